@@ -9,11 +9,11 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from a2a_bridge.dialects.dialect import STREAMS
 from a2a_bridge.operations import Operations
 from a2a_bridge.requests import Send as SendRequest
 from a2a_bridge.sends import send_at_once
-from a2a_bridge.streams import KEEPALIVE_S, Frame
+from a2a_bridge.streams import KEEPALIVE_S
 from a2a_bridge.tasks.run import TaskRun
 from accounts.open_requests import OpenRequests
 from agents.core.errors import NotPublished, Unavailable
@@ -52,8 +52,41 @@ logger = logging.getLogger(__name__)
 encode = msgspec.json.Encoder().encode
 
 
+def public_error(failure: Exception) -> RpcError:
+    """What a caller gets for a failure; one of the hub itself is logged."""
+    if isinstance(failure, RpcError):
+        return failure
+    if isinstance(failure, NotPublished):
+        return errors.agent_not_found()
+    if isinstance(failure, (Unavailable, *sql.AWAY)):  # AWAY: from reads that do not go through the ledger
+        return errors.unavailable()
+    logger.error("bridge.failed", exc_info=failure)
+    return RpcError(INTERNAL_ERROR, "internal error", status=500)
+
+
+class ResponseWriter(Protocol):
+    """Where the outcome of a call is written: the HTTP response of A2A, or the result of a tool of MCP."""
+
+    wire: Wire
+
+    def at_once(self, result: object) -> Sending:
+        """Write a result that is known."""
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Wait for a result, and write it."""
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Write frames as they come, until that age."""
+
+    async def refuse(self, error: RpcError) -> None:
+        """Write an error instead of a result, or after what was written."""
+
+    def end(self) -> Sending:
+        """End a stream before its last frame."""
+
+
 class Answer:
-    """The HTTP response to one request.
+    """The HTTP response to one request. See `ResponseWriter`.
 
     It knows whether its headers were sent, and gives up on a client that does not read.
     """
@@ -89,7 +122,7 @@ class Answer:
             left.cancel()
         await self._say(self.wire.result(waiting.result), is_last=True)
 
-    async def stream(self, frames: AsyncIterator[Frame | None], max_age_s: float) -> None:
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
         """Send frames as they come, with comments between them.
 
         Only `receive` tells that the client has disconnected.
@@ -99,7 +132,7 @@ class Answer:
         await self._begin(sse.HEADERS)
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         try:
-            async for frame in frames:
+            async for frame in answer.frames:
                 if left.done():
                     raise ClientLeft
                 await self._say(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
@@ -122,20 +155,11 @@ class Answer:
             await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
 
     async def fail(self, failure: Exception) -> None:
-        """End with the public error of a failure; a failure of the hub itself is logged."""
+        """End with the public error of a failure."""
         if isinstance(failure, ClientLeft):
             return
-        if isinstance(failure, RpcError):
-            error = failure
-        elif isinstance(failure, NotPublished):
-            error = errors.agent_not_found()
-        elif isinstance(failure, (Unavailable, *sql.AWAY)):  # AWAY: from reads that do not go through the ledger
-            error = errors.unavailable()
-        else:
-            logger.error("bridge.failed", exc_info=failure)
-            error = RpcError(INTERNAL_ERROR, "internal error", status=500)
         with suppress(ClientLeft):
-            await self.refuse(error)
+            await self.refuse(public_error(failure))
 
     def end(self) -> Sending:
         """End the body of a response that has begun."""
@@ -216,7 +240,7 @@ class CallRunner:
     callers: OpenRequests
     stream_max_age_s: float
 
-    async def run(self, incoming: Incoming, answer: Answer) -> None:
+    async def run(self, incoming: Incoming, answer: ResponseWriter) -> None:
         """Look up the caller, run the call and respond; a plain send is looked up and admitted in one trip to
         the ledger.
         """
@@ -235,7 +259,7 @@ class CallRunner:
             if incoming.call is not None and incoming.call.operation in STREAMS:
                 self.streams.leave(incoming.call.caller.identity.user_id)
 
-    def _enter(self, incoming: Incoming, answer: Answer, found: LookUpResult) -> Call:
+    def _enter(self, incoming: Incoming, answer: ResponseWriter, found: LookUpResult) -> Call:
         """Make the call of the caller that was found; a stream is counted before its ask is admitted.
 
         Raises:
@@ -263,7 +287,7 @@ class CallRunner:
         )
         return call
 
-    async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: Answer) -> None:
+    async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: ResponseWriter) -> None:
         """Respond to a long call until its end, or until the caller's credential is revoked.
 
         An ask that waits for a free agent gives up its position when its last follower disconnects.
@@ -277,7 +301,7 @@ class CallRunner:
             if isinstance(outcome, Waiting):
                 await answer.wait(outcome)
             else:
-                await answer.stream(outcome.frames, self.stream_max_age_s)
+                await answer.stream(outcome, self.stream_max_age_s)
             is_answered = True
         except asyncio.CancelledError:
             if not self.callers.was_dismissed(task):

@@ -19,7 +19,9 @@ from agents.core.errors import (
     Offline,
     OverBudget,
     OverCallerBudget,
+    OverCallerCostLimit,
     OverCap,
+    OverCostLimit,
     RateLimited,
     TooDeep,
     WaitAbandoned,
@@ -49,6 +51,12 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
     OverCallerBudget: lambda denied, handle: (
         f"you hit your daily budget ({denied.budget}) at agent @{handle}, free again at 00:00 UTC"
+    ),
+    OverCostLimit: lambda denied, handle: (
+        f"agent @{handle} reached its cost limit of today, free again at 00:00 UTC"
+    ),
+    OverCallerCostLimit: lambda denied, handle: (
+        f"your questions reached the cost limit of today at agent @{handle}, free again at 00:00 UTC"
     ),
     Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
     Halted: lambda denied, handle: (

@@ -23,7 +23,6 @@ from agents.core.errors import Denied
 from agents.core.post import JoinTurn
 from agents.core.types import Ask, LookUpResult, SettledTurn, Target
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Surface
 from kit.ids import time_ordered, unguessable
 
 APPEARS_EVERY_S = 0.05
@@ -167,7 +166,8 @@ class Exchanges:
             text = denied_text(denied, run.task.handle)
             if run.task.turns > 1:
                 raise refused(text) from None
-            await run.refuse(StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text)))
+            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text))
+            await run.refuse(event, denied)
             return run
         run = self._runs[running.turn.ask.chat_id] = runs[0]
         run.begin(running)
@@ -245,7 +245,7 @@ class Exchanges:
             target=agent,
             caller_id=identity.user_id,
             caller_login=identity.login,
-            surface=Surface.A2A,
+            surface=call.dialect.surface,
             question=send.question,
             wait_s=wait_s,
             task_id=task.id,

@@ -35,10 +35,18 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
 async def find(services: Services, call: Call, task_id: str) -> Task:
     """A task of the caller's with this agent; the same error for absent, expired and foreign."""
+    task = await find_of_caller(services, task_id, call.caller.identity.user_id)
+    if task.handle != call.caller.agent.handle:
+        raise task_not_found()
+    return task
+
+
+async def find_of_caller(services: Services, task_id: str, caller_id: int) -> Task:
+    """A task of the caller's with any agent; the same error for absent, expired and foreign."""
     if not task_id or len(task_id) > MAX_TASK_ID_CHARS or not task_id.isprintable():
         raise task_not_found()
-    task = await services.reader.find(task_id, call.caller.identity.user_id)
-    if task is None or task.handle != call.caller.agent.handle:
+    task = await services.reader.find(task_id, caller_id)
+    if task is None:
         raise task_not_found()
     return task
 

@@ -5,6 +5,7 @@ from django.views.generic import RedirectView
 
 from accounts import account_page, invitation_pages, pages
 from accounts.oauth import pages as oauth_pages
+from accounts.oauth import server
 
 urlpatterns = [
     path("signin", pages.signin, name="signin"),
@@ -15,6 +16,7 @@ urlpatterns = [
     path("invitations", invitation_pages.invite, name="invitations"),
     path("invitations/<int:invitation_id>/revoke", invitation_pages.revoke_invitation, name="invitation-revoke"),
     path("signout", pages.signout, name="signout"),
+    path(".well-known/oauth-authorization-server", server.metadata, name="authorization-server"),
     path("consent", oauth_pages.consent, name="consent"),
     path("device", oauth_pages.device, name="device"),
     path("account", account_page.account, name="account"),

@@ -139,7 +139,14 @@ def get_or_create_local_user(login: str) -> User:
 
 
 def replace_credential(
-    user: User, kind: Kind, source: Source, name: str, machine_id: str, user_agent: str
+    user: User,
+    kind: Kind,
+    source: Source,
+    name: str,
+    machine_id: str,
+    user_agent: str,
+    *,
+    limits: Limits = NO_LIMITS,
 ) -> Minted:
     """A new credential of a machine; the one it had goes.
 
@@ -160,6 +167,7 @@ def replace_credential(
         source=source,
         machine_id=machine_id,
         app_name=name,
+        limits=limits,
     )
 
 

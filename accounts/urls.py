@@ -3,7 +3,7 @@
 from django.urls import path
 
 from accounts.api import sessions, tokens
-from accounts.oauth import oidc_views, views
+from accounts.oauth import oidc_views, server, views
 
 urlpatterns = [
     path("me", sessions.Me.as_view(), name="me"),
@@ -23,6 +23,8 @@ urlpatterns = [
     path("auth/oidc/<int:number>/callback", oidc_views.OidcCallback.as_view(), name="oidc-callback"),
     path("auth/spa/start", views.SpaStart.as_view(), name="spa-start"),
     path("auth/spa/exchange", views.SpaExchange.as_view(), name="spa-exchange"),
+    path("auth/clients", server.RegisterClient.as_view(), name="register-client"),
+    path("auth/clients/token", server.TokenOfClient.as_view(), name="client-token"),
     path("auth/device/code", views.DeviceCode.as_view(), name="device-code"),
     path("auth/device/token", views.DeviceToken.as_view(), name="device-token"),
 ]

@@ -11,8 +11,21 @@ from django.db.models import F, Q, QuerySet
 from accounts.models import Credential, User
 from accounts.oauth.models import delete_expired
 from agents.core import presence
+from agents.core.alerts import watch_agents
+from agents.core.mail import forget_old_mails, send_due_mails
 from agents.links.remote.publishing import name_links_of_old_sessions
-from agents.models import Agent, Connection, Event, Process, QueuedAsk, RemoteName, Session, TokenUsage, Turn
+from agents.models import (
+    Agent,
+    Alert,
+    Connection,
+    Event,
+    Process,
+    QueuedAsk,
+    RemoteName,
+    Session,
+    TokenUsage,
+    Turn,
+)
 from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
 from agents.models.session import alive_since
 from agents.transcript import files
@@ -84,6 +97,7 @@ def retain(turns_kept_days: int) -> int:
     now = db_now()
     delete_expired()
     name_links_of_old_sessions()
+    forget_old_mails()
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))
@@ -103,10 +117,23 @@ def blank_questions(questions_kept_days: int) -> int:
 
 @shared_task(name="agents.forget_events", ignore_result=True)
 def forget_events(events_kept_days: int) -> int:
-    """Delete events, and rows of token usage written, longer ago than that; how many went."""
+    """Delete events, and rows of token usage written, longer ago than that; how many went. Ended alerts too."""
     before = db_now() - timedelta(days=events_kept_days)
     events = _delete_oldest(Event.objects.all(), "ts", before)
+    batches.delete(Alert.objects.filter(ended_at__lt=before))
     return events + _delete_oldest(TokenUsage.objects.all(), "written_at", before)
+
+
+@shared_task(name="agents.watch", ignore_result=True)
+def watch() -> int:
+    """Raise and end the alerts of owners; how many."""
+    return watch_agents()
+
+
+@shared_task(name="agents.send_mails", ignore_result=True)
+def send_mails() -> int:
+    """Send the mails that are due; how many."""
+    return send_due_mails()
 
 
 @shared_task(name="agents.expire_files", ignore_result=True)

@@ -18,6 +18,8 @@ class AgentsSettings:
     remote_ports: frozenset[int]
     remote_allow_private: bool
     remote_retry_s: float
+    trace_ui_url: str
+    mail_from: str
 
 
 _settings = Injected[AgentsSettings]("agents.settings")

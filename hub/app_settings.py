@@ -52,6 +52,8 @@ def inject_settings() -> None:
             remote_ports=settings.REMOTE_PORTS,
             remote_allow_private=settings.REMOTE_ALLOW_PRIVATE,
             remote_retry_s=settings.REMOTE_RETRY_S,
+            trace_ui_url=settings.TRACE_UI_URL,
+            mail_from=settings.DEFAULT_FROM_EMAIL if settings.SENDS_MAIL else "",
         )
     )
     bridge.set_settings(

@@ -37,6 +37,7 @@ from kit.asgi import (  # noqa: E402
     two_values,
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
+from mcp_server.endpoint import PATH as MCP_PATH  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
@@ -81,6 +82,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:
         return hub_services.http_json(request, *found, send)
+    if path == MCP_PATH:
+        return hub_services.mcp(request, send)
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return hub_services.operators(request, *asked, send)
     if request.method != "OPTIONS" and path == QUESTIONS_PATH:

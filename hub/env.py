@@ -108,6 +108,21 @@ def base_url(name: str, default: str) -> str:
     return raw
 
 
+def link_template(name: str, placeholder: str) -> str:
+    """An http or https address with a placeholder behind its host; empty when it is not set."""
+    raw = os.environ.get(name) or ""
+    try:
+        parts = urlsplit(raw)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+    except ValueError:
+        is_address = False
+    if raw and (not is_address or placeholder not in raw or placeholder in parts.netloc or " " in raw):
+        raise ImproperlyConfigured(
+            f"{name}={raw!r}: want an address like https://traces.example/trace/{placeholder}"
+        )
+    return raw
+
+
 def origins(name: str) -> tuple[str, ...]:
     """Origins separated by spaces."""
     found = tuple((os.environ.get(name) or "").split())

@@ -98,6 +98,7 @@ class Runtime:
         # Each step before those that it still uses: the ledger after
         # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
+        await end("mcp", hub_services.mcp.close())
         await end("asking", hub_services.asking.close())
         await end("requests", hub_services.requests.close())
         for thread in self._threads:

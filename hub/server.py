@@ -19,6 +19,7 @@ from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
 SAME_SIGNAL_S = 0.5
+KEEP_ALIVE_S = 75  # an idle connection: longer than proxies keep theirs, so that none sends into one that closes
 TICKS_A_SECOND = 10  # of uvicorn
 
 # WhiteNoise's files are small and read in the thread that Django gives them anyway.
@@ -47,6 +48,7 @@ def config() -> uvicorn.Config:
         # Without named proxies a client's own X-Forwarded-For must not count.
         proxy_headers=bool(settings.TRUSTED_PROXIES),
         forwarded_allow_ips=list(settings.TRUSTED_PROXIES),
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=5,
     )
 

@@ -57,11 +57,25 @@ LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERR
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
+TRACE_UI_URL = env.link_template("TRACE_UI_URL", "{trace_id}")
 
 # Whom it tells.
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
+
+# Whom it mails: owners who want alerts.
+EMAIL = env.choice("EMAIL", "OFF", ("OFF", "CONSOLE", "SMTP"))
+SENDS_MAIL = EMAIL != "OFF"
+EMAIL_BACKEND = f"django.core.mail.backends.{'dummy' if EMAIL == 'OFF' else EMAIL.lower()}.EmailBackend"
+EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
+EMAIL_PORT = env.whole("EMAIL_PORT", 25, least=1, most=65535)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS")
+EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL")
+EMAIL_TIMEOUT = 5
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", f"clawbridge@{urlsplit(PUBLIC_URL).hostname}")
 
 # Whom it calls: remote A2A servers that owners published.
 REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
@@ -89,6 +103,8 @@ if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
         f"DEV_LOGIN=1 signs visitors in as any user, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
     )
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: set one of them")
 if env.flag("BEHIND_PROXY"):
     raise ImproperlyConfigured(
         "BEHIND_PROXY trusted the headers of every client and was removed: name your proxies in TRUSTED_PROXIES,"
@@ -178,7 +194,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "hub.static_files.CompressedStaticFiles",
     "accounts.middleware.AppOriginsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -262,6 +278,8 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "deliver": {"task": "webhooks.deliver_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "mail": {"task": "agents.send_mails", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "watch agents": {"task": "agents.watch", "schedule": 60.0, "options": {"expires": 60}},
     "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.page_urls")),
     path("", include("hub.account_data.pages")),
     path("", include("a2a_bridge.urls")),
+    path("", include("mcp_server.metadata")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),
     path("health", health_page.health, name="hub-health"),
@@ -29,6 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("webhooks.rest")),
+    path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
     path("admin/", site.urls),
 ]

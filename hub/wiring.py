@@ -53,6 +53,7 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.endpoint import McpEndpoint
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -83,6 +84,7 @@ class HubServices:
     callers: OpenRequests
     bridge: Bridge
     http_json: HttpJson
+    mcp: McpEndpoint
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
@@ -222,6 +224,7 @@ def build_services() -> HubServices:
         callers=callers,
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
+        mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,

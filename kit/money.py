@@ -22,12 +22,21 @@ def to_usd_or_none(microusd: int | None) -> float | None:
 
 
 def decimal_usd(microusd: int | None) -> str:
-    """The amount as a plain decimal for a spreadsheet, such as `0.0042`; empty for None."""
-    return "" if microusd is None else f"{Decimal(microusd).scaleb(-DECIMAL_PLACES):f}"
+    """The amount as a plain decimal, with cents and further decimals where it has some: `1250.00`, `0.0042`.
+
+    Empty for None.
+    """
+    if microusd is None:
+        return ""
+    dollars, rest = divmod(microusd, MICRO)
+    return f"{dollars}.{_decimals(rest)}"
 
 
 def format_usd(microusd: int) -> str:
-    """The amount in dollars and cents, and further decimals where it has some: `$1,250.00`, `$0.0042`."""
+    """The same for people: `$1,250.00`, `$0.0042`."""
     dollars, rest = divmod(microusd, MICRO)
-    decimals = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"${dollars:,}.{decimals}"
+    return f"${dollars:,}.{_decimals(rest)}"
+
+
+def _decimals(rest: int) -> str:
+    return f"{rest:06d}".rstrip("0").ljust(2, "0")

@@ -171,6 +171,15 @@ def first_rows_of_each(found: QuerySet[Any, Any], column: str, keys: Collection[
     return rows(" UNION ALL ".join([f"SELECT * FROM ({statement}) AS part"] * len(keys)), list(keys))
 
 
+def rows_of_all(found: Sequence[QuerySet[Any, Any]]) -> list[Row]:
+    """The rows of several querysets of values, in one statement; each part is read along its index."""
+    if not found:
+        return []
+    parts = [one.query.sql_with_params() for one in found]
+    statement = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part, _ in parts)
+    return rows(statement, [value for _, values in parts for value in values])
+
+
 @contextmanager
 def advisory_lock(name: str) -> Iterator[bool]:
     """Take a lock of the whole database, if no other holder has it; whether it was taken. Held in the block.

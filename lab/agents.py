@@ -20,17 +20,21 @@ Kind = TypeVar("Kind", bound=ChannelAgent)
 
 
 class Echo(ChannelAgent):
-    """Says what it is asked, and notes when each question came and when its answer left."""
+    """Says what it is asked, and notes when each question came and when its answer left.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    `usage`: what it reports that each answer used.
+    """
+
+    def __init__(self, *args: Any, usage: Json | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.more = {} if usage is None else {"usage": usage}
         self.spans: list[tuple[float, float, str]] = []
 
     async def answer(self, prompt: Json) -> None:
         began = time.monotonic()
         await self.think()
         self.spans.append((began, time.monotonic(), prompt["askerUser"]))
-        await self.reply(prompt["chatId"], f"echo: {prompt['text']}")
+        await self.reply(prompt["chatId"], f"echo: {prompt['text']}", **self.more)
 
     async def think(self) -> None:
         """Take no time."""
@@ -139,6 +143,7 @@ class TaskPeer(ChannelAgent):
         last ID TEXT        the same, and it is the last
         data ID JSON        an artifact with a data part
         raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
+        image ID BASE64     an artifact with a PNG, ID.png
         url ID URL          an artifact with a file elsewhere
         rest SECONDS        say nothing for a while
         hold                wait until the test sets `release`
@@ -224,6 +229,7 @@ PARTS: dict[str, Callable[[str, str], Json]] = {
         "filename": f"{name}.txt",
         "mediaType": "text/plain",
     },
+    "image": lambda name, content: {"raw": content, "filename": f"{name}.png", "mediaType": "image/png"},
     "url": lambda name, content: {"url": content, "filename": name},
 }
 ENDING_STEPS = {"reply", *STATES} - {"note"}

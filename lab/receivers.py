@@ -22,11 +22,15 @@ class Received:
 
 @dataclass
 class Receiver:
-    """An HTTP server of a webhook's owner. `answer` gives the status for a request, and may take its time."""
+    """An HTTP server of a webhook's owner. `answer` gives the status for a request, and may take its time.
+
+    `answer_body`: what it says with it.
+    """
 
     port: int
     received: list[Received] = field(default_factory=list)
     answer: Callable[[Received], int] = lambda _: 204
+    answer_body: bytes = b""
     scheme: str = "http"
 
     @property
@@ -57,8 +61,9 @@ def receiving(
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", receiver.url + "/elsewhere")
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(receiver.answer_body)))
                 self.end_headers()
+                self.wfile.write(receiver.answer_body)
 
         def log_message(self, *args: object) -> None:
             pass

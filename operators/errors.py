@@ -19,7 +19,9 @@ from agents.core.errors import (
     Offline,
     OverBudget,
     OverCallerBudget,
+    OverCallerCostLimit,
     OverCap,
+    OverCostLimit,
     RateLimited,
     TooDeep,
     Unavailable,
@@ -98,6 +100,14 @@ REFUSALS: dict[type[Exception], Refusal] = {
         429,
         "budget_exhausted",
         lambda over: f"your own daily budget at it ({over.budget}) is spent, free again at 00:00 UTC",
+    ),
+    OverCostLimit: Refusal(
+        429, "budget_exhausted", lambda _: "it reached its cost limit of today, free again at 00:00 UTC"
+    ),
+    OverCallerCostLimit: Refusal(
+        429,
+        "budget_exhausted",
+        lambda _: "your questions reached its cost limit of today for one caller, free again at 00:00 UTC",
     ),
     RateLimited: Refusal(429, "rate_limited", lambda over: f"over your rate limit, retry in {over.retry_in_s} s"),
     Unavailable: Refusal(503, "unavailable", lambda _: "the hub takes no questions right now, try again shortly"),

@@ -1,12 +1,13 @@
 """A session as its operators see it in a browser, and what only its owner does to it."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import QuerySet, Sum
+from django.db.models import Model, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
@@ -20,11 +21,12 @@ from accounts.oauth.pages import signed_in, to_signin
 from agents.api.archiving import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online
+from agents.transcript import permissions
 from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
 from agents.transcript.session_deletion import delete_sessions
-from agents.transcript.timeline import Before, history
+from agents.transcript.timeline import Page, Position, find_turn_position, read_history, read_history_from
 from operators.attachments import load_attendance
-from operators.transcript_rows import row_of
+from operators.transcript_rows import build_rows, row_of_request
 
 ROWS = 50
 MOST_FILES = 100
@@ -64,7 +66,7 @@ class VisibleSession:
 @gzip_page
 @require_safe
 def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The page. `before`: from an earlier time on, without what happens now."""
+    """The page. `before`, `from`: an earlier part, without what happens now; `turn`: the part with that turn."""
     seen = find_visible_session(request, public_id)
     if seen is None:
         return to_signin(request)
@@ -72,7 +74,6 @@ def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
     context = {
         **_rows(request, seen),
         **_files(seen),
-        "is_past": "before" in request.GET,
         "is_online": is_online(session.pk),
         "attached": load_attendance(session.pk).logins,
         "shares": _shares(seen),
@@ -128,8 +129,36 @@ def get_visible_session(request: HttpRequest, public_id: UUID) -> VisibleSession
 
 
 def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
-    page = history(seen.session.pk, Before.read(request.GET.get("before", "")), ROWS)
-    return {"seen": seen, "rows": [row_of(moment) for moment in page.moments], "before": page.before}
+    session_id = seen.session.pk
+    page, missing = _find_page(request.GET, session_id)
+    is_past = page.after is not None or "before" in request.GET or "from" in request.GET
+    waiting = [] if is_past else [row_of_request(one) for one in permissions.pending(session_id)]
+    context = {"before": page.before, "after": page.after, "is_past": is_past, "waiting": waiting}
+    return {"seen": seen, "rows": build_rows(page.moments, session_id), "is_turn_missing": missing, **context}
+
+
+def _find_page(query: Mapping[str, str], session_id: int) -> tuple[Page, bool]:
+    """The part of a transcript that a query names, and whether the turn it names is not in the transcript."""
+    if "from" in query:
+        return read_history_from(session_id, Position.read(query["from"]), ROWS), False
+    newest = read_history(session_id, Position.read(query.get("before", "")), ROWS)
+    turn = _find_turn(query.get("turn", ""), session_id)
+    if turn is None or any(_asks(one.row, turn) for one in newest.moments):
+        return newest, "turn" in query and turn is None
+    start = find_turn_position(turn)
+    return (newest, True) if start is None else (read_history_from(session_id, start, ROWS), False)
+
+
+def _asks(row: Model, turn: Turn) -> bool:
+    return isinstance(row, Event) and row.type == "prompt" and f'"{turn.chat_id}"' in row.payload
+
+
+def _find_turn(name: str, session_id: int) -> Turn | None:
+    """A turn of a session by its id, or by the chat id that its frames and webhooks have."""
+    turns = Turn.objects.filter(session=session_id)
+    if re.fullmatch(r"[0-9]{1,18}", name):
+        return turns.filter(pk=int(name)).first()
+    return turns.filter(chat_id=name).first() if 0 < len(name) <= 64 and name.isprintable() else None
 
 
 def _files(seen: VisibleSession) -> dict[str, Any]:

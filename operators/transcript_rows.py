@@ -1,31 +1,41 @@
-"""Renders the rows of a transcript on a page: a speech bubble with its author, or a line with details.
+"""Renders the rows of a transcript: a bubble with its author, a permission request, or a line with details.
 
 Payloads are whatever agents send: only texts come out of here, each of bounded length.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from agents.models import Event, File, OpMessage
+from agents.core.errors import describe_reason
+from agents.models import Event, File, OpMessage, PermissionRequest, Turn
+from agents.models.choices import Outcome
 from agents.transcript.timeline import Moment
+from kit.clock import db_now
 
 MAX_TEXT_CHARS = 8_000
 MAX_DETAIL_CHARS = 3_000
 MAX_WORD_CHARS = 120
 
-Look = Literal["prompt", "reply", "aside", "op", "note"]
+Look = Literal["prompt", "reply", "aside", "op", "note", "permission"]
 ABOUT = ("tool_name", "message", "peerLogin", "text", "name", "artifactId")  # the first that is there
 REPLIES = {"reply": "reply", "assistant_text": "aside"}
+TITLES = {
+    "PreToolUse": "Tool call",
+    "PostToolUse": "Tool result",
+    "task_artifact": "Artifact",
+    "task_status": "Status",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Row:
-    """One line of the page. `look`: a speech bubble of an author, or a note.
+    """One line of the page. `look`: a bubble of an author, a permission request, or a note.
 
-    `event_id`: set when the text was cut.
+    `event_id`: set when the text was cut. `turn`: whose question or answer it is. `is_shown`: whether the
+    question of an answer is on the same page. `state`: of a permission request, or why a question has no answer.
     """
 
     id: str
@@ -37,6 +47,28 @@ class Row:
     details: str = ""
     chat_id: str = ""
     event_id: int | None = None
+    turn: Turn | None = None
+    is_shown: bool = False
+    state: str = ""
+    request_id: str = ""
+    is_open: bool = False
+
+
+def build_rows(moments: Sequence[Moment], session_id: int) -> list[Row]:
+    """The lines of some moments of one session, oldest first; what waits for a decision is left out."""
+    rows = [row for row in map(row_of, moments) if not row.is_open]
+    chat_ids = {row.chat_id for row in rows if row.chat_id}
+    fields = ("chat_id", "outcome", "reason")
+    found = Turn.objects.filter(session=session_id, chat_id__in=chat_ids).only(*fields) if chat_ids else ()
+    turns = {turn.chat_id: turn for turn in found}
+    asked: set[str] = set()
+    for row in rows:
+        if (turn := turns.get(row.chat_id)) is not None:
+            row.turn, row.is_shown = turn, row.chat_id in asked
+            if row.look == "prompt":
+                asked.add(row.chat_id)
+                row.state = _state_of(turn)
+    return rows
 
 
 def row_of(moment: Moment) -> Row:
@@ -44,12 +76,37 @@ def row_of(moment: Moment) -> Row:
     match moment.row:
         case Event() as event:
             return _event(event)
+        case PermissionRequest() as asked:
+            return row_of_request(asked)
         case OpMessage() as said:
             text, _ = _cut(said.text, MAX_TEXT_CHARS)
             return Row(id=f"m{said.pk}", ts=said.ts, look="op", who=f"@{said.author.login}", text=text)
         case File() as file:
             text = f"@{file.uploader.login} uploaded {file.filename} ({file.size} bytes)"
             return Row(id=f"f{file.pk}", ts=file.uploaded_at, look="note", title="file", text=text)
+
+
+def row_of_request(asked: PermissionRequest) -> Row:
+    """A permission request as its line."""
+    is_open = asked.status == PermissionRequest.Status.PENDING and asked.expires_at > db_now()
+    ended = "expired" if asked.status == PermissionRequest.Status.PENDING else asked.status
+    by = f" by @{asked.resolver.login}" if asked.resolver else ""
+    return Row(
+        id=f"p{asked.pk}",
+        ts=asked.requested_at,
+        look="permission",
+        title=asked.tool,
+        details=_cut(asked.input_preview, MAX_TEXT_CHARS)[0],
+        state="" if is_open else f"{ended}{by}",
+        request_id=asked.request_id,
+        is_open=is_open,
+    )
+
+
+def _state_of(turn: Turn) -> str:
+    if turn.outcome in (None, Outcome.COMPLETED):
+        return describe_reason(turn.reason) if turn.reason else ""
+    return f"{turn.outcome}: {describe_reason(turn.reason)}" if turn.reason else str(turn.outcome)
 
 
 def _event(event: Event) -> Row:
@@ -77,13 +134,15 @@ def _bubble(event: Event, look: Look, who: str, payload: Mapping[str, Any]) -> R
 
 def _note(event: Event, payload: Mapping[str, Any]) -> Row:
     details, was_cut = _cut(json.dumps(payload, indent=1, ensure_ascii=False) if payload else "", MAX_DETAIL_CHARS)
-    about = next(filter(None, (_word(payload, name) for name in ABOUT)), "")
+    about = [next(filter(None, (_word(payload, name) for name in ABOUT)), "")]
+    if event.type == "PreToolUse" and isinstance(called := payload.get("tool_input"), dict):
+        about += [value for value in called.values() if isinstance(value, str)][:1]  # the file, or the command
     return Row(
         id=f"e{event.pk}",
         ts=event.ts,
         look="note",
-        title=event.type,
-        text=_cut(about, MAX_WORD_CHARS)[0],
+        title=TITLES.get(event.type, event.type),
+        text=_cut(" ".join(filter(None, about)), MAX_WORD_CHARS)[0],
         details=details,
         event_id=event.pk if was_cut else None,
     )

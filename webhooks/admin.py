@@ -21,7 +21,7 @@ class SubscriptionAdmin(OwnerScopedAdmin):
     ordering = ("-pk",)
     fields = (
         *("url", "events", "session_id", "routing_name", "status", "consecutive_failures", "owner"),
-        *("created_at", "last_delivery_at", "previous_until"),
+        *("created_at", "last_delivery_at", "previous_until", "paused_at"),
     )
 
 
@@ -38,7 +38,7 @@ class DeliveryAdmin(OwnerScopedAdmin):
     actions = ("replay",)
     fields = (
         *("event_id", "type", "subscription", "payload", "status", "attempts", "queued_at"),
-        *("next_attempt_at", "delivered_at", "last_status", "last_error"),
+        *("next_attempt_at", "delivered_at", "last_status", "last_error", "last_response"),
     )
 
     @admin.action(description="Send the chosen deliveries again")

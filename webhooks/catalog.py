@@ -8,6 +8,7 @@ ALIASES = {"agent.reply": "agent.replied"}  # what existing clients write
 OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
 OF_ASK = "handle, agentId, askerLogin, routeId, question"
+OF_ALERT = "handle, agentId, alert, threshold, value, since"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
 
 
@@ -28,6 +29,8 @@ CATALOG = (
     EventType("agent.dispatched", "a question was handed to your agent", OF_ASK),
     EventType("agent.replied", "your agent answered, or failed to", f"{OF_ASK}, reply, ok, latencyMs"),
     EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
+    EventType("alert.raised", "an alert that you switched on began", OF_ALERT),
+    EventType("alert.ended", "the alert ended", f"{OF_ALERT}, endedAt"),
     EventType("session.connected", "a session you see came online", OF_SESSION),
     EventType("session.disconnected", "a session you see went offline", OF_SESSION),
     EventType("file.uploaded", "a file was put into a session you see", OF_FILE),

@@ -48,6 +48,9 @@ class Subscription(models.Model):
     previous_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_delivery_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since then nothing is queued for it or sent to it."
+    )
 
     objects: ClassVar[Any] = SubscriptionQuerySet.as_manager()
 
@@ -109,6 +112,12 @@ class Delivery(Sendable):
     subscription = models.ForeignKey(Subscription, models.CASCADE, related_name="deliveries", db_index=False)
     event_id = models.CharField(max_length=48, unique=True)
     type = models.CharField(max_length=64)
+    agent_handle = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="Of the agent it is about, if any."
+    )
+    last_response = models.TextField(
+        blank=True, default="", db_default="", help_text="The beginning of the body of the last answer."
+    )
 
     class Meta:
         verbose_name_plural = "deliveries"

@@ -19,11 +19,12 @@ Waker = Callable[[], None]
 _commit_callbacks: list[Waker] = []
 
 ROWS_AT_ONCE = 190
+MAX_HANDLE_CHARS = 160
 # Of these owners. A subscription that is deleted before our caller's commit would make that fail.
 _SUBSCRIPTIONS = sql.KeyedQuery(
-    lambda owners: Subscription.objects.filter(owner_id__in=owners, owner__is_active=True).values_list(
-        "pk", "owner_id", "events", "session_id", "routing_name"
-    ),
+    lambda owners: Subscription.objects.filter(
+        owner_id__in=owners, owner__is_active=True, paused_at=None
+    ).values_list("pk", "owner_id", "events", "session_id", "routing_name"),
     holds_keys=True,
 )
 
@@ -89,6 +90,7 @@ def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
             subscription_id=subscription_id,
             event_id=new_event_id(),
             type=happening.type,
+            agent_handle=str(happening.payload.get("handle") or "")[:MAX_HANDLE_CHARS],
             payload=as_json(happening.payload),
             traceparent=happening.traceparent,
             queued_at=Now(),

@@ -69,6 +69,9 @@ class Queue(Protocol):
     def note(self, delivery: Any, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
         """Update what is known of the receiver; called in the transaction that stores how an attempt ended."""
 
+    def response_columns(self, response: str) -> Mapping[str, Any]:
+        """What the row keeps of the beginning of an answer's body."""
+
 
 class WebhookQueue:
     """See `webhooks.queues.Queue`."""
@@ -82,7 +85,9 @@ class WebhookQueue:
 
     def candidates(self, now: datetime) -> QuerySet[Any]:
         """See `Queue`."""
-        due: QuerySet[Any] = Delivery.objects.due(now).filter(subscription__owner__is_active=True)
+        due: QuerySet[Any] = Delivery.objects.due(now).filter(
+            subscription__owner__is_active=True, subscription__paused_at=None
+        )
         return due.select_related("subscription")
 
     def request(self, delivery: Delivery, now: datetime) -> Request | None:
@@ -92,7 +97,7 @@ class WebhookQueue:
             secrets = [unseal_secret(sealed) for sealed in subscription.sealed_secrets(now)]
         except sealing.Unreadable:
             return None
-        body = _body_of(delivery)
+        body = body_of(delivery)
         signed = _headers_of(delivery.event_id, body, secrets, now)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
         return Request(url=subscription.url, headers=traced(headers, delivery.traceparent), body=body)
@@ -105,11 +110,15 @@ class WebhookQueue:
         else:
             receiver.note_failure(exhausted=is_exhausted)
 
+    def response_columns(self, response: str) -> Mapping[str, Any]:
+        """See `Queue`."""
+        return {"last_response": response}
+
 
 WEBHOOKS = WebhookQueue()
 
 
-def _body_of(delivery: Delivery) -> bytes:
+def body_of(delivery: Delivery) -> bytes:
     """The bytes that are sent, the same in each attempt. The payload is JSON already."""
     head = f'{{"eventId":"{delivery.event_id}","type":{_quoted(delivery.type)},"ts":"{iso(delivery.queued_at)}",'
     return f'{head}"payload":{delivery.payload}}}'.encode()

@@ -1,7 +1,10 @@
-"""The native API's calls on webhooks: a user's own. Others' and absent ones are the same 404."""
+"""The native API's calls on webhooks: a user's own. Others' and absent ones are the same 404.
+
+Those on their deliveries are in `webhooks.rest_deliveries`.
+"""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -14,13 +17,13 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, caller_of, check_no_fields
-from kit.clock import iso, iso_or_none
+from kit.clock import db_now, iso, iso_or_none
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
 from kit.safe_http import NotSent
 from webhooks import subscription_changes
 from webhooks.catalog import CATALOG, EventType
-from webhooks.models import MAX_URL_CHARS, Delivery, Subscription
-from webhooks.sending import check_url, send_again
+from webhooks.models import MAX_URL_CHARS, Subscription
+from webhooks.sending import check_url
 from webhooks.subscription_changes import WithSecret
 
 
@@ -39,6 +42,7 @@ class Webhook(TypedDict):
     events: list[str]
     filters: WebhookFilters
     status: Literal["active", "unhealthy"]
+    paused: bool
     consecutiveFailures: int
     createdAt: Time
     lastDeliveryAt: Time | None
@@ -49,21 +53,6 @@ class WebhookWithSecret(Webhook):
     """A webhook with its signing secret, this once."""
 
     signingSecret: str
-
-
-class WebhookDelivery(TypedDict):
-    """A delivery. While it is being sent, `nextAttemptAt` is when its sender is given up on."""
-
-    id: int
-    eventId: str
-    type: str
-    status: Literal["pending", "sending", "delivered", "failed"]
-    attempts: int
-    queuedAt: Time
-    nextAttemptAt: Time | None
-    deliveredAt: Time | None
-    lastStatus: int | None
-    lastError: str | None
 
 
 class WebhookEvent(TypedDict):
@@ -106,6 +95,7 @@ class SubscriptionBody(Body):
         max_length=MAX_EVENTS,
     )
     filters = FiltersBody(required=False, allow_null=True)
+    paused = serializers.BooleanField(required=False)
 
     def validate_url(self, url: str) -> str:
         """Where the hub may send to, at this moment at least: each delivery looks again."""
@@ -125,6 +115,8 @@ class SubscriptionBody(Body):
             filters = body["filters"] or {}
             fields["session_id"] = str(filters.get("sessionId") or "")
             fields["routing_name"] = filters.get("routingName") or ""
+        if "paused" in body:
+            fields["paused_at"] = db_now() if body["paused"] else None
         return fields
 
 
@@ -141,6 +133,7 @@ def show_subscription(one: Subscription) -> Webhook:
         "events": one.event_names,
         "filters": filters,
         "status": "active" if one.status == Subscription.Status.ACTIVE else "unhealthy",
+        "paused": one.paused_at is not None,
         "consecutiveFailures": one.consecutive_failures,
         "createdAt": iso(one.created_at),
         "lastDeliveryAt": iso_or_none(one.last_delivery_at),
@@ -158,31 +151,12 @@ def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     return {**show_subscription(made.subscription), "signingSecret": made.secret}
 
 
-def show_deliveries(rows: Sequence[Delivery]) -> list[WebhookDelivery]:
-    """Deliveries without their payloads."""
-    return [_show_delivery(one) for one in rows]
-
-
 def show_event(row: EventType) -> WebhookEvent:
     """A row of the catalog."""
     return {"type": row.type, "fires": row.fires, "payload": row.payload}
 
 
-def _show_delivery(one: Delivery) -> WebhookDelivery:
-    return {
-        "id": one.pk,
-        "eventId": one.event_id,
-        "type": one.type,
-        "status": cast(Any, one.status),
-        "attempts": one.attempts,
-        "queuedAt": iso(one.queued_at),
-        "nextAttemptAt": iso_or_none(one.next_attempt_at),
-        "deliveredAt": iso_or_none(one.delivered_at),
-        "lastStatus": one.last_status,
-        "lastError": one.last_error or None,
-    }
-
-
+PAUSED = "the webhook is paused: resume it first"
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -226,7 +200,10 @@ class OneWebhook(APIView):
 
     @extend_schema(request=SubscriptionBody(partial=True), responses=Webhook)
     def patch(self, request: Request, webhook_id: int) -> Response:
-        """Change what the body names; what waits to be sent goes to the new URL."""
+        """Change what the body names; what waits to be sent goes to the new URL.
+
+        While it is `paused`, no event is queued for it, and what waits is not sent.
+        """
         own = get_own(webhook_id, caller_of(request))
         body = SubscriptionBody(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
@@ -243,11 +220,12 @@ class OneWebhook(APIView):
 class SendTest(APIView):
     """`/webhooks/{id}/test`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
-        """Queue a `webhook.test`, whatever it is subscribed to and however it is."""
+        """Queue a `webhook.test`, whatever it is subscribed to; 409 while it is paused."""
         own = get_own(webhook_id, caller_of(request))
         check_no_fields(request)
+        refuse_paused(own)
         queued: QueuedEvent = {"eventId": subscription_changes.send_test(own)}
         return Response(queued, status=202)
 
@@ -266,33 +244,6 @@ class RollSecret(APIView):
         return Response(show_with_secret(made), headers=NO_STORE)
 
 
-class Deliveries(APIView):
-    """`/webhooks/{id}/deliveries`"""
-
-    @extend_schema(parameters=[PageQuery], responses=Page[WebhookDelivery])
-    def get(self, request: Request, webhook_id: int) -> Response:
-        """Its deliveries, newest first."""
-        own = get_own(webhook_id, caller_of(request))
-        return page(request, Delivery.objects.filter(subscription=own).order_by("-pk"), show_deliveries)
-
-
-class Replay(APIView):
-    """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
-
-    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
-    def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
-        """Send it again under the same id, with all its retries; 409 while it is being sent."""
-        own = get_own(webhook_id, caller_of(request))
-        delivery = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
-        if delivery is None:
-            raise NotFound("no such delivery")
-        check_no_fields(request)
-        if not send_again(delivery):
-            raise Conflict("it is being sent at this moment")
-        queued: QueuedEvent = {"eventId": delivery.event_id}
-        return Response(queued, status=202)
-
-
 def get_own(webhook_id: int, owner: User) -> Subscription:
     """A webhook of this owner's; others' and absent ones are the same 404."""
     found: Subscription | None = Subscription.objects.owned_by(owner).filter(pk=webhook_id).first()
@@ -301,12 +252,16 @@ def get_own(webhook_id: int, owner: User) -> Subscription:
     return found
 
 
+def refuse_paused(own: Subscription) -> None:
+    """409 while it is paused."""
+    if own.paused_at is not None:
+        raise Conflict(PAUSED)
+
+
 urlpatterns = [
     path("webhooks", Webhooks.as_view(), name="webhooks"),
     path("webhooks/events", Catalog.as_view(), name="webhook-events"),
     path("webhooks/<int:webhook_id>", OneWebhook.as_view(), name="webhook"),
     path("webhooks/<int:webhook_id>/test", SendTest.as_view(), name="webhook-test"),
     path("webhooks/<int:webhook_id>/roll-secret", RollSecret.as_view(), name="webhook-roll-secret"),
-    path("webhooks/<int:webhook_id>/deliveries", Deliveries.as_view(), name="webhook-deliveries"),
-    path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/replay", Replay.as_view(), name="webhook-replay"),
 ]

@@ -21,7 +21,7 @@ from django.db.models import F, QuerySet
 from kit.async_db import release_before_waiting
 from kit.clock import db_now
 from kit.durations import seconds
-from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered
+from kit.safe_http import NotPublic, NotSent, Rules, SafeHttp, Unanswered
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
 from webhooks.queues import EACH_SUBSCRIPTION, WEBHOOKS, Queue, Request, find_pause
@@ -31,6 +31,7 @@ LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
 CANDIDATES_PER_QUERY = 200
 MAX_ERROR_CHARS = 200
+MAX_RESPONSE_BYTES = 1_024
 AT_ONCE = 32
 EACH_OWNER = 8
 Status = Sendable.Status
@@ -58,10 +59,11 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one attempt ended: the status that came, or the sentence why none did."""
+    """How one attempt ended: the status that came with the beginning of the body, or the sentence why none did."""
 
     status: int | None
     error: str = ""
+    response: str = ""
 
     @property
     def is_success(self) -> bool:
@@ -136,6 +138,7 @@ def settle(leased: Leased, outcome: Outcome) -> bool:
     # The end of the lease tells leases apart: a sender that took the row over wrote a later one.
     mine = rows.filter(pk=leased.delivery.pk, status=Status.SENDING, next_attempt_at=leased.until)
     changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
+    changes |= queue.response_columns(outcome.response)
     is_exhausted = changes["status"] == Status.FAILED
     with transaction.atomic():
         # Lock the receiver first, as deleting it with its deliveries does: no deadlock.
@@ -207,6 +210,7 @@ STOP_WITHIN_S = 2.0
 SETTLE_TRIES = 5
 SETTLE_AGAIN_S = 0.5
 LOOK_EVERY_S = 0.5
+ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLOW_PRIVATE=1"
 
 
 def client() -> SafeHttp:
@@ -219,10 +223,13 @@ def check_url(url: str) -> None:
     """Look at a receiver's URL as sending would now. It may take seconds, in which no database connection is held.
 
     Raises:
-        NotSent: it is not allowed.
+        NotSent: it is not allowed; the text says which setting would allow it.
     """
     release_before_waiting()
-    client().check(url)
+    try:
+        client().check(url)
+    except NotPublic as refused:
+        raise NotSent(f"{refused}; {ALLOWED_BY}") from None
 
 
 def send_delivery(http: SafeHttp, leased: Leased) -> Outcome:
@@ -234,7 +241,12 @@ def send_delivery(http: SafeHttp, leased: Leased) -> Outcome:
         answer = http.send("POST", request.url, headers=request.headers, body=request.body)
     except (NotSent, Unanswered) as failure:
         return Outcome(None, str(failure))
-    return Outcome(answer.status)
+    return Outcome(answer.status, response=_text_of(answer.body[:MAX_RESPONSE_BYTES]))
+
+
+def _text_of(body: bytes) -> str:
+    """As text every database takes; what is no UTF-8 is replaced."""
+    return body.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 class Sender:

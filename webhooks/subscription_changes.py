@@ -12,7 +12,7 @@ from accounts.models import User
 from kit.clock import db_now
 from webhooks.catalog import TEST
 from webhooks.models import Subscription
-from webhooks.outbox import OutboxEvent, queue
+from webhooks.outbox import OutboxEvent, queue, wake
 from webhooks.queues import new_signing_secret, seal_secret
 from webhooks.settings import get_settings
 
@@ -49,11 +49,13 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
 
 
 def revise(subscription: Subscription, changes: Mapping[str, Any]) -> None:
-    """Change fields; what waits to be sent goes to the new URL."""
+    """Change fields; what waits to be sent goes to the new URL, and at once when `paused_at` becomes None."""
     for field, value in changes.items():
         setattr(subscription, field, value)
     if changes:
         subscription.save(update_fields=[*changes])
+    if "paused_at" in changes:
+        transaction.on_commit(wake)
 
 
 @transaction.atomic

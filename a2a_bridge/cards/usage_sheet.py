@@ -91,6 +91,8 @@ def _modes(agent: Agent) -> Iterator[str]:
 def _limits(agent: Agent, today: UsageToday, reply_wait_s: float) -> Iterator[str]:
     left = max(0, agent.daily_budget - today.queries)
     yield f"- Questions a day (UTC): {agent.daily_budget} of all callers together, {left} left today."
+    if agent.daily_limit_microusd is not None or agent.caller_limit_microusd is not None:
+        yield "- Its owner limits its cost of a day (UTC): once that is reached, it takes no questions that day."
     if agent.caller_budget is not None:
         yield f"- Of these, questions of one caller: {agent.caller_budget}, unless its owner gave you another."
     yield f"- Open questions of one caller: {agent.concurrency_cap}. It answers one caller at a time."

@@ -10,6 +10,7 @@ from msgspec import Struct
 from a2a_bridge.requests import List, PushTarget, Request, Send
 from a2a_bridge.tasks.record import Message, Task, TaskEvent
 from a2a_bridge.tasks.store import TaskPage
+from agents.models.choices import Surface
 from kit import describe
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
@@ -125,10 +126,11 @@ class Dialect:
     `streams_errors`: a refused stream is a stream. `has_envelope`: each frame of a stream is a JSON-RPC response.
     `passes_ended`: a caller who cancels or follows a task that has ended gets it as it is, and one who follows a
     task that asks for something gets no more. `replays`: a client that names the last frame it saw gets what it
-    missed.
+    missed. `surface`: what the audit says of asks in it.
     """
 
     name: str
+    surface: Surface = Surface.A2A
     versions: frozenset[str]
     has_slash: bool | None = None
     bindings: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """Pushes as the sender sees them: in the order of each task's events, signed by the hub."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +57,10 @@ class PushQueue:
 
     def note(self, delivery: Push, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
         """See `Queue`: of an address that lives for one task nothing is remembered."""
+
+    def response_columns(self, response: str) -> Mapping[str, Any]:
+        """See `Queue`: nor is what it answered."""
+        return {}
 
 
 PUSHES = PushQueue()

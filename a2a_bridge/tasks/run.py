@@ -25,7 +25,7 @@ from a2a_bridge.tasks.pieces import (
 )
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, timestamp
 from a2a_bridge.tasks.store import TaskStore
-from agents.core.errors import Unavailable
+from agents.core.errors import Denied, Unavailable
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
@@ -114,6 +114,7 @@ class TaskRun:
         self._is_written = False
         self._telling: asyncio.Lock | None = None
         self._is_recording = False
+        self._denied: Denied | None = None
         self.followers = 0
         self.outlives_followers = False
 
@@ -126,6 +127,11 @@ class TaskRun:
     def is_promoted(self) -> bool:
         """Whether its answer is a task, also to a caller who takes a message instead."""
         return self._is_promoted(self.task)
+
+    @property
+    def denied(self) -> Denied | None:
+        """Why its agent was not asked, at once or after a wait; None when it was, or still waits."""
+        return self._end.settled.refused if self._end else self._denied
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -205,8 +211,9 @@ class TaskRun:
         async with self._telling:
             await self._finish(settled)
 
-    async def refuse(self, event: StatusEvent) -> None:
+    async def refuse(self, event: StatusEvent, denied: Denied) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
+        self._denied = denied
         task = after(self.task, [event])
         await self._keep(task, [event])
         await self._push(task, [event])

@@ -4,14 +4,16 @@ alone.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from accounts.oauth.clients import check_resource, get_client, read_scopes
 from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 
 # http to this machine by one of its names, any port, a plain path: nothing a parser could read in two ways.
 LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::([1-9][0-9]{0,4}))?")
+HTTPS = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[1-9][0-9]{0,4})?(?=[/]|\Z)")
 PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?\Z")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}\Z")
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
@@ -24,13 +26,18 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A sound start of a command line or an app. `app_name` is empty for a command line."""
+    """A sound start of a command line, an app or a registered client. `app_name` is empty for a command line.
+
+    `client_digest`: of a registered client; `scopes`: what its token is limited to.
+    """
 
     redirect_uri: str
     state: str
     code_challenge: str
     machine_id: str
     app_name: str = ""
+    client_digest: str = ""
+    scopes: tuple[str, ...] = ()
 
 
 def read_cli(query: Mapping[str, Any]) -> AuthorizationRequest:
@@ -49,6 +56,42 @@ def read_app(query: Mapping[str, Any]) -> AuthorizationRequest:
         Refused: and why.
     """
     return _read(query, _is_apps, app_name=read_app_name(one(query, "app_name")))
+
+
+def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
+    """What a registered client asks for; its redirect address is exactly one that it registered.
+
+    Raises:
+        Refused: and why.
+    """
+    client = get_client(one(query, "client_id"))
+    if one(query, "response_type") != "code":
+        raise Refused("response_type must be code")
+    check_resource(one(query, "resource"))
+    scopes = read_scopes(one(query, "scope"))
+    asked = _read(query, lambda address: address in client.redirect_uris, app_name=client.name)
+    digest = client.digest_for(asked.redirect_uri)
+    return replace(asked, machine_id=client.machine_id, client_digest=digest, scopes=scopes)
+
+
+def is_client_redirect(address: str) -> bool:
+    """Whether a client may register an address: on the user's machine, or by https, with a plain path."""
+    if len(address) > MAX_REDIRECT_CHARS:
+        return False
+    origin = HTTPS.match(address)
+    return _is_loopback(address) or (origin is not None and PLAIN_PATH.match(address, origin.end()) is not None)
+
+
+def read_text(query: Mapping[str, Any], name: str) -> str:
+    """A parameter that may be there once, and is text that can be stored.
+
+    Raises:
+        Refused: it is not.
+    """
+    text = one(query, name)
+    if not text.isascii() or not text.isprintable():
+        raise Refused(f"{name}: want printable ASCII characters")
+    return text
 
 
 def read_app_name(name: str) -> str:

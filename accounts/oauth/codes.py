@@ -13,7 +13,7 @@ from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
 from accounts.oauth.errors import InvalidGrant, Refused
 from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import Kind, Minted, Source, replace_credential, revoke_issued
+from accounts.tokens import Kind, Limits, Minted, Source, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -33,27 +33,31 @@ def issue(user: User, purpose: Purpose, asked: AuthorizationRequest) -> str:
         code_challenge=asked.code_challenge,
         machine_id=asked.machine_id,
         app_name=asked.app_name,
+        client_digest=asked.client_digest,
+        scopes=" ".join(asked.scopes),
         expires_at=db_now() + LIFETIME,
     )
     return code
 
 
-def exchange(code: str, verifier: str, purpose: Purpose, *, user_agent: str) -> Minted:
-    """The session or app token that a code stands for.
+def exchange(code: str, verifier: str, purpose: Purpose, *, user_agent: str, client_digest: str = "") -> Minted:
+    """The session or app token that a code stands for. `client_digest`: of the registered client that has it.
 
     The first attempt uses the code up; a second one revokes the token that it gave.
 
     Raises:
         InvalidGrant, QuotaExceeded: no token was issued.
     """
-    outcome = _exchange(code, verifier, purpose, user_agent)  # raise after its commit: what was spent stays spent
+    outcome = _exchange(
+        code, verifier, purpose, user_agent, client_digest
+    )  # raise after its commit: what was spent stays spent
     if isinstance(outcome, Refused):
         raise outcome
     return outcome
 
 
 @transaction.atomic
-def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str) -> Minted | Refused:
+def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str, client_digest: str) -> Minted | Refused:
     row = LoginCode.objects.select_for_update().filter(digest=digest(code)).first()
     if row is None:
         return InvalidGrant(BAD_GRANT)
@@ -62,7 +66,8 @@ def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str) -> Mi
         revoke_issued(row.credential)
         return InvalidGrant(BAD_GRANT)
     row.used_at = now
-    fits = row.purpose == purpose and row.expires_at > now and _fits(verifier, row.code_challenge)
+    is_its_own = row.purpose == purpose and row.client_digest == client_digest
+    fits = is_its_own and row.expires_at > now and _fits(verifier, row.code_challenge)
     outcome: Minted | Refused = InvalidGrant(BAD_GRANT)
     if fits and row.user.is_active:
         outcome = _issue(row, user_agent)
@@ -75,7 +80,10 @@ def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
     source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
     try:
         with transaction.atomic():
-            return replace_credential(row.user, kind, source, row.app_name, row.machine_id, user_agent)
+            limits = Limits(tuple(row.scopes.split()))
+            return replace_credential(
+                row.user, kind, source, row.app_name, row.machine_id, user_agent, limits=limits
+            )
     except QuotaExceeded as over:
         return over
 

@@ -19,6 +19,36 @@ class InvalidGrant(Refused):
     code = "invalid_grant"
 
 
+class InvalidClient(Refused):
+    """No registered client has that id."""
+
+    code = "invalid_client"
+
+
+class InvalidRedirect(Refused):
+    """A client registers an address that a browser is not sent to."""
+
+    code = "invalid_redirect_uri"
+
+
+class InvalidScope(Refused):
+    """A client wants none of the scopes that it may have."""
+
+    code = "invalid_scope"
+
+
+class InvalidTarget(Refused):
+    """A client wants a token for another server."""
+
+    code = "invalid_target"
+
+
+class UnsupportedGrant(Refused):
+    """A client wants a token for something else than a code."""
+
+    code = "unsupported_grant_type"
+
+
 class NotConfigured(Refused):
     """The hub has no such way to sign in."""
 

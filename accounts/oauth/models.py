@@ -31,11 +31,12 @@ class LoginAttempt(models.Model):
 
 
 class LoginCode(models.Model):
-    """A code for a command line or an app, good once, bound to its challenge and to its kind of client."""
+    """A code for a command line, an app or a registered client, good once, bound to its challenge and client."""
 
     class Purpose(models.TextChoices):
         CLI = "cli", "command line"
         APP = "app", "app"
+        CLIENT = "reg", "registered client"
 
     digest = models.CharField(max_length=64, unique=True)
     purpose = models.CharField(max_length=3, choices=Purpose)
@@ -43,6 +44,14 @@ class LoginCode(models.Model):
     code_challenge = models.CharField(max_length=43)
     machine_id = models.CharField(max_length=100, blank=True)
     app_name = models.CharField(max_length=60, blank=True)
+    client_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the registered client and its redirect address.",
+    )
+    scopes = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(db_index=True)
     used_at = models.DateTimeField(null=True)

@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -13,12 +13,17 @@ from django.views.decorators.http import require_http_methods
 from accounts.authn import Caller, find_caller
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import authorization_requests, codes, devices
+from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
 from accounts.oauth.errors import AccessDenied, Refused, TooFast
+from accounts.settings import get_settings
 from accounts.throttle import check_address, check_code_guesses
 
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
-PARAMETERS = ("redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id")
+PARAMETERS = (
+    "redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id",
+    "client_id", "response_type", "scope", "resource",
+)  # fmt: skip
 
 
 @never_cache
@@ -30,28 +35,40 @@ def consent(request: HttpRequest) -> HttpResponse:
         return to_signin(request)
     given = request.POST if request.method == "POST" else request.GET
     try:
-        wanted = (
-            authorization_requests.read_app(given)
-            if "app_name" in given
-            else authorization_requests.read_cli(given)
-        )
+        wanted = _read(given)
     except Refused as refused:
         context = {"title": "This program asks wrongly", "text": str(refused), "status": 400}
         return render(request, "errors/page.html", context, status=400)
     if request.method != "POST":
         context = {
             "app_name": wanted.app_name,
+            "is_client": bool(wanted.client_digest),
+            "scopes": wanted.scopes,
             "home": urlsplit(wanted.redirect_uri).netloc,
             "hidden": {name: given[name] for name in PARAMETERS if name in given},
         }
         return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
     if request.POST.get("decision") == "allow":
-        purpose = Purpose.APP if wanted.app_name else Purpose.CLI
-        answer = {"code": codes.issue(caller.user, purpose, wanted)}
+        answer = {"code": codes.issue(caller.user, _purpose_of(wanted), wanted)}
     else:
         answer = {"error": AccessDenied.code}
+    if wanted.client_digest:
+        answer["iss"] = get_settings().public_url  # RFC 9207
     back = f"{wanted.redirect_uri}?{urlencode(answer | {'state': wanted.state})}"
     return _leading_to(wanted.redirect_uri, HttpResponseRedirect(back))
+
+
+def _read(given: QueryDict) -> AuthorizationRequest:
+    if "client_id" in given:
+        return authorization_requests.read_client(given)
+    is_app = "app_name" in given
+    return authorization_requests.read_app(given) if is_app else authorization_requests.read_cli(given)
+
+
+def _purpose_of(wanted: AuthorizationRequest) -> Purpose:
+    if wanted.client_digest:
+        return Purpose.CLIENT
+    return Purpose.APP if wanted.app_name else Purpose.CLI
 
 
 @never_cache

@@ -26,6 +26,17 @@ class CodeExchange(Struct):
     code_verifier: Annotated[str, Meta(pattern=as_pattern(VERIFIER.pattern))]
 
 
+class ClientToken(Struct):
+    """The code of a registered client, with all that it is bound to."""
+
+    grant_type: str
+    code: str
+    redirect_uri: str
+    client_id: str
+    code_verifier: Annotated[str, Meta(pattern=as_pattern(VERIFIER.pattern))]
+    resource: str = ""
+
+
 class DeviceStart(Struct):
     """Which app, on which machine."""
 

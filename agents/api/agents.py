@@ -1,7 +1,7 @@
-"""The directory, an owner's own agents, and changed cards of those that are remote servers."""
+"""The directory, an owner's own agents, several of them at once, and changed cards of remote servers."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 from django.db.models import Q
@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Conflict, StrictJSONParser, caller_of
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
 from accounts.sealing import Unreadable
 from agents.api.serializers import (
     CardDecision,
@@ -28,6 +28,7 @@ from agents.api.serializers import (
 from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, PublishedAgent
 from agents.core import directory
 from agents.core.agent_moves import NotMovable
+from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
 from agents.links.remote.access import NO_AUTH, BadAuth
 from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
 from agents.links.remote.card import BadCard
@@ -39,6 +40,7 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 
 MOST_LISTED = 5000
+LARGEST_ID = 2**63 - 1
 LONG_TEXT_FIELDS = (
     "claude_md",
     "personalization_prompt",
@@ -277,3 +279,49 @@ def _show_card_change(changed: ChangedCard) -> ApiCardChange:
         "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changed.changes.shown],
         "more": changed.changes.more,
     }
+
+
+class ApiAgentResult(TypedDict):
+    """What became of an agent. `same`: it was so already; `kept`: an administrator halted it, and it stays so."""
+
+    id: int
+    handle: str
+    result: Literal["changed", "same", "kept"]
+
+
+class ApiBulkReport(TypedDict):
+    """What became of each agent, by handle. `absent`: ids that are not of the caller's agents."""
+
+    results: list[ApiAgentResult]
+    absent: list[int]
+
+
+class BulkChange(Body):
+    """The body of POST."""
+
+    action = serializers.ChoiceField(choices=[one.value for one in BulkAction])
+    ids = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
+        allow_empty=False,
+        max_length=MOST_AT_ONCE,
+    )
+
+
+class BulkChanges(APIView):
+    """`/agents/bulk`"""
+
+    @extend_schema(request=BulkChange, responses=ApiBulkReport)
+    def post(self, request: Request) -> Response:
+        """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
+        body = BulkChange(data=request.data)
+        body.is_valid(raise_exception=True)
+        wanted: dict[str, Any] = body.validated_data
+        report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
+        return Response(_show(report))
+
+
+def _show(report: BulkReport) -> ApiBulkReport:
+    results: list[ApiAgentResult] = [
+        {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
+    ]
+    return {"results": results, "absent": list(report.absent)}

@@ -1,4 +1,4 @@
-"""What the programs of a session ask leave for: reading the requests, and deciding them."""
+"""Permission requests of the programs of a session: reading and deciding them."""
 
 from typing import Literal, TypedDict, cast
 from uuid import UUID
@@ -47,14 +47,14 @@ class Permissions(APIView):
 
     @extend_schema(parameters=[PageQuery], responses={200: Page[ApiPermission], 403: ErrorBody})
     def get(self, request: Request, public_id: UUID) -> Response:
-        """Requests for leave, those that wait for a decision first; of each kind the newest first."""
+        """Permission requests, those that wait for a decision first; of each kind the newest first."""
         session = get_session(request, public_id, at_least=Role.APPROVER)
         found = PermissionRequest.objects.filter(session=session).select_related("resolver")
         return page(request, found.order_by(DECIDED, "-pk"), lambda rows: [show_permission(row) for row in rows])
 
 
 def show_permission(row: PermissionRequest) -> ApiPermission:
-    """One request for leave."""
+    """One permission request."""
     return {
         "requestId": row.request_id,
         "tool": row.tool,
@@ -96,7 +96,7 @@ class ResolvePermission(APIView):
         request=DecisionBody, responses={200: PermissionDecided, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody}
     )
     def post(self, request: Request, public_id: UUID, request_id: str) -> Response:
-        """Allow or deny a request for leave, for good; 409 once it is decided or has run out."""
+        """Allow or deny a permission request, for good; 409 once it is decided or has run out."""
         session = get_session(request, public_id, at_least=Role.APPROVER)
         body = DecisionBody(data=request.data)
         body.is_valid(raise_exception=True)
@@ -110,7 +110,7 @@ class ResolvePermission(APIView):
                 message=said.get("message") or "",
             )
         except NoSuchRequest:
-            raise NotFound("no such request for leave") from None
+            raise NotFound("no such permission request") from None
         except AlreadyResolved as resolved:
             raise Conflict(str(resolved)) from None
         decided: PermissionDecided = {

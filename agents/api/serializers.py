@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import cast
 
 from rest_framework import serializers
@@ -33,6 +34,7 @@ from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import (
     MAX_BUDGET,
     MAX_CAP,
+    MAX_LIMIT_USD,
     MAX_NAMED_CALLERS,
     MAX_PAPER_CHARS,
     MAX_QUEUE,
@@ -45,6 +47,7 @@ from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now, iso, iso_or_none
+from kit.money import DECIMAL_PLACES, MICRO, to_microusd
 
 NOT_OFFERED = "this hub does not offer it yet"
 
@@ -57,6 +60,20 @@ def _long_text_field(source: str) -> serializers.CharField:
         allow_blank=True,
         max_length=MAX_PAPER_CHARS,
         trim_whitespace=False,
+    )
+
+
+def usd_field(source: str) -> serializers.DecimalField:
+    """A limit in US dollars, or null."""
+    return serializers.DecimalField(
+        source=source,
+        required=False,
+        allow_null=True,
+        coerce_to_string=False,
+        max_digits=13,
+        decimal_places=DECIMAL_PLACES,
+        min_value=0,
+        max_value=MAX_LIMIT_USD,
     )
 
 
@@ -135,6 +152,8 @@ class AgentChanges(Body):
     callerBudgets = serializers.DictField(
         source="budgets", required=False, child=serializers.IntegerField(min_value=0, max_value=MAX_BUDGET)
     )
+    dailyCostLimitUsd = usd_field("daily_limit_microusd")
+    callerCostLimitUsd = usd_field("caller_limit_microusd")
     concurrencyCap = serializers.IntegerField(
         source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
     )
@@ -179,6 +198,12 @@ class AgentChanges(Body):
             raise serializers.ValidationError(f"want at most {MAX_NAMED_CALLERS} logins")
         by_key = {login.lower(): budget for login, budget in budgets.items()}
         return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
+
+    def validate_dailyCostLimitUsd(self, usd: Decimal | None) -> int | None:
+        """In millionths."""
+        return None if usd is None else to_microusd(usd)
+
+    validate_callerCostLimitUsd = validate_dailyCostLimitUsd
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
         """With ids that differ."""
@@ -236,8 +261,8 @@ class ChangedAgent(AgentChanges):
 def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
 
-    Whom an agent is limited to, and callers' own budgets, are told to its owner alone. `with_papers`: with the
-    two long texts of the owner.
+    Whom an agent is limited to, callers' own budgets, and costs are told to its owner alone. `with_papers`: with
+    the two long texts of the owner.
     """
     facts = load_agent_activity(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
@@ -249,6 +274,10 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     for agent, one in zip(agents, shown, strict=True):
         if agent.pk in granted:
             one["allowedLogins"], one["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
+            daily, of_caller = agent.daily_limit_microusd, agent.caller_limit_microusd
+            one["dailyCostLimitUsd"] = None if daily is None else daily / MICRO
+            one["callerCostLimitUsd"] = None if of_caller is None else of_caller / MICRO
+            one["costTodayUsd"] = facts[agent.pk].cost_today_microusd / MICRO
     for agent, one in zip(agents, shown, strict=True) if with_papers else ():
         one["claudeMd"], one["personalizationPrompt"] = agent.claude_md, agent.personalization_prompt
     return shown

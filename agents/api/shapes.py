@@ -83,8 +83,8 @@ class ApiQueueing(TypedDict):
 
 
 class ApiAgent(TypedDict):
-    """A published session, or the draft of one. `allowedLogins`, `callerBudgets` and `remote` are
-    there for its owner alone.
+    """A published session, or the draft of one. `allowedLogins`, `callerBudgets`, the limits and the sum of costs,
+    and `remote` are there for its owner alone.
 
     `remote` only where the agent is a remote A2A server.
     `waitS`: seconds it may take for callers who stream or do not wait; null: the hub's own limit. `skills`,
@@ -103,6 +103,9 @@ class ApiAgent(TypedDict):
     access: Access
     allowedLogins: NotRequired[list[str]]
     callerBudgets: NotRequired[dict[str, int]]
+    dailyCostLimitUsd: NotRequired[float | None]
+    callerCostLimitUsd: NotRequired[float | None]
+    costTodayUsd: NotRequired[float]
     remote: NotRequired[ApiRemote]
     online: bool
     concurrencyCap: int

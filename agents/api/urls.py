@@ -6,9 +6,8 @@ from agents.api import not_offered
 from agents.api.admin_figures import StatsActiveUsers, StatsOverview, StatsTimeseries
 from agents.api.admin_lists import AdminAgents, AdminShares, AdminTokens, AdminUsers
 from agents.api.admin_sessions import AdminSession, AdminSessions, AdminTimeline
-from agents.api.agents import AgentByHandle, Agents, CardChange, OneAgent, RemoteCards
+from agents.api.agents import AgentByHandle, Agents, BulkChanges, CardChange, OneAgent, RemoteCards
 from agents.api.archiving import ArchiveSession, PruneSessions
-from agents.api.bulk_changes import BulkChanges
 from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
 from agents.api.halts import AdminHalt, AdminHalts, Blocks, HaltAgent, OneBlock

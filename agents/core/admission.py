@@ -18,12 +18,15 @@ from agents.core.errors import (
     Offline,
     OverBudget,
     OverCallerBudget,
+    OverCallerCostLimit,
     OverCap,
+    OverCostLimit,
     TooDeep,
     Unavailable,
     WaitAbandoned,
 )
 from agents.core.types import Ask
+from agents.models.agent import MAX_BUDGET
 from agents.models.choices import CHANNEL_LINK
 
 MAX_DEPTH = 3
@@ -38,6 +41,7 @@ class AgentState:
     `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner and granted users may
     ask. `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: the agent, its
     session or its owner is halted. `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
+    `limit_microusd`: what a day may cost, None: anything; `cost_microusd`: what the ended turns of the day cost.
     """
 
     published: bool
@@ -55,6 +59,8 @@ class AgentState:
     halted: bool = False
     queue_max: int = 0
     queue_wait_s: int = 0
+    limit_microusd: int | None = None
+    cost_microusd: int = 0
 
     @property
     def is_online(self) -> bool:
@@ -71,15 +77,27 @@ class QueuePosition(NamedTuple):
 
 @dataclass(slots=True)
 class CallerSpending:
-    """The daily budget of one caller at one agent; `spent` grows as asks are admitted."""
+    """The daily limits of one caller at one agent; `spent` grows as asks are admitted.
 
-    budget: int
+    `budget` None: as many as the agent has. `limit_microusd`, `cost_microusd`: see `AgentState`.
+    """
+
+    budget: int | None
     spent: int = 0
+    limit_microusd: int | None = None
+    cost_microusd: int = 0
+
+    @property
+    def has_reached_cost_limit(self) -> bool:
+        """Whether no question is admitted any more because of what the earlier ones cost."""
+        return self.limit_microusd is not None and self.cost_microusd >= self.limit_microusd
 
     @property
     def left(self) -> int:
         """How many questions are left."""
-        return max(0, self.budget - self.spent)
+        if self.has_reached_cost_limit:
+            return 0
+        return MAX_BUDGET if self.budget is None else max(0, self.budget - self.spent)
 
 
 @dataclass(slots=True)
@@ -141,7 +159,9 @@ def decide_ask(
     Where the agent has a queue, an ask that may wait gets a position in it instead of a refusal because the agent
     is busy. `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
 
-    Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own.
+    Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own. A
+    limit on the cost compares what ended turns cost, so asks that are answered at once may exceed it
+    (docs/adr/0101).
     """
     asked = state.find(ask)
     if asked is None and state.has_moved(ask):
@@ -177,13 +197,17 @@ def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | 
     return _refuse_spent(ask, asked, state)
 
 
-def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> OverBudget | OverCallerBudget | None:
+def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
+    if asked.limit_microusd is not None and asked.cost_microusd >= asked.limit_microusd:
+        return OverCostLimit()
     own = state.find_spending(ask)
-    if own is not None and own.spent >= own.budget:
+    if own is None:
+        return None
+    if own.budget is not None and own.spent >= own.budget:
         return OverCallerBudget(own.budget)
-    return None
+    return OverCallerCostLimit() if own.has_reached_cost_limit else None
 
 
 def _decide_queued(

@@ -44,22 +44,33 @@ def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
     return dict(rows.values_list("agent_id", "queries"))
 
 
+def costs_today(agent_ids: Iterable[int]) -> dict[int, int]:
+    """What the asks of this UTC day cost so far, in millionths of a dollar, by agent."""
+    rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
+    return dict(rows.values_list("agent_id", "cost_microusd"))
+
+
 def find_caller_spending(agent: Agent, caller_id: int | None) -> CallerSpending | None:
-    """A caller's own daily budget at the agent, and what they spent of it; None when they have none."""
+    """A caller's own daily limits at the agent, and what they spent of them; None when they have none."""
     return callers_spending([agent], caller_id).get(agent.pk)
 
 
 def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int, CallerSpending]:
-    """The same of several agents, by agent; those without such a budget are not in it."""
+    """The same of several agents, by agent; those without such a limit are not in it."""
     if caller_id is None:
         return {}
-    budgets = {agent.pk: agent.caller_budget for agent in agents}
-    rows = CallerBudget.objects.filter(agent_id__in=budgets, caller_id=caller_id)
-    today, spent = db_now().date(), dict.fromkeys(budgets, 0)
-    for agent_id, budget, day, queries in rows.values_list("agent_id", "daily_budget", "day", "queries"):
-        budgets[agent_id] = budgets[agent_id] if budget is None else budget
-        spent[agent_id] = queries if day == today else 0
-    return {pk: CallerSpending(budget, spent[pk]) for pk, budget in budgets.items() if budget is not None}
+    found = {
+        agent.pk: CallerSpending(agent.caller_budget, limit_microusd=agent.caller_limit_microusd)
+        for agent in agents
+    }
+    today = db_now().date()
+    for row in CallerBudget.objects.filter(agent_id__in=found, caller_id=caller_id):
+        spending = found[row.agent_id]
+        if row.daily_budget is not None:
+            spending.budget = row.daily_budget
+        if row.day == today:
+            spending.spent, spending.cost_microusd = row.queries, row.cost_microusd
+    return {pk: one for pk, one in found.items() if one.budget is not None or one.limit_microusd is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +83,7 @@ class AgentActivity:
     is_online: bool
     queries_today: int
     queries_all_time: int
+    cost_today_microusd: int
     last_query_at: datetime | None
 
 
@@ -81,7 +93,11 @@ def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
     online = online_sessions({agent.session_id for agent in agents})
     usage = DailyUsage.objects.filter(agent_id__in=ids).values("agent_id")
     is_today = Q(day=db_now().date())
-    summed = usage.annotate(today=Sum("queries", filter=is_today, default=0), ever=Sum("queries"))
+    summed = usage.annotate(
+        today=Sum("queries", filter=is_today, default=0),
+        ever=Sum("queries"),
+        cost=Sum("cost_microusd", filter=is_today, default=0),
+    )
     used = {row["agent_id"]: row for row in summed}
     asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
     newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])  # from the end of each log, however long
@@ -91,6 +107,7 @@ def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
             is_online=agent.session_id in online,
             queries_today=used[agent.pk]["today"] if agent.pk in used else 0,
             queries_all_time=used[agent.pk]["ever"] if agent.pk in used else 0,
+            cost_today_microusd=used[agent.pk]["cost"] if agent.pk in used else 0,
             last_query_at=last_asked.get(agent.pk),
         )
         for agent in agents
@@ -208,35 +225,25 @@ def revise_agent(
     """
     try:
         with transaction.atomic():
-            return _revise(agent_id, changes, allowed, budgets, session)
+            locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
+            kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
+            agent: Agent | None = kept.filter(pk=agent_id).first()
+            if agent is None:
+                return None
+            if session is not None and session.pk != agent.session_id:
+                check_move(agent, session, locked)
+                changes = {**changes, "session": session}
+            if changes:
+                _apply(agent, changes)
+                agent.save(update_fields=[*changes, "published_at", "revised_at"])
+            if allowed is not None:
+                set_granted_users(agent, allowed)
+            if budgets is not None:
+                set_caller_budgets(agent, budgets)
     except IntegrityError as failure:
         if session is None:
             raise
         raise NotMovable("the session was published or deleted a moment ago") from failure
-
-
-def _revise(
-    agent_id: int,
-    changes: Mapping[str, Any],
-    allowed: Sequence[User] | None,
-    budgets: CallerBudgets | None,
-    session: Session | None,
-) -> Agent | None:
-    locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
-    kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
-    agent: Agent | None = kept.filter(pk=agent_id).first()
-    if agent is None:
-        return None
-    if session is not None and session.pk != agent.session_id:
-        check_move(agent, session, locked)
-        changes = {**changes, "session": session}
-    if changes:
-        _apply(agent, changes)
-        agent.save(update_fields=[*changes, "published_at", "revised_at"])
-    if allowed is not None:
-        set_granted_users(agent, allowed)
-    if budgets is not None:
-        set_caller_budgets(agent, budgets)
     return agent
 
 

@@ -56,6 +56,18 @@ class OverCallerBudget(Denied):
         self.budget = budget
 
 
+class OverCostLimit(Denied):
+    """The asks of this UTC day cost as much as the agent's owner allows, or more."""
+
+    reason = "cost_limit_reached"
+
+
+class OverCallerCostLimit(Denied):
+    """The caller's asks of this UTC day cost as much as the agent's owner allows one caller, or more."""
+
+    reason = "caller_cost_reached"
+
+
 class RateLimited(Denied):
     """The caller asks faster than CALLER_RATE_PER_MINUTE."""
 
@@ -164,6 +176,8 @@ DENIED_WORDS: dict[type[Denied], str] = {
     OverCap: "the asker held as many questions as one may",
     OverBudget: "the day’s budget was spent",
     OverCallerBudget: "the asker’s own budget of the day was spent",
+    OverCostLimit: "the cost of the day had reached its limit",
+    OverCallerCostLimit: "the asker’s cost of the day had reached its limit",
     Blocked: "the asker is blocked",
     Halted: "it or the asker was halted",
     WaitAbandoned: "its asker left before it was free",

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     atomic = False  # the index is built beside the writes
     dependencies = [
-        ("agents", "0021_reported_usage"),
+        ("agents", "0022_cost_limits"),
     ]
 
     operations = [

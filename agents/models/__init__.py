@@ -1,6 +1,7 @@
 """The tables of the core."""
 
 from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Halt
+from agents.models.alert import Alert, AlertAddress, AlertRule, Mail
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
@@ -9,6 +10,9 @@ from agents.models.turn import QueuedAsk, Turn
 __all__ = [
     "Agent",
     "AgentGrant",
+    "Alert",
+    "AlertAddress",
+    "AlertRule",
     "Attachment",
     "Blob",
     "CallerBlock",
@@ -18,6 +22,7 @@ __all__ = [
     "Event",
     "File",
     "Halt",
+    "Mail",
     "OpMessage",
     "PermissionRequest",
     "Process",

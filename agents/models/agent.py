@@ -12,6 +12,7 @@ from accounts.models import User
 from agents.models.session import Session
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import approximate_now
+from kit.money import MICRO
 
 MAX_BUDGET = 100_000
 MAX_CAP = 20
@@ -22,6 +23,8 @@ MIN_BODY_BYTES = 1_024
 MAX_QUEUE = 50
 QUEUE_WAIT_S = 60
 MAX_QUEUE_WAIT_S = 600
+MAX_LIMIT_USD = 1_000_000
+COST_LIMITS = (MinValueValidator(0), MaxValueValidator(MAX_LIMIT_USD * MICRO))
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -90,6 +93,18 @@ class Agent(models.Model):
         blank=True,
         validators=[MaxValueValidator(MAX_BUDGET)],
         help_text="Questions of one caller accepted on one UTC day; empty: as many as the daily budget has.",
+    )
+    daily_limit_microusd = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=COST_LIMITS,
+        help_text="What the asks of one UTC day may cost, as the agent reports it; empty: anything.",
+    )
+    caller_limit_microusd = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=COST_LIMITS,
+        help_text="Of this, the asks of one caller; empty: all.",
     )
     concurrency_cap = models.PositiveSmallIntegerField(
         default=5, validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)]
@@ -219,8 +234,9 @@ class AgentGrant(models.Model):
 class CallerBudget(models.Model):
     """One caller's daily budget at one agent, and what they spent of it.
 
-    `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, counted
-    by the ledger while a budget holds for this caller; of another day they count as none.
+    `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, and
+    `cost_microusd` what they cost, counted by the ledger while a budget or a limit on the cost holds for this
+    caller; of another day they count as none.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="caller_budgets")

@@ -20,6 +20,7 @@ class Surface(StrEnum):
     ROUTE = "route"
     PROBE = "probe"
     DISPATCH = "dispatch"
+    MCP = "mcp"
 
 
 class Failure(StrEnum):

@@ -19,6 +19,7 @@ SURFACE_NAMES = {
     Surface.ROUTE: "REST route",
     Surface.PROBE: "probe",
     Surface.DISPATCH: "another agent",
+    Surface.MCP: "MCP",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]

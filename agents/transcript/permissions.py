@@ -34,6 +34,7 @@ RESEND_WITHIN = timedelta(
     minutes=10
 )  # what went to a socket this lately may have been lost with it, or its process
 MAX_PENDING = 100
+RELAYING = (Surface.A2A, Surface.MCP)  # whose callers may decide, and see in the task that they are asked
 MAX_PREVIEW_CHARS = 8_192
 MAX_MESSAGE_CHARS = 4_096
 AT_ONCE = 200
@@ -213,8 +214,8 @@ def _decide(
 
 
 def _may_be_relayed(session_id: int, chat_id: str, **of_turn: int) -> bool:
-    """Whether an A2A caller waits in that turn, of an agent whose owner lets callers decide."""
-    turns = Turn.objects.open().filter(session_id=session_id, chat_id=chat_id, surface=Surface.A2A, **of_turn)
+    """Whether a caller of A2A or MCP waits in that turn, of an agent whose owner lets callers decide."""
+    turns = Turn.objects.open().filter(session_id=session_id, chat_id=chat_id, surface__in=RELAYING, **of_turn)
     found: bool = turns.filter(agent__caller_approvals=True, agent__deleted_at=None).exists()
     return found
 

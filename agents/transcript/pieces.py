@@ -69,7 +69,7 @@ class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=
 
 
 class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_defaults=True):
-    """The agent's program waits for leave to use a tool, and the caller may give it."""
+    """The agent's program waits for a permission to use a tool, which the caller may give."""
 
     request_id: str
     tool: str

@@ -2,15 +2,15 @@
 
 import heapq
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal, Self, TypeVar
 
 from django.db.models import Model, QuerySet
 
-from agents.models import Event, File, OpMessage
+from agents.models import Event, File, OpMessage, PermissionRequest, Turn
 
 Row = TypeVar("Row", bound=Model)
 Kind = Literal["event", "op-message", "file"]
@@ -32,7 +32,7 @@ class Moment:
     """One item of a timeline. `action`: what happened to a file."""
 
     ts: datetime
-    row: Event | OpMessage | File
+    row: Event | OpMessage | File | PermissionRequest
     action: Action | None = None
 
 
@@ -73,16 +73,17 @@ def _moments_of_files(session_id: int, limit: int) -> Iterator[Moment]:
 
 
 FARTHEST = 10**18 - 1  # 18 digits, as the pattern takes
-_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})-(\d{1,18})\Z", re.ASCII)
+_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})-(\d{1,18})-(\d{1,18})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """Where a page ends: the ids of the oldest event, op-message and file that are newer than it."""
+class Position:
+    """A place between two moments: of each kind, the id of the first row that comes after it."""
 
     event: int = FARTHEST
     op_message: int = FARTHEST
     file: int = FARTHEST
+    permission: int = FARTHEST
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -91,45 +92,95 @@ class Before:
         return cls(*map(int, found.groups())) if found else cls()
 
     def __str__(self) -> str:
-        return f"{self.event}-{self.op_message}-{self.file}"
+        return f"{self.event}-{self.op_message}-{self.file}-{self.permission}"
+
+
+NEWEST = Position()
+AROUND = timedelta(minutes=1)  # between the clocks that wrote a turn and its question
+_FIELDS: dict[type[Model], str] = {
+    Event: "event",
+    OpMessage: "op_message",
+    File: "file",
+    PermissionRequest: "permission",
+}
+_TIMES: dict[type[Model], str] = {
+    Event: "ts",
+    OpMessage: "ts",
+    File: "uploaded_at",
+    PermissionRequest: "requested_at",
+}
+_AUTHORS: dict[type[Model], str] = {OpMessage: "author", File: "uploader", PermissionRequest: "resolver"}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Moments, oldest first, and where the page before them ends; None when there is none."""
+    """Moments, oldest first; where the pages before and after them begin and end, None when there is none."""
 
     moments: Sequence[Moment]
-    before: Before | None
+    before: Position | None
+    after: Position | None = None
 
 
-def history(session_id: int, before: Before, limit: int) -> Page:
-    """The newest moments before a cursor: three reads along an index, of at most `limit` + 1 rows each.
+def read_history(session_id: int, before: Position, limit: int) -> Page:
+    """The newest moments before a position: four reads of at most `limit` + 1 rows each.
 
     Each kind keeps the order of its ids, which may be a little out of step with time: none is left out.
     """
-    events = Event.objects.filter(session_id=session_id, pk__lt=before.event)
-    messages = OpMessage.objects.filter(session_id=session_id, pk__lt=before.op_message).select_related("author")
-    files = File.objects.filter(session_id=session_id, pk__lt=before.file).select_related("uploader")
-    newest = heapq.merge(
-        (Moment(one.ts, one) for one in _iterate(events, limit)),
-        (Moment(one.ts, one) for one in _iterate(messages, limit)),
-        (Moment(one.uploaded_at, one, "uploaded") for one in _iterate(files, limit)),
-        key=lambda moment: moment.ts,
-        reverse=True,
-    )
-    shown = list(islice(newest, limit))
-    has_more = next(newest, None) is not None
-    return Page(shown[::-1], _before(shown, before) if has_more else None)
+    shown, has_more = _merge(session_id, "lt", before, limit)
+    firsts = {type(moment.row): moment.row.pk for moment in shown}  # newest first: the oldest stays
+    after = None if before == NEWEST else before
+    return Page(shown[::-1], _moved(before, firsts) if has_more else None, after)
 
 
-def _iterate(rows: QuerySet[Any, Any], limit: int) -> Iterator[Any]:
-    return iter(rows.order_by("-pk")[: limit + 1])
+def read_history_from(session_id: int, start: Position, limit: int) -> Page:
+    """The oldest moments after a position; there may be older ones."""
+    shown, has_more = _merge(session_id, "gte", start, limit)
+    nexts = {type(moment.row): moment.row.pk + 1 for moment in shown}
+    return Page(shown, start, _moved(start, nexts) if has_more else None)
 
 
-def _before(shown: Sequence[Moment], before: Before) -> Before:
-    last = {type(moment.row): moment.row.pk for moment in shown}  # newest first: the oldest stays
-    return Before(
-        event=last.get(Event, before.event),
-        op_message=last.get(OpMessage, before.op_message),
-        file=last.get(File, before.file),
-    )
+def find_turn_position(turn: Turn) -> Position | None:
+    """Just before a turn's question in the transcript of its session; None when it is there no more."""
+    chat = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT, type="prompt")
+    asked = chat.filter(ts__gte=turn.asked_at - AROUND, payload__contains=f'"{turn.chat_id}"')
+    event = asked.order_by("pk").first()
+    if event is None:
+        return None
+    others = {
+        kind: _next_pk(_rows(kind, turn.session_id), event.ts) for kind in (OpMessage, File, PermissionRequest)
+    }
+    return _moved(NEWEST, {**others, Event: event.pk})
+
+
+def _merge(
+    session_id: int, side: Literal["lt", "gte"], position: Position, limit: int
+) -> tuple[list[Moment], bool]:
+    """The moments nearest to a position on one side of it, nearest first, and whether there are more."""
+    back = side == "lt"
+    kinds = []
+    for kind, name in _FIELDS.items():
+        rows = _rows(kind, session_id).filter(**{f"pk__{side}": getattr(position, name)})
+        kinds.append(_moments(kind, rows.order_by("-pk" if back else "pk")[: limit + 1]))
+    merged = heapq.merge(*kinds, key=lambda moment: moment.ts, reverse=back)
+    return list(islice(merged, limit)), next(merged, None) is not None
+
+
+def _rows(kind: type[Model], session_id: int) -> QuerySet[Any, Any]:
+    rows = kind._default_manager.filter(session_id=session_id)
+    return rows.select_related(_AUTHORS[kind]) if kind in _AUTHORS else rows
+
+
+def _moments(kind: type[Model], rows: QuerySet[Any, Any]) -> Iterator[Moment]:
+    for row in rows:
+        yield Moment(getattr(row, _TIMES[kind]), row, "uploaded" if kind is File else None)
+
+
+def _moved(position: Position, ids: Mapping[Any, int]) -> Position:
+    return replace(position, **{_FIELDS[kind]: pk for kind, pk in ids.items()})
+
+
+def _next_pk(rows: QuerySet[Any, Any], moment: datetime) -> int:
+    """The id after the last row from before a moment."""
+    kind = rows.model
+    last = rows.filter(**{f"{_TIMES[kind]}__lt": moment}).order_by("-pk").values_list("pk", flat=True).first()
+    return 0 if last is None else last + 1

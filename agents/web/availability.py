@@ -11,7 +11,7 @@ from django.utils.timesince import timesince
 
 from accounts.models import User
 from agents.core.admission import CallerSpending
-from agents.core.directory import callers_spending, usage_today
+from agents.core.directory import callers_spending, costs_today, usage_today
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.choices import CHANNEL_LINK, Outcome
 from agents.models.session import online_sessions
@@ -28,6 +28,7 @@ class Availability:
     """`is_held`: another caller's question holds it, so that the visitor's would be refused.
 
     `left_today`: for the visitor, of `budget`: the agent's, or with `is_own` the visitor's own, which is the less.
+    `is_cost`: nothing is left because of what the earlier questions of the day cost.
     `typical_ms`: the middle one of the latest answers' latencies, None when there are none.
     """
 
@@ -37,10 +38,13 @@ class Availability:
     typical_ms: int | None
     budget: int = 0
     is_own: bool = False
+    is_cost: bool = False
 
     @property
     def left(self) -> str:
         """What is left of which budget, in words."""
+        if self.is_cost:
+            return f"{'your ' if self.is_own else ''}cost limit of today reached"
         whose, ending = "your " if self.is_own else "", "" if self.budget == 1 else "s"
         return f"{self.left_today} of {whose}{self.budget} question{ending} left today"
 
@@ -73,9 +77,13 @@ def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict
     online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
     today, typical = usage_today(ids), typical_latencies(ids)
     own = callers_spending(agents, visitor_id)
+    limited = [agent.pk for agent in agents if agent.daily_limit_microusd is not None]
+    costs = costs_today(limited) if limited else {}
     found = {}
     for agent in agents:
-        spending = CallerSpending(agent.daily_budget, today.get(agent.pk, 0))
+        spending = CallerSpending(
+            agent.daily_budget, today.get(agent.pk, 0), agent.daily_limit_microusd, costs.get(agent.pk, 0)
+        )
         mine = own.get(agent.pk)
         is_own = mine is not None and mine.left < spending.left
         tighter = mine if mine is not None and is_own else spending
@@ -84,8 +92,9 @@ def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict
             is_held=agent.session_id in held,
             left_today=tighter.left,
             typical_ms=typical.get(agent.pk),
-            budget=tighter.budget,
+            budget=tighter.budget or 0,
             is_own=is_own,
+            is_cost=tighter.has_reached_cost_limit,
         )
     return found
 
@@ -167,6 +176,14 @@ def _of_spent(agent: Agent, standing: Availability, *, is_owner: bool, now: date
     left = format_duration((midnight - now).total_seconds())
     if agent.daily_budget == 0:
         return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
+    if standing.is_cost:
+        whose = (
+            "Your questions reached what its owner lets one caller cost"
+            if standing.is_own
+            else ("It reached what its owner lets it cost")
+        )
+        what_to_do = "Raise the limit, or wait." if is_owner else "Come again then, or ask another agent."
+        return f"{whose} on one day; it takes questions again at midnight UTC, in {left}. {what_to_do}"
     if standing.is_own:
         return f"Your questions to it are used up for today; new ones come at midnight UTC, in {left}."
     what_to_do = "Raise its budget, or wait." if is_owner else "Come again then, or ask another agent."

@@ -1,6 +1,7 @@
 """The forms of an agent: the same on the desk and in the admin."""
 
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -12,10 +13,11 @@ from agents.core import directory
 from agents.core.agent_moves import find_destinations
 from agents.core.directory import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
-from agents.models.agent import MAX_BUDGET, MAX_NAMED_CALLERS
+from agents.models.agent import MAX_BUDGET, MAX_LIMIT_USD, MAX_NAMED_CALLERS
 from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
 from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
+from kit.money import DECIMAL_PLACES, decimal_usd, to_microusd
 
 EDITABLE = (
     "name",
@@ -27,6 +29,8 @@ EDITABLE = (
     "caller_approvals",
     "daily_budget",
     "caller_budget",
+    "daily_limit_microusd",
+    "caller_limit_microusd",
     "concurrency_cap",
     "wait_s",
     "agent_style",
@@ -81,6 +85,33 @@ class SuggestedPromptsField(LinesField):
         if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
             raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
         return prompts
+
+
+class UsdField(forms.DecimalField):
+    """An amount in US dollars, kept in millionths; empty: None."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            required=False,
+            min_value=0,
+            max_value=MAX_LIMIT_USD,
+            max_digits=13,
+            decimal_places=DECIMAL_PLACES,
+            **options,
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        """What is kept, in dollars; what was typed, as it was."""
+        return decimal_usd(value) if isinstance(value, int) else value
+
+    def clean(self, value: Any) -> Any:
+        """The amount in millionths."""
+        usd = super().clean(value)
+        return None if usd is None else to_microusd(usd)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Whether another amount was typed."""
+        return super().has_changed(None if initial is None else Decimal(decimal_usd(initial)), data)
 
 
 class CallersField(LinesField):
@@ -143,6 +174,15 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         initial=Agent.Access.PUBLIC,
         widget=forms.RadioSelect,
         help_text="Others do not see it either.",
+    )
+    daily_limit_microusd = UsdField(
+        label="Cost of a day in US dollars",
+        help_text="Of all callers together, as the agent reports it. The next question is refused once it is"
+        " reached. Empty: no limit.",
+    )
+    caller_limit_microusd = UsdField(
+        label="Cost of each caller in US dollars",
+        help_text="Of this, the questions of one caller on one UTC day. Empty: all of it.",
     )
     suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
     task_store = forms.ChoiceField(

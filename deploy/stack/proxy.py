@@ -23,7 +23,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    upstream clawbridge {{ {servers} keepalive 64; }}
+    upstream clawbridge {{ {servers} keepalive 64; keepalive_timeout 60s; }}
     map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
     server {{
         listen {address};

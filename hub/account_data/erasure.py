@@ -14,11 +14,14 @@ from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
 from accounts.models import Credential, DeviceGrant, LoginCode, User
 from agents.models import (
     AgentGrant,
+    AlertAddress,
+    AlertRule,
     Attachment,
     CallerBlock,
     CallerBudget,
     File,
     Halt,
+    Mail,
     OpMessage,
     PermissionRequest,
     QueuedAsk,
@@ -109,6 +112,9 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):
         yield CallerBlock.objects.filter(**{column: user})
+    yield Mail.objects.filter(owner=user)
+    yield AlertRule.objects.filter(owner=user)
+    yield AlertAddress.objects.filter(owner=user)
     yield Halt.objects.filter(user=user)
     yield AgentGrant.objects.filter(user=user)
     yield CallerBudget.objects.filter(caller=user)

@@ -17,6 +17,9 @@ from accounts.models import Credential, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
     AgentGrant,
+    Alert,
+    AlertAddress,
+    AlertRule,
     CallerBlock,
     CallerBudget,
     DailyUsage,
@@ -77,6 +80,9 @@ PARTS: Sequence[Part] = (
     Part("remote_card", RemoteCard, lambda user: Q(server__session__owner=user), at_once=FEW),
     Part("halt", Halt, lambda user: Q(agent__owner=user) | Q(user=user) | Q(made_by=user)),
     Part("block", CallerBlock, lambda user: Q(owner=user)),
+    Part("alert_rule", AlertRule, lambda user: Q(owner=user)),
+    Part("alert_address", AlertAddress, lambda user: Q(owner=user)),
+    Part("alert", Alert, lambda user: Q(agent__owner=user)),
     Part("share", Share, lambda user: Q(session__owner=user) | Q(user=user)),
     Part("asked", Turn, lambda user: Q(caller=user), at_once=FEW),
     Part(

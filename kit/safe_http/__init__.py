@@ -2,11 +2,12 @@
 
 from kit.safe_http.client import Answer, SafeHttp, Unanswered
 from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch
-from kit.safe_http.target import NotSent, Rules, join_url, parse_url
+from kit.safe_http.target import NotPublic, NotSent, Rules, join_url, parse_url
 
 __all__ = [
     "Answer",
     "Incoming",
+    "NotPublic",
     "NotSent",
     "Rules",
     "SafeHttp",

@@ -61,6 +61,10 @@ class NotSent(Exception):
     """
 
 
+class NotPublic(NotSent):
+    """The host is this machine or in a private network; or it has no address, which must read the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What may be reached. `allows_private`: any address and port, also by plain http, as in one's own network."""
@@ -113,11 +117,13 @@ def read_target(url: str, rules: Rules) -> Target:
         NotSent: the scheme, the host, the port or the form is not allowed.
     """
     parsed = parse_url(url)
+    host = parsed.raw_host.decode("ascii")
+    if not rules.allows_private and _is_hidden(host):
+        raise NotPublic(f"{host} is this machine or an address of a private network")
     if parsed.scheme not in SCHEMES or (parsed.scheme == "http" and not rules.allows_private):
         raise NotSent("want a URL that begins with https://")
     if parsed.userinfo:
         raise NotSent("the URL may not hold a user name or password")
-    host = parsed.raw_host.decode("ascii")
     port = SCHEMES[parsed.scheme] if parsed.port is None else parsed.port
     if not host:
         raise NotSent("the URL names no host")
@@ -145,7 +151,7 @@ def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: fl
     if not found and rules.allows_private:
         raise NotSent(f"{target.host} cannot be found")
     if not found or refused or len(found) > MAX_ADDRESSES:
-        raise NotSent(f"{target.host} cannot be found, or does not lead to public addresses alone")
+        raise NotPublic(f"{target.host} cannot be found, or does not lead to public addresses alone")
     return found
 
 
@@ -164,6 +170,14 @@ def is_public(address: str) -> bool:
     if ip.version == 4:
         return not any(ip in block for block in NOT_PUBLIC)
     return ip in PUBLIC_V6 and not any(ip in block for block in NOT_PUBLIC_V6)
+
+
+def _is_hidden(host: str) -> bool:
+    """Whether the host is written as an address that is not public, or is the name of this machine."""
+    try:
+        return not is_public(host)
+    except ValueError:
+        return host.removesuffix(".").rpartition(".")[2] == "localhost"
 
 
 def _is_v6(host: str) -> bool:

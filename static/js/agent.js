@@ -14,7 +14,7 @@ function show(standing) {
   write($("left"), standing.left);
   write($("typically"), standing.typically);
   write($("advice"), standing.advice);
-  asking?.allow(standing.mayAsk);
+  asking?.allow(standing.mayAsk, standing.advice);
 }
 
 // Only what changed, so that screen readers hear only that.

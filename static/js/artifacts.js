@@ -1,52 +1,94 @@
-// The artifacts of an answer beside its reply, each once by its id. What agents made is shown by textContent.
+// The artifacts of an answer, each once by its id, as they come: name, then its parts.
 import { isReply } from "./dialects.js";
+import { inBytes, make } from "./elements.js";
 
 const MAX_CHARS = 20_000;
 
 export class Artifacts {
-  #bodies = new Map();
+  #shown = new Map();
+  #before;
 
-  constructor(list) {
-    this.list = list;
+  // `View`: shows parts in an element (`PartsAsText`, or `PartsView` of `parts.js`). `before`: the artifacts of an earlier
+  // turn of the same task, which are not shown again unless they change.
+  constructor(list, View, { before = null } = {}) {
+    Object.assign(this, { list, View });
+    this.#before = before?.parts ?? new Map();
   }
 
   get isEmpty() {
-    return this.#bodies.size === 0;
+    return this.#shown.size === 0;
+  }
+
+  // What each artifact of the task holds, by its id, also those of earlier turns.
+  get parts() {
+    return new Map([...this.#before, ...[...this.#shown].map(([id, { parts }]) => [id, parts])]);
+  }
+
+  // The texts of all that is shown.
+  get text() {
+    return [...this.#shown.values()].map(({ view }) => view.text).join("\n\n");
   }
 
   clear() {
-    this.#bodies.clear();
+    this.#shown.clear();
     this.list.replaceChildren();
+  }
+
+  setRaw(isRaw) {
+    for (const { view } of this.#shown.values()) view.setRaw(isRaw);
   }
 
   // Show those of a sight; gives the ids that are new.
   see({ artifacts = [], appends = false }) {
-    const made = artifacts.filter(({ artifactId }) => !isReply(artifactId));
-    const fresh = made.map(({ artifactId }) => artifactId).filter((id) => !this.#bodies.has(id));
-    for (const { artifactId, name, parts = [] } of made) {
-      const body = this.#bodies.get(artifactId) ?? this.#begin(artifactId, name);
-      const before = appends ? body.textContent : "";
-      body.textContent = (before + parts.map(describePart).join("")).slice(0, MAX_CHARS);
+    const fresh = [];
+    for (const { artifactId, name, parts = [] } of artifacts.filter((one) => !isReply(one.artifactId))) {
+      const known = this.#shown.get(artifactId)?.parts ?? this.#before.get(artifactId) ?? [];
+      const whole = appends ? [...known, ...parts] : parts;
+      if (!this.#shown.has(artifactId)) {
+        if (this.#before.has(artifactId) && isSame(known, whole)) continue;
+        this.#begin(artifactId, name);
+        fresh.push(artifactId);
+      }
+      this.#show(this.#shown.get(artifactId), whole);
     }
     return fresh;
   }
 
+  #show(one, parts) {
+    one.parts = parts;
+    one.view.show(parts);
+  }
+
   #begin(artifactId, name) {
-    const [line, title, body] = ["li", "b", "span"].map((kind) => document.createElement(kind));
-    title.textContent = name || artifactId;
-    body.className = "said";
-    line.append(title, " ", body);
-    this.list.append(line);
-    this.#bodies.set(artifactId, body);
-    return body;
+    const item = make("li", "artifact");
+    const title = name || (this.View.showsIds ? artifactId : "");
+    if (title) item.append(make("b", "", make("bdi", "", title)));
+    const view = new this.View(item.appendChild(make("div")));
+    this.list.append(item);
+    this.#shown.set(artifactId, { view, parts: [] });
+  }
+}
+
+const isSame = (some, others) => JSON.stringify(some) === JSON.stringify(others);
+
+// Parts as a developer reads them: texts and JSON, of a file what it is.
+export class PartsAsText {
+  static showsIds = true;
+
+  constructor(element) {
+    this.element = element;
+    element.className = "said";
+  }
+
+  show(parts) {
+    this.element.textContent = parts.map(describePart).join("").slice(0, MAX_CHARS);
   }
 }
 
 // A part in version 1.0, or one of text or data in 0.3, which has no files here.
-function describePart(part) {
-  if (part.text !== undefined) return part.text;
-  if (part.data !== undefined) return `${JSON.stringify(part.data, null, 2)}\n`;
-  const { filename = "file", mediaType, raw, url } = part;
-  const source = raw === undefined ? url : `${Math.floor((raw.replace(/=+$/, "").length * 3) / 4)} bytes`;
+function describePart({ text, data, filename = "file", mediaType, raw, url }) {
+  if (text !== undefined) return text;
+  if (data !== undefined) return `${JSON.stringify(data, null, 2)}\n`;
+  const source = raw === undefined ? url : inBytes(Math.floor((raw.replace(/=+$/, "").length * 3) / 4));
   return `${[filename, mediaType, source].filter(Boolean).join(", ")}\n`;
 }

@@ -1,133 +1,254 @@
-// The ask box: asks, follows the answer, stops following, looks again.
-import { ASKS, ENDED, exchange, newMessageId, textOf } from "./a2a.js";
-import { about, asking, Reply, sightOf } from "./dialects.js";
-import { explainEnd, explainError } from "./explain.js";
+// The conversation with an agent: asks, follows answers, cancels, asks again, and opens the conversation of `?task=`.
+import { call, exchange, newMessageId } from "./a2a.js";
+import { Attachments } from "./attachments.js";
+import { copyText } from "./copy.js";
+import { about, sightOf } from "./dialects.js";
+import { explainError } from "./explain.js";
+import { inBytes } from "./elements.js";
+import { readTask } from "./task_turns.js";
+import { Turn } from "./turn.js";
 
-const V1 = {
-  version: "1.0",
-  methods: { stream: "SendStreamingMessage", get: "GetTask" },
-  message: { role: "ROLE_USER", parts: [{}] },
-};
-const SAID = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
-const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks for leave." };
-const ASKS_BACK = "Write above what you answer, and ask.";
-const KEPT = "The agent goes on. Its answer is kept for half an hour: look again.";
+const V1 = { version: "1.0", methods: { get: "GetTask", cancel: "CancelTask", subscribe: "SubscribeToTask" } };
+const KEPT = "The agent goes on, and its answer is kept: follow again, or open this page later.";
+const UNSURE = "It is not known whether the hub has your question. Try again: it is asked once, however often it is sent.";
+const MISSING = "This conversation is not kept any more, or it is not yours. What you ask now begins another; My questions has how it ended.";
+const NO_TASK = -32001;
+const PER_PAGE = 20;
+const IS_TOUCHED = matchMedia("(pointer: coarse)").matches; // keyboards on a screen have one key for lines and no Shift+Enter
 const $ = (id) => document.getElementById(id);
 
-// `onEnd()` after each question, however it ended. Gives {allow(mayAsk)}: whether the agent takes questions now.
+// `onEnd()` after each question, however it ended. Gives {allow(mayAsk, why)}: whether the agent takes questions now.
 export function startAsking(handle, { onEnd }) {
-  const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, reply: new Reply(), taskId: "", ended: false, begun: 0 };
+  const form = $("ask");
+  const accepts = { modes: JSON.parse(form.dataset.modes), maxBytes: Number(form.dataset.maxBytes) };
+  const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, turn: null, contextId: "" };
+  const fields = { list: $("files"), input: $("file"), button: $("attach"), area: form, error: $("ask-error") };
+  const attachments = new Attachments(fields, accepts, () => ($("question").required = attachments.isEmpty));
+  const turns = new Map(); // by their elements
 
-  $("ask").addEventListener("submit", (event) => {
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if ($("send").disabled || !$("question").value.trim()) return;
-    const how = { how: "stream", messageId: newMessageId(), taskId: goesOn() ? now.taskId : "" };
-    Object.assign(now, { taskId: "", begun: performance.now() });
-    clear();
-    $("ask-status").textContent = "Asking…";
-    follow(asking(V1, handle, $("question").value, how));
+    const text = $("question").value.trim() ? [{ text: $("question").value }] : [];
+    if (!$("send").disabled) ask([...text, ...attachments.parts], { isTyped: true });
   });
   $("question").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
+    const isLine = event.shiftKey || (IS_TOUCHED && !event.ctrlKey);
+    if (event.key !== "Enter" || isLine || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit();
   });
-  $("ask").addEventListener("click", (event) => {
-    const prompt = event.target.closest("[data-prompt]");
-    if (prompt) fill(prompt.textContent);
+  form.addEventListener("click", ({ target }) => {
+    const button = target.closest("button");
+    const turn = turns.get(target.closest(".turn"));
+    if (button?.dataset.prompt !== undefined) fill(button.textContent);
+    if (turn && button?.dataset.do) DO[button.dataset.do](turn, button);
+    if (turn && button?.dataset.decision) decide(turn, button.dataset);
   });
-  $("stop").addEventListener("click", () => now.reading?.abort());
-  $("again").addEventListener("click", () => follow(about(V1, handle, "get", now.taskId)));
+  $("new").addEventListener("click", startAnew);
 
-  async function follow(request) {
-    const reading = (now.reading = new AbortController());
-    Object.assign(now, { ended: false, reply: new Reply() });
-    $("explained").textContent = "";
-    enable();
-    $("reply").ariaBusy = "true";
-    try {
-      await exchange(request, { signal: reading.signal, onShown, onError });
-      if (!now.ended) left("Not answered yet.");
-    } catch {
-      left(reading.signal.aborted ? "Stopped following." : "The hub is out of reach.");
+  const DO = {
+    stop: () => now.reading?.abort(),
+    cancel,
+    follow: followAgain,
+    retry: (turn) => follow(turn, turn.request),
+    again: (turn) => ask(turn.parts),
+    edit: (turn) => fill(turn.question),
+    copy: (turn) => copyText(turn.text, turn.reply.element),
+    raw: (turn, button) => {
+      button.ariaPressed = String(button.ariaPressed !== "true");
+      turn.setRaw(button.ariaPressed === "true");
+    },
+  };
+
+  function addTurn(parts, before = null) {
+    const turn = new Turn($("thread"), parts, before);
+    turns.set(turn.element, turn);
+    form.classList.add("talking");
+    return turn;
+  }
+
+  function ask(parts, { isTyped = false } = {}) {
+    const before = isTyped && goesOn() ? now.turn : null;
+    const message = { messageId: newMessageId(), role: "ROLE_USER", parts, contextId: now.contextId || undefined, taskId: before?.taskId };
+    const request = call(handle, "SendStreamingMessage", { message }, V1.version);
+    const bytes = new TextEncoder().encode(request.body).length;
+    $("ask-error").textContent = $("thread-status").textContent = "";
+    if (!parts.length || now.reading) return;
+    if (bytes > accepts.maxBytes) {
+      $("ask-error").textContent = `The question with its files has ${inBytes(bytes)}; this agent takes ${inBytes(accepts.maxBytes)} at most.`;
+      return;
     }
-    now.reading = null;
-    $("reply").ariaBusy = "false";
-    enable();
-    onEnd();
+    const turn = addTurn(parts, before);
+    turn.request = { ...request, headers: { ...request.headers, "Idempotency-Key": message.messageId } };
+    if (isTyped) {
+      form.reset();
+      attachments.clear();
+    }
+    turn.element.scrollIntoView({ block: "start", behavior: "instant" });
+    follow(turn, turn.request);
   }
 
-  function onShown(shown) {
+  // Send a request and show what comes; gives the error that came instead.
+  async function follow(turn, request) {
+    if (now.reading) return null;
+    const reading = (now.reading = new AbortController());
+    let refusal = null;
+    Object.assign(now, { turn });
+    turn.start();
+    update();
+    try {
+      await exchange(request, { signal: reading.signal, onShown: (shown) => see(turn, shown), onError: (error) => (refusal = error) });
+      if (refusal) turn.refuse(refusal);
+      else if (!turn.isEnded) leave(turn, "Not answered yet.");
+    } catch (failure) {
+      if (!turn.isEnded) leave(turn, reading.signal.aborted ? "Stopped following." : "The connection to the hub was lost.");
+      if (!reading.signal.aborted && !(failure instanceof TypeError)) throw failure;
+    } finally {
+      turn.stop();
+      now.reading = null;
+      update();
+      onEnd();
+    }
+    return refusal;
+  }
+
+  function see(turn, shown) {
     const sight = sightOf(shown);
-    now.taskId = sight.taskId;
-    now.reply.see(sight);
-    if (sight.state) onState(sight.state, textOf(sight.message));
-    else now.reply.write($("reply"), sight);
-    $("answer").scrollTop = $("answer").scrollHeight;
+    if (sight.appends) keepEndInView(() => turn.see(sight));
+    else turn.see(sight);
+    now.contextId = sight.contextId ?? now.contextId;
+    if (sight.taskId) history.replaceState(null, "", `?task=${encodeURIComponent(sight.taskId)}`);
+    if (turn.isEnded && turn === now.turn) now.reading?.abort(); // a subscription would stay open while the agent waits for an answer
+    update();
   }
 
-  function onState(state, words) {
-    addStage(state);
-    if (ENDED.has(state) || ASKS.has(state)) end(state, state === "COMPLETED" ? now.reply.text : words);
-    else $("ask-status").textContent = words || (SAID[state] ?? "");
+  // While an answer grows. An answer that comes whole is read from its beginning, and a reader further up stays there.
+  function keepEndInView(change) {
+    const isAtEnd = $("thread-end").getBoundingClientRect().top <= innerHeight;
+    change();
+    if (isAtEnd && turns.size) $("thread-end").scrollIntoView({ block: "end", behavior: "instant" });
   }
 
-  function end(state, text) {
-    now.ended = true;
-    $("reply").textContent = text;
-    $("ask-status").textContent = state === "COMPLETED" ? `Answered in ${seconds()} s.` : (ENDS[state] ?? "Not answered.");
-    $("going-on").hidden = !ASKS.has(state);
-    $("go-on").checked = true;
-    $("explained").textContent = ASKS.has(state) ? ASKS_BACK : state === "COMPLETED" ? "" : explainEnd(text).join(" ");
+  const leave = (turn, why) => turn.leave(why, turn.taskId ? KEPT : UNSURE);
+
+  // What is known now, and then what comes; it may end between the two.
+  async function followAgain(turn) {
+    await look(turn);
+    if (turn.taskId && !turn.isEnded && (await follow(turn, about(V1, handle, "subscribe", turn.taskId)))) await look(turn);
   }
 
-  function onError(error) {
-    now.ended = true;
-    $("ask-status").textContent = "Not asked.";
-    $("reply").textContent = error.message;
-    $("explained").textContent = explainError(error).join(" ");
+  async function look(turn) {
+    const task = await fetchResult(about(V1, handle, "get", turn.taskId));
+    if (task) see(turn, task);
+    update();
   }
 
-  function left(why) {
-    $("ask-status").textContent = why;
-    $("explained").textContent = now.taskId ? KEPT : "";
+  async function cancel(turn, button) {
+    button.disabled = true;
+    turn.setStatus("Canceling…");
+    const onShown = (shown) => {
+      turn.see(sightOf(shown));
+      if (now.turn === turn) now.reading?.abort();
+    };
+    try {
+      await exchange(about(V1, handle, "cancel", turn.taskId), { onShown, onError: ({ message }) => turn.setStatus(message) });
+    } catch {
+      turn.setStatus("The hub does not answer: it is not canceled.");
+    }
+    button.disabled = false;
+    update();
   }
 
-  function enable() {
+  // The agent waits for leave to use a tool, in the turn that goes on.
+  function decide(turn, { decision, request }) {
+    const parts = [{ data: { requestId: request, decision } }];
+    const message = { messageId: newMessageId(), role: "ROLE_USER", parts, contextId: now.contextId, taskId: turn.taskId };
+    if (!now.reading) follow(turn, call(handle, "SendStreamingMessage", { message }, V1.version));
+  }
+
+  function update() {
     const isFollowing = now.reading !== null;
     $("send").disabled = isFollowing || !now.mayAsk;
-    $("stop").disabled = !isFollowing;
-    $("again").disabled = isFollowing || now.ended || !now.taskId;
-    $("copy").disabled = isFollowing || !$("reply").textContent;
+    $("new").disabled = isFollowing || !turns.size;
+    $("going-on").hidden = !now.turn?.asksBack;
+    keepEndInView(() => {
+      for (const turn of turns.values()) turn.offer(...actionsOf(turn, isFollowing, turn === now.turn));
+    });
   }
 
-  const seconds = () => Math.max(0.1, (performance.now() - now.begun) / 1000).toFixed(1);
+  function startAnew() {
+    turns.clear();
+    Object.assign(now, { turn: null, contextId: "" });
+    $("thread").replaceChildren();
+    form.classList.remove("talking");
+    history.replaceState(null, "", location.pathname);
+    update();
+    $("question").focus();
+  }
 
+  // The conversation of a task, the newest of its context; then what still comes of it.
+  async function open(taskId) {
+    const task = await fetchResult(about(V1, handle, "get", taskId));
+    if (!task) return;
+    now.contextId = task.contextId;
+    const query = { contextId: task.contextId, pageSize: PER_PAGE, includeArtifacts: true };
+    const page = await fetchResult(call(handle, "ListTasks", query, V1.version));
+    const tasks = page?.tasks.toReversed() ?? [];
+    $("thread-status").textContent = page?.nextPageToken ? "Earlier questions of this conversation are not shown." : "";
+    for (const one of tasks.some(({ id }) => id === taskId) ? tasks : [task, ...tasks]) now.turn = readTask(one, addTurn);
+    update();
+    const target = [...turns.values()].find((turn) => turn.taskId === taskId);
+    afterPaint(() => target?.element.scrollIntoView({ block: "start", behavior: "instant" }));
+    if (now.turn && !now.turn.isEnded) await followAgain(now.turn);
+  }
+
+  async function fetchResult(request) {
+    let result = null;
+    const onError = (error) => ($("thread-status").textContent = error.code === NO_TASK ? MISSING : [error.message, ...explainError(error)].join(" "));
+    try {
+      await exchange(request, { onShown: (shown) => (result = shown), onError });
+    } catch {
+      $("thread-status").textContent = "The hub does not answer. Reload the page.";
+    }
+    return result;
+  }
+
+  const opened = new URLSearchParams(location.search).get("task");
+  if (opened) open(opened);
   // The button is disabled until here: before, the browser would submit the form itself, and the question would be lost.
-  enable();
+  update();
   return {
-    allow(mayAsk) {
+    allow(mayAsk, why) {
       now.mayAsk = mayAsk;
-      enable();
+      $("question").placeholder = mayAsk ? "" : why;
+      update();
     },
   };
 }
+
+// While one turn is followed, no other is begun.
+function actionsOf(turn, isFollowing, isNow) {
+  if (!isFollowing) return leftActions(turn);
+  if (!isNow) return leftActions(turn).filter((name) => ["copy", "raw", "cancel"].includes(name));
+  return turn.isEnded ? [] : ["stop", ...(turn.taskId ? ["cancel"] : [])];
+}
+
+// Of a turn that is not followed.
+function leftActions(turn) {
+  const shown = turn.text ? ["copy", "raw"] : [];
+  if (turn.state === "COMPLETED" || turn.asksBack) return shown;
+  if (turn.isEnded && turn.state !== "CANCELED" && !turn.isTaken && turn.request) return [...shown, "retry", "edit"];
+  if (turn.isEnded) return [...shown, "again", "edit"];
+  if (turn.taskId && turn.isTaken) return [...shown, "follow", "cancel"];
+  return turn.request ? [...shown, "retry", "edit"] : shown;
+}
+
+// What is added and scrolled in one frame counts as having moved.
+const afterPaint = (act) => requestAnimationFrame(() => requestAnimationFrame(act));
 
 const goesOn = () => !$("going-on").hidden && $("go-on").checked;
 
 function fill(text) {
   $("question").value = text;
   $("question").focus();
-}
-
-function clear() {
-  for (const id of ["stages", "reply", "explained"]) $(id).replaceChildren();
-  $("going-on").hidden = true;
-}
-
-function addStage(state) {
-  const last = $("stages").lastElementChild;
-  if (last?.textContent === state.toLowerCase().replace("_", " ")) return;
-  const line = document.createElement("li");
-  line.className = state;
-  line.textContent = state.toLowerCase().replace("_", " ");
-  $("stages").append(line);
 }

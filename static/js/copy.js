@@ -6,13 +6,17 @@ export function startCopying(root) {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
     const source = document.getElementById(button.dataset.copy);
-    if (await copy(source)) toast("Copied.");
-    else toast("The browser does not let this page copy. The text is selected: press Ctrl+C.");
+    await copyText(source.value ?? source.textContent, source);
   });
 }
 
-async function copy(source) {
-  const text = source.value ?? source.textContent;
+// Copy a text that an element shows, perhaps in another form.
+export async function copyText(text, source) {
+  if (await copy(text, source)) toast("Copied.");
+  else toast("The browser does not let this page copy. The text is selected: press Ctrl+C.");
+}
+
+async function copy(text, source) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -17,16 +17,17 @@ export function about(dialect, handle, operation, taskId, seen = "") {
   return seen ? { ...request, headers: { ...request.headers, "Last-Event-ID": seen } } : request;
 }
 
-// What a result or frame shows: {taskId, state, message, artifacts, appends}, each only where it is said. States are bare
-// and in capitals, as in COMPLETED; `artifacts` are whole unless it `appends`.
+// What a result or frame shows: {taskId, contextId, state, at, message, artifacts, appends}, each only where it is said.
+// States are bare and in capitals, as in COMPLETED; `artifacts` are whole unless it `appends`.
 export function sightOf(shown) {
   const told = shown?.task ?? shown?.statusUpdate ?? shown?.artifactUpdate ?? shown?.message ?? shown ?? {};
   if (told.artifact) return { taskId: told.taskId, artifacts: [told.artifact], appends: Boolean(told.append) };
-  if (told.parts) return { taskId: told.taskId, message: told, state: "COMPLETED" };
+  if (told.parts) return { taskId: told.taskId, contextId: told.contextId, message: told, state: "COMPLETED" };
   if (!told.status) return {};
-  const { state, message } = told.status;
+  const { state, message, timestamp } = told.status;
   if (told.id && state === bare(state)) return sightOfHub(told);
-  return { taskId: told.taskId ?? told.id, state: bare(state), message, artifacts: told.artifacts };
+  const { taskId = told.id, contextId, artifacts } = told;
+  return { taskId, contextId, state: bare(state), at: timestamp, message, artifacts };
 }
 
 // The hub's own dialect has tasks only: a piece of the reply is one at work, the whole reply its last message.

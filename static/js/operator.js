@@ -1,7 +1,7 @@
 // One session as its operators see it: the socket says that something happened, the hub's templates say what.
 import { Files } from "./operator_files.js";
-import { Leave } from "./operator_leave.js";
 import { Link } from "./operator_link.js";
+import { Permissions } from "./operator_permissions.js";
 import { inHub } from "./addresses.js";
 import { Transcript } from "./operator_transcript.js";
 import { toast } from "./toast.js";
@@ -9,25 +9,25 @@ import { toast } from "./toast.js";
 const $ = (id) => document.getElementById(id);
 const seen = JSON.parse($("seen").textContent);
 const address = inHub(`/desk/sessions/${seen.id}`);
-const may_decide = seen.role === "approver" || seen.role === "owner";
 
-const transcript = new Transcript($("transcript"), $("growing"), address);
+openTurn();
 const files = new Files(seen.id, address, $("upload"));
 const link = new Link(seen.id, { onFrame: (frame) => ON[frame.type]?.(frame), onState: showState });
-const leave = new Leave($("leave"), $("leave-count"), may_decide ? decide : null);
+const permissions = new Permissions($("waiting"), $("permission-count"), decide);
+const transcript = new Transcript($("transcript"), $("growing"), address, permissions);
+addEventListener("hashchange", openTurn);
 
 const ON = {
   subscribed({ role }) {
     if (role !== seen.role) return location.reload();
-    leave.forget();
     transcript.refresh();
     files.refresh();
   },
   event: () => transcript.refresh(),
   op_message: () => transcript.refresh(),
   chat_reply_chunk: (frame) => transcript.grow(frame),
-  permission_request: (frame) => leave.show(frame),
-  permission_resolved: (frame) => leave.resolve(frame),
+  permission_request: () => transcript.refresh(),
+  permission_resolved: () => transcript.refresh(),
   presence({ attached }) {
     const items = attached.map((login) => {
       const item = document.createElement("li");
@@ -48,6 +48,13 @@ const ON = {
 
 function decide(requestId, decision) {
   return link.send({ type: "approval", requestId, decision });
+}
+
+// The address ends with `#turn-ID`: open the part of the transcript that has it, unless it is this one.
+function openTurn() {
+  const turn = /^#turn-([\w-]{1,64})$/.exec(location.hash)?.[1];
+  const wasAsked = new URLSearchParams(location.search).get("turn") === turn;
+  if (turn && !wasAsked && !$(`turn-${turn}`)) location.replace(`${address}?turn=${turn}${location.hash}`);
 }
 
 function showState(name, detail) {

@@ -1,6 +1,7 @@
 // The transcript: its lines come from the hub's own templates, each once, by their ids; replies grow as they are written.
 import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
+import { renderMarkdown } from "./markdown.js";
 
 const MOST_ROWS = 1000;
 const MOST_GROWING_CHARS = 20_000;
@@ -9,14 +10,16 @@ const NEAR_PX = 80;
 const NOT_OLDER = "The older lines did not come. Try again.";
 
 export class Transcript {
-  constructor(well, growing, address) {
-    Object.assign(this, { well, growing, address, is_busy: false, is_behind: false });
-    well.addEventListener("click", (event) => {
+  constructor(log, growing, address, permissions) {
+    Object.assign(this, { log, growing, address, permissions, is_busy: false, is_behind: false, texts: new Map(), drawing: null });
+    log.addEventListener("click", (event) => {
       if (event.target.id !== "older") return;
       event.preventDefault();
       this.older(event.target);
     });
-    this.toEnd();
+    const linked = document.getElementById(location.hash.slice(1));
+    if (linked) linked.scrollIntoView({ behavior: "instant" });
+    else this.toEnd();
   }
 
   // Something happened: look. Asked for while it looks, it looks once more.
@@ -40,11 +43,12 @@ export class Transcript {
 
   merge(from) {
     const was_at_end = this.isAtEnd();
+    this.permissions.see(from);
     const fresh = [...from.querySelectorAll("#rows > li")];
-    const known = fresh.find((row) => document.getElementById(row.id));
     const here = document.getElementById("rows");
+    const known = fresh.find((row) => this.findRow(row.id));
     if (!known || here.children.length > MOST_ROWS) this.replaceAll(from);
-    else this.insert(fresh, document.getElementById(known.id));
+    else this.insert(fresh, this.findRow(known.id));
     this.settle(fresh);
     if (was_at_end) this.toEnd();
   }
@@ -52,38 +56,49 @@ export class Transcript {
   insert(fresh, first) {
     let last = null;
     for (const row of fresh) {
-      const here = document.getElementById(row.id);
-      const one = here ?? document.adoptNode(row);
-      if (!here) last ? last.after(one) : first.before(one);
+      const here = this.findRow(row.id);
+      const is_same = here && here.dataset.state === row.dataset.state; // of a question: why it has no answer
+      const one = is_same ? here : document.adoptNode(row);
+      if (here && !is_same) here.replaceWith(one);
+      else if (!here) last ? last.after(one) : first.before(one);
       last = one;
     }
   }
 
+  findRow(id) {
+    return this.log.querySelector(`#rows > #${CSS.escape(id)}`);
+  }
+
   replaceAll(from) {
-    this.well.querySelector(".older").replaceWith(document.adoptNode(from.querySelector(".older")));
-    this.well.querySelector("#rows").replaceWith(document.adoptNode(from.getElementById("rows")));
+    this.log.querySelector(".older").replaceWith(document.adoptNode(from.querySelector(".older")));
+    this.log.querySelector("#rows").replaceWith(document.adoptNode(from.getElementById("rows")));
   }
 
   async older(link) {
     const from = await load(`${this.address}/rows${new URL(link.href).search}`).catch(() => null);
     if (!from) return showFailure(NOT_OLDER);
     hideFailure(NOT_OLDER);
-    const height = this.well.scrollHeight;
-    const top = this.well.scrollTop;
-    const rows = [...from.querySelectorAll("#rows > li")].filter((row) => !document.getElementById(row.id));
-    this.well.querySelector("#rows").prepend(...rows.map((row) => document.adoptNode(row)));
-    this.well.querySelector(".older").replaceWith(document.adoptNode(from.querySelector(".older")));
-    this.well.scrollTop = top + this.well.scrollHeight - height;
-    this.well.focus();
+    const page = document.documentElement;
+    const [height, top] = [page.scrollHeight, scrollY];
+    const rows = [...from.querySelectorAll("#rows > li")].filter((row) => !this.findRow(row.id));
+    this.log.querySelector("#rows").prepend(...rows.map((row) => document.adoptNode(row)));
+    this.log.querySelector(".older").replaceWith(document.adoptNode(from.querySelector(".older")));
+    scrollTo({ top: top + page.scrollHeight - height, behavior: "instant" });
+    document.getElementById("older")?.focus({ preventScroll: true });
   }
 
   // A piece of a reply; the whole follows as a line.
   grow({ chatId, text, done }) {
-    const was_at_end = this.isAtEnd();
     const bubble = this.find(chatId) ?? this.begin(chatId);
-    const said = bubble.lastChild;
-    said.append(text.slice(0, Math.max(0, MOST_GROWING_CHARS - said.textContent.length)));
+    this.texts.set(bubble, (this.texts.get(bubble) + text).slice(0, MOST_GROWING_CHARS));
     if (done) bubble.dataset.done = "";
+    this.drawing ??= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.drawing = null;
+    const was_at_end = this.isAtEnd();
+    for (const [bubble, text] of this.texts) bubble.lastChild.replaceChildren(renderMarkdown(text));
     if (was_at_end) this.toEnd();
   }
 
@@ -94,9 +109,10 @@ export class Transcript {
     const by = document.createElement("p");
     by.className = "by";
     by.textContent = "agent, writing…";
-    const said = document.createElement("div");
-    said.className = "said";
-    bubble.append(by, said);
+    const text = document.createElement("div");
+    text.className = "prose";
+    bubble.append(by, text);
+    this.texts.set(bubble, "");
     this.growing.append(bubble);
     return bubble;
   }
@@ -106,17 +122,21 @@ export class Transcript {
   }
 
   settle(rows) {
-    const told = new Set(rows.filter((row) => row.classList.contains("reply")).map((row) => row.dataset.chat));
+    const answered = new Set(rows.filter((row) => row.classList.contains("reply")).map((row) => row.dataset.chat));
     for (const one of [...this.growing.children]) {
-      if (told.has(one.dataset.chat) || "done" in one.dataset) one.remove();
+      if (!answered.has(one.dataset.chat) && !("done" in one.dataset)) continue;
+      this.texts.delete(one);
+      one.remove();
     }
   }
 
+  // The end of the transcript is where the composer stands below it.
   isAtEnd() {
-    return this.well.scrollHeight - this.well.scrollTop - this.well.clientHeight < NEAR_PX;
+    return this.log.parentElement.getBoundingClientRect().bottom - innerHeight < NEAR_PX;
   }
 
   toEnd() {
-    this.well.scrollTop = this.well.scrollHeight;
+    const { bottom } = this.log.parentElement.getBoundingClientRect();
+    scrollBy({ top: bottom - innerHeight, behavior: "instant" });
   }
 }

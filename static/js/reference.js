@@ -1,7 +1,7 @@
 // The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
 import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js";
 import { inHub } from "./addresses.js";
-import { Artifacts } from "./artifacts.js";
+import { Artifacts, PartsAsText } from "./artifacts.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
 import { MISTAKES } from "./mistakes.js";
 import { SDKS } from "./sdk_snippets.js";
@@ -14,7 +14,7 @@ const MAX_RAW_CHARS = 200_000;
 const start = JSON.parse(document.getElementById("start").textContent);
 const ARTIFACTS_ALONE = "No reply: the agent sent artifacts.";
 const $ = (id) => document.getElementById(id);
-const artifacts = new Artifacts($("artifacts"));
+const artifacts = new Artifacts($("artifacts"), PartsAsText);
 const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: newMessageId(), reading: null, reply: null };
 
 if ($("agent")) {

@@ -1,4 +1,4 @@
-// The deliveries of a webhook, looked at again while one is under way. A page of older ones stands still.
+// The deliveries of a webhook, or one of them, loaded again while one is under way. Older ones are not.
 import { showReach } from "./failures.js";
 import { load, replace } from "./fragment.js";
 
@@ -20,13 +20,13 @@ async function look() {
 
 // Where the visitor was, they stay.
 function update(from) {
-  const { scrollLeft, scrollTop } = list().querySelector(".table-scroll");
+  const { scrollLeft = 0, scrollTop = 0 } = list().querySelector(".table-scroll") ?? {};
   const name = list().contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
   replace("deliveries", from);
-  list().querySelector(".table-scroll").scrollTo({ left: scrollLeft, top: scrollTop });
+  list().querySelector(".table-scroll")?.scrollTo({ left: scrollLeft, top: scrollTop });
   const same = [...list().querySelectorAll("[aria-label]")].find((one) => one.getAttribute("aria-label") === name);
   same?.focus({ preventScroll: true });
 }
 
 document.addEventListener("submit", () => leaving.abort());
-if (!location.search) setTimeout(look, 300);
+if (!new URLSearchParams(location.search).has("before")) setTimeout(look, 300);

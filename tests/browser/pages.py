@@ -51,8 +51,23 @@ async def _ask_agent(page: Page) -> None:
     await page.get_by_text("Answered in").wait_for()
 
 
+async def _ask_for_all(page: Page) -> None:
+    await page.get_by_label("Your question").fill("What sold best?")
+    await page.get_by_label("Your question").press("Enter")
+    await page.get_by_text("The agent asks back.").wait_for()
+
+
+async def _open_delivery(page: Page) -> None:
+    await page.locator("#deliveries tbody a.mono").first.click()
+    await page.get_by_role("heading", name="Last answer").wait_for()
+
+
 async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
+
+
+async def _point_at_a_day(page: Page) -> None:
+    await page.locator(".chart").first.locator(".bar").last.hover()
 
 
 async def _try_call(page: Page) -> None:
@@ -93,6 +108,13 @@ async def _connect_nameless(page: Page) -> None:
 async def _preview(page: Page) -> None:
     await page.get_by_role("button", name="Preview").click()
     await page.locator("#preview").wait_for()
+
+
+async def _warn_badly(page: Page) -> None:
+    await page.get_by_label("An agent is offline").check()
+    await page.get_by_label("Minutes").fill("0")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("alert").first.wait_for()
 
 
 async def _refuse(page: Page) -> None:
@@ -205,6 +227,7 @@ PAGES = [
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes),
     Listed("agent-asked", "/agents/{agent}", "alice", _ask_agent),
+    Listed("agent-all", "/agents/{all}", "alice", _ask_for_all),
     Listed("agent-mine", "/agents/{agent}", "owner"),
     Listed("agent-busy", "/agents/{busy}", "alice", like="agent-asked"),
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
@@ -242,6 +265,8 @@ PAGES = [
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
+    Listed("desk-alerts", "/desk/alerts", "owner"),
+    Listed("desk-alerts-refused", "/desk/alerts", "alice", _warn_badly, complaint="400"),
     Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
     Listed("desk-bulk-nothing", "/desk/bulk", "newcomer"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
@@ -258,8 +283,10 @@ PAGES = [
     Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
     Listed("desk-published", "/desk/agents/{id}/published", "owner"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
+    Listed("desk-costs", "/desk/costs?by=caller", "owner"),
+    Listed("desk-costs-none", "/desk/costs", "newcomer"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
-    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", like="desk-audit"),
+    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
     Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
@@ -271,6 +298,7 @@ PAGES = [
     Listed("webhooks-refused", "/webhooks", "alice", _subscribe_badly, complaint="400"),
     Listed("webhook-new", "/webhooks", "alice", _subscribe),
     Listed("webhook", "/webhooks/{webhook}", "owner"),
+    Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
     Listed("invitations", "/invitations", "chief", _invite),

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from lab.agents import Chunker, Echo, Held, publish
+from lab.agents import Chunker, Echo, Held, TaskPeer, publish
 from lab.callers import Json, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage
 from lab.receivers import receiving
+from tests.browser.pictures import png
 from tests.browser.sessions import api, request_permission, share, tail
 from tests.remote.servers import Changing, offering, raw_server
 
@@ -32,7 +33,9 @@ NOTES: Json = {
     "name": "Release notes",
     "tagline": "Knows what changed in which version, and why",
     "isolated": False,
+    "dailyCostLimitUsd": 0.1,
 }
+USED: Json = {"inputTokens": 1840, "outputTokens": 412, "costUsd": 0.0429}
 LIBRARIAN: Json = {"name": "Librarian", "tagline": "Reads for you, one reader at a time"}
 SPENT: Json = {"name": "Oracle", "tagline": "A question a day", "dailyBudgetQueries": 1}
 ON_CALL: Json = {
@@ -40,6 +43,7 @@ ON_CALL: Json = {
     "tagline": "Reads the runbook so that you do not have to",
     "dailyBudgetQueries": 20,
 }
+ANALYST: Json = {"name": "Analyst", "tagline": "Draws what the numbers say"}
 QUESTIONS = [
     ("rust-expert", "What is a lifetime in Rust?", "asker"),
     ("release-notes", "What changed in 2.0?", "asker"),
@@ -49,6 +53,29 @@ QUESTIONS = [
     ("oracle", "Will it rain?", "asker"),
     ("oracle", "And tomorrow?", "asker"),
 ]
+
+
+# The steps of a `TaskPeer` that sends one of each kind, and then asks back.
+EVERYTHING = " | ".join(
+    [
+        "note Reading sales.csv",
+        "say ## Sales by region\n\nThe **north** leads, see `sales.csv`:\n\n```\nmake report YEAR=2026\n```\n\n",
+        "say |Region|Q1|\n|---|---|\n|north|12|\n|south|8|",
+        f"image chart {png(240)}",
+        'data rows [{"region": "north", "q1": 12}, {"region": "south", "q1": 8}]',
+        'data settings {"year": 2026, "final": false}',
+        "raw sales region,q1",
+        "url whole-report https://example.org/report",
+        "ask Which **quarter** comes next?",
+    ]
+)
+
+
+class Analyst(TaskPeer):
+    """Answers each question with everything that an agent can send."""
+
+    async def answer(self, prompt: Json) -> None:
+        await super().answer(prompt | {"text": EVERYTHING})
 
 
 @dataclass
@@ -74,11 +101,12 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
     hub.mint_sessions(["asker", "alice", "bob", "owner", "remy"])
     hub.mint("chief", "session", admin=True)
     rust = await _agent(hub, stack, Chunker, "rust-expert", RUST, pieces=REPLY)
-    await _agent(hub, stack, Echo, "release-notes", NOTES)
+    await _agent(hub, stack, Echo, "release-notes", NOTES, usage=USED)
     busy = await _agent(hub, stack, Held, "librarian", LIBRARIAN)
     spent = await _agent(hub, stack, Echo, "oracle", SPENT)
     offline = await _agent(hub, stack, Echo, "on-call", ON_CALL)
     await offline.leave()
+    analyst = await _agent(hub, stack, Analyst, "analyst", ANALYST)
     laptop = Echo(hub.url, hub.mint("owner", "channel"), host="laptop", cwd="/work/parser", routingName="parser")
     await stack.enter_async_context(laptop)
     for slug, text, login in QUESTIONS:
@@ -90,6 +118,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "busy": busy.handle,
         "spent": spent.handle,
         "offline": offline.handle,
+        "all": analyst.handle,
         "session": str(rust.session_id),
         "quiet": str(laptop.session_id),
         "id": str(rust.agent["id"]),

@@ -19,7 +19,7 @@ from tests.browser.visitor import DESKTOP, PHONE, Visitor, visiting
 TALLEST = 7000
 FOLDER = ROOT / "screenshots"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
-README_SHOWS = {"agent-asked": 1110, "desk-audit": 860, "operator": 830}  # heights; `docs/images` holds copies
+README_SHOWS = {"agent-all": 1110, "desk-audit": 860, "operator": 830}  # heights; `docs/images` holds copies
 README_WIDTH = 960
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -52,7 +52,7 @@ async def _take(browser: Browser, scene: Scene, listed: Listed) -> None:
         if listed.name in README_SHOWS:
             size = {"width": README_WIDTH, "height": README_SHOWS[listed.name]}
             await visitor.page.set_viewport_size(size)
-            await _take_what_is_seen(visitor, f"readme-{listed.name}")
+            await _take_what_is_seen(visitor, f"readme-{listed.name}", "operator" in listed.name)
         for scheme in ("light", "dark"):
             await _picture(visitor, listed.name, scheme)
         print(f"{listed.name:24} {visitor.bytes_read / 1000:6.1f} KB  first paint {painted:4.0f} ms")
@@ -69,8 +69,8 @@ async def _picture(visitor: Visitor, name: str, scheme: str) -> None:
         await _take_what_is_seen(visitor, f"{name}-{scheme}-{size}")
 
 
-async def _take_what_is_seen(visitor: Visitor, name: str) -> None:
-    await visitor.page.evaluate("scrollTo(0, 0)")
+async def _take_what_is_seen(visitor: Visitor, name: str, is_at_end: bool = False) -> None:
+    await visitor.page.evaluate("(top) => scrollTo({top, behavior: 'instant'})", TALLEST if is_at_end else 0)
     await visitor.page.evaluate(DRAWN)
     await visitor.page.screenshot(path=FOLDER / f"{name}.png")
 

@@ -55,7 +55,7 @@ def line(visitor: Visitor, text: str, look: str = "") -> Locator:
 
 async def prompt(visitor: Visitor, text: str) -> None:
     await visitor.page.get_by_label("Prompt for the agent").fill(text)
-    await visitor.page.get_by_role("button", name="Send").click()
+    await visitor.page.get_by_role("button", name="Send", exact=True).click()
 
 
 async def ids(visitor: Visitor) -> list[str]:

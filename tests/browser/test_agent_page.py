@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from lab.agents import Chunker, Echo, Held, Stall, TaskPeer, online
+from lab.agents import Chunker, Echo, Held, Stall, online
 from lab.callers import Json, bearer, send, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
+from tests.browser.conversation import ask, last, reply, said, text_in
 from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
 
@@ -30,16 +31,6 @@ class Halfway(ChannelAgent):
         await self.chunk(prompt["chatId"], "second half", done=True)
 
 
-async def ask(visitor: Visitor, text: str) -> None:
-    await visitor.page.get_by_label("Your question").fill(text)
-    await visitor.page.get_by_label("Your question").press("Control+Enter")
-
-
-async def said(visitor: Visitor, words: str) -> None:
-    """Wait until the status line or the advice says so."""
-    await visitor.page.get_by_role("status").filter(has_text=words).wait_for()
-
-
 async def seen(visitor: Visitor, words: str) -> None:
     """Come back to the page, which looks at once, until its advice says so."""
 
@@ -48,11 +39,6 @@ async def seen(visitor: Visitor, words: str) -> None:
         return words in await visitor.page.locator("#advice").inner_text()
 
     await eventually(looked, words)
-
-
-async def reply(visitor: Visitor) -> str:
-    text: str = await visitor.page.evaluate("document.getElementById('reply').textContent")
-    return text
 
 
 async def may_ask(visitor: Visitor) -> bool:
@@ -70,14 +56,13 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await visitor.page.get_by_role("button", name="What is oolong?").press("Enter")
         assert await visitor.page.get_by_label("Your question").input_value() == "What is oolong?"
-        await visitor.page.keyboard.press("Control+Enter")
-        await visitor.page.locator("#reply", has_text="first half,").wait_for()
+        await visitor.page.keyboard.press("Enter")
+        await last(visitor).get_by_text("first half,").wait_for()
         await said(visitor, "The agent works on it")
         await visitor.check()
         agent.release.set()
         await said(visitor, "Answered in")
         assert await reply(visitor) == "first half, second half"
-        assert await visitor.page.locator("#stages li").all_inner_texts() == ["submitted", "working", "completed"]
         await visitor.page.get_by_role("button", name="Copy the answer").click()
         assert await visitor.page.evaluate("navigator.clipboard.readText()") == "first half, second half"
         for note in ("Its instructions", "How it is told to speak"):
@@ -87,27 +72,23 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         await visitor.check_phone()
 
 
-async def test_one_may_stop_following_and_look_again(visitor: Visitor, site: HubProcess) -> None:
+async def test_one_may_stop_following_and_follow_again(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Halfway) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "something long")
-        await visitor.page.locator("#reply", has_text="first half,").wait_for()
+        await last(visitor).get_by_text("first half,").wait_for()
+        assert not await visitor.page.get_by_role("button", name="Follow again").is_visible()
         await visitor.page.get_by_role("button", name="Stop following").click()
         await said(visitor, "Stopped following.")
-        again = visitor.page.get_by_role("button", name="Look again")
-        await again.click()
-        await said(visitor, "Not answered yet.")
+        assert not await visitor.page.get_by_role("button", name="Stop following").is_visible()
         await visitor.check_calm()
+        await visitor.page.get_by_role("button", name="Follow again").click()
+        await visitor.page.get_by_role("button", name="Stop following").wait_for()
         agent.release.set()
-
-        async def answered() -> bool:
-            if await again.is_enabled():
-                await again.click()
-            return "Answered in" in await visitor.page.locator("#ask-status").inner_text()
-
-        await eventually(answered, "the answer is looked up")
+        await said(visitor, "Answered in")
         assert await reply(visitor) == "first half, second half"
-        assert not await again.is_enabled()
+        assert not await visitor.page.get_by_role("button", name="Follow again").is_visible()
+    assert len(agent.prompts) == 1
 
 
 async def test_offline_it_says_so_to_visitors_and_how_to_come_back_to_its_owner(
@@ -137,12 +118,16 @@ async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visito
         await said(visitor, "another caller")
         await ask(visitor, "me too")
         await said(visitor, "Not answered.")
-        assert "another caller" in await reply(visitor)
-        assert "one caller at a time" in await visitor.page.locator("#explained").inner_text()
+        assert "another caller" in await text_in(visitor, "failure")
+        assert "one caller at a time" in await text_in(visitor, "explained")
         await visitor.check()
         agent.release.set()
         await asking
         await seen(visitor, "online and free")
+        await visitor.page.get_by_role("button", name="Try again").click()
+        await said(visitor, "Answered in")
+        assert await reply(visitor) == "echo: me too"
+        assert await visitor.page.locator(".turn").count() == 1
 
 
 async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: HubProcess) -> None:
@@ -175,8 +160,8 @@ async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, short
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "are you there?")
         await said(visitor, "Not answered.")
-        assert await reply(visitor) == "agent did not reply within 1s"
-        assert await visitor.page.locator("#explained").inner_text()
+        assert await text_in(visitor, "failure") == "agent did not reply within 1s"
+        assert await text_in(visitor, "explained")
         await visitor.check_calm()
 
 
@@ -188,7 +173,7 @@ async def test_who_was_signed_out_meanwhile_is_told_to_sign_in(visitor: Visitor,
         await ask(visitor, "who am I?")
         await said(visitor, "Not asked.")
         await said(visitor, "Sign in to ask it")
-        assert "Sign in again" in await visitor.page.locator("#explained").inner_text()
+        assert "Sign in again" in await text_in(visitor, "explained")
         await visitor.check_calm()
 
 
@@ -240,29 +225,10 @@ async def test_nothing_an_owner_writes_or_an_agent_answers_runs(
             for note in await visitor.page.locator("summary").all():
                 await note.click()
             await visitor.page.locator("[data-prompt]").first.click()
-            await visitor.page.keyboard.press("Control+Enter")
-            await said(visitor, "Answered in")
             question = await visitor.page.get_by_label("Your question").input_value()
+            await visitor.page.keyboard.press("Enter")
+            await said(visitor, "Answered in")
+            assert await text_in(visitor, "question-text") == question
+            await visitor.page.get_by_role("button", name="Raw text").click()
             assert await reply(visitor) == f"echo: {question}"
             await visitor.check_calm()
-
-
-async def test_an_agent_that_asks_back_is_answered_here(visitor: Visitor, site: HubProcess) -> None:
-    await visitor.sign_in("alice")
-    async with online(site, TaskPeer) as agent:
-        await visitor.go(f"/agents/{agent.handle}")
-        await ask(visitor, "say so far | ask Which day?")
-        await said(visitor, "The agent asks back.")
-        assert await reply(visitor) == "Which day?"
-        await ask(visitor, "Monday")
-        await said(visitor, "Answered in")
-        assert await reply(visitor) == "you said: Monday"
-        assert len({one["taskId"] for one in agent.prompts}) == 1
-        await ask(visitor, "ask Which week?")
-        await said(visitor, "The agent asks back.")
-        await visitor.page.get_by_label("This answers what the agent asked").uncheck()
-        await ask(visitor, "Something new")
-        await said(visitor, "Answered in")
-        assert await reply(visitor) == "echo: Something new"
-        assert len({one["taskId"] for one in agent.prompts}) == 3
-    await visitor.check_calm()

@@ -77,7 +77,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         assert reply_text(task) == "echo: how many words?"
         await expect(page.locator("[data-agent] [data-left]")).to_have_text("999", timeout=15_000)
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
-        await expect(page.get_by_text("how many words?")).to_be_visible()
+        await expect(page.get_by_text("how many words?", exact=True)).to_be_visible()
         await visitor.check_calm()
 
 
@@ -164,6 +164,24 @@ async def test_chosen_agents_are_unpublished_by_keyboard(
         await expect(page.locator("li.agent").get_by_text("draft", exact=True)).to_be_visible()
 
 
+# Alerts.
+
+
+async def test_an_alert_is_switched_on_and_stays_so(visitor: Visitor, site: HubProcess, newcomer: str) -> None:
+    page = visitor.page
+    await visitor.sign_in(newcomer, then="/desk")
+    await page.get_by_role("link", name="Alerts").click()
+    await expect(page.get_by_text("No alert is open.")).to_be_visible()
+    await page.get_by_label("Its daily budget is nearly used").press("Space")
+    await page.get_by_label("Percent of the budget").fill("70")
+    await page.get_by_role("button", name="Save").press("Enter")
+    await expect(page.get_by_text("Your alerts are saved.")).to_be_visible()
+    await expect(page.get_by_label("Its daily budget is nearly used")).to_be_checked()
+    await expect(page.get_by_label("Percent of the budget")).to_have_value("70")
+    await expect(page.get_by_label("An agent is offline")).not_to_be_checked()
+    await visitor.check_calm()
+
+
 # Forms.
 
 
@@ -235,24 +253,6 @@ async def test_the_audit_of_an_unasked_agent_is_calm(owner: Visitor, site: HubPr
         await owner.check_calm()
 
 
-@pytest.mark.parametrize("days", [7, 30])
-async def test_pictures_are_drawn_and_tables_hold_their_numbers(
-    owner: Visitor, site: HubProcess, days: int
-) -> None:
-    async with online(site, Echo) as echo:
-        for number in range(3):
-            await send(site.url, echo.handle, f"question {number}", site.mint("asker", "session"))
-        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days={days}")
-        page = owner.page
-        widths = await page.eval_on_selector_all("img.chart", "(all) => all.map((one) => one.naturalWidth)")
-        assert len(widths) == 2
-        assert all(width > 0 for width in widths)
-        table = page.get_by_role("group", name="Asks per day")
-        assert await table.locator("tbody tr").count() == days
-        await expect(table.locator("tbody tr").first.locator("td").first).to_have_text("3")
-        await owner.check_calm()
-
-
 async def test_a_caller_is_blocked_from_the_audit(owner: Visitor, site: HubProcess) -> None:
     page = owner.page
     async with online(site, Echo) as echo:
@@ -296,6 +296,34 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
             await expect(page.get_by_text("echo: and now?")).to_be_visible()  # a script added it
             assert set(await page.evaluate(local, {"timeStyle": "medium"})) == {True}
             await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
+
+
+async def test_the_audit_shows_replies_finds_words_and_leads_to_the_transcript(
+    owner: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Echo) as echo:
+        for question in ("what is a lifetime?", "what is a borrow?"):
+            await send(site.url, echo.handle, question, site.mint("asker", "session"))
+        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days=30")
+        page = owner.page
+        days = page.get_by_role("group", name="Asks per day").locator("tbody tr")
+        await expect(days).to_have_count(30)
+        await expect(days.first.locator("td").first).to_have_text("2")
+        await expect(page.locator(".asks .answer .said")).to_have_text(
+            ["echo: what is a borrow?", "echo: what is a lifetime?"]
+        )
+        today = page.locator(".chart").first.locator("g").last
+        await expect(today.locator(".values")).to_be_hidden()
+        await today.locator(".bar").hover()
+        await expect(today.locator(".values")).to_be_visible()
+        await expect(today.locator(".values")).to_contain_text(": 2 answered")
+        await page.get_by_label("Words of the question").fill("LIFETIME is")
+        await page.get_by_role("button", name="Show").click()
+        await expect(page.locator(".asks > li")).to_have_count(1)
+        await page.get_by_role("link", name="In the transcript").click()
+        await expect(page).to_have_url(re.compile(r"/desk/sessions/[^?]+\?turn=(\d+)#turn-\1$"))
+        await expect(page.get_by_text("echo: what is a lifetime?")).to_be_visible()
+        await owner.check_calm()
 
 
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:

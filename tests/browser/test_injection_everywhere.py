@@ -41,11 +41,12 @@ WALKS = [
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
     "account-revoke", "account-rotate", "account-retention", "account-export",
-    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
+    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
-    "webhook-page-replay",
+    "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
+    "protected-resource", "mcp-protected-resource", "authorization-server",
 }  # fmt: skip
 
 
@@ -89,7 +90,14 @@ async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) ->
 
 
 async def test_no_page_is_left_out() -> None:
-    numbers = {"agent": 1, "webhook": 1, "token": 1, "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12}
+    numbers = {
+        "agent": 1,
+        "webhook": 1,
+        "told": 1,
+        "delivery": 1,
+        "token": 1,
+        "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
+    }
     visited = [
         path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
     ]
@@ -134,6 +142,9 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/docs/api",
         "/docs/api/sessions",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
+        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
+        "/desk/costs",
+        f"/desk/costs?{urlencode({'by': hostile.text(), 'days': hostile.text()})}",
         f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",
@@ -144,7 +155,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{agent}/delete",
         f"{agent}/remote",
         f"{agent}/audit",
-        f"{agent}/audit?{urlencode({'asker': hostile.text(), 'tz': hostile.text(), 'outcome': hostile.text()})}",
+        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
         session,
         f"{session}?{urlencode({'before': hostile.text()})}",
         f"{session}/rows",
@@ -153,6 +164,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
+        f"/webhooks/{found['told']}?{urlencode({'agent': hostile.text(), 'event': hostile.text()})}",
+        f"/webhooks/{found['told']}/deliveries/{found['delivery']}",
         "/health",
         "/limits",
         f"/{quote(hostile.text())}",
@@ -172,7 +185,9 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
         fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
         fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
+        told = await made(owner, "/webhooks", webhook(hostile) | {"events": ["agent.dispatched"], "filters": None})
         await send(site.url, published["handle"], hostile.text(), token)
+        deliveries = (await owner.get(f"/api/v1/webhooks/{told['id']}/deliveries")).json()["items"]
         await happen(session, hostile)
         await upload(owner, str(session.session_id), hostile)
         yield {
@@ -180,6 +195,8 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "handle": published["handle"],
             "session": session.session_id,
             "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "told": told["id"],
+            "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
         }
 
@@ -213,9 +230,9 @@ async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
 async def operate(visitor: Visitor, hostile: Hostile) -> None:
     """What comes over the socket, and what operators tell each other."""
     await is_live(visitor)
-    await visitor.page.locator("#leave-count").filter(has_text="1").wait_for()
+    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
     await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
-    await visitor.page.get_by_role("button", name="Tell").click()
+    await visitor.page.get_by_role("button", name="Send to the operators").click()
     await visitor.page.locator("#rows > li.op").wait_for()
     await visitor.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     await visitor.check_calm()

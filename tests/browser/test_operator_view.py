@@ -31,11 +31,11 @@ async def test_two_operators_see_each_other_and_the_agent(
             await expect(line(one, "hello there", ".prompt")).to_contain_text("@owner")
             await expect(line(one, "echo: hello there", ".reply")).to_be_visible()
         await other.page.get_by_label("Message to the other operators").fill("is it ready, @owner?")
-        await other.page.get_by_role("button", name="Tell").click()
+        await other.page.get_by_role("button", name="Send to the operators").click()
         await expect(line(visitor, "is it ready, @owner?", ".op")).to_contain_text("@bob")
         await expect(visitor.page.get_by_label("Prompt for the agent")).to_have_value("")
         await tail(echo, "PreToolUse", tool_name="Read", tool_input={"file": "a.py"})
-        note = line(other, "PreToolUse", ".note")
+        note = line(other, "Tool call", ".note")
         await note.locator("summary").click()
         await expect(note.locator("pre")).to_contain_text('"file": "a.py"')
         await other.page.close()
@@ -50,12 +50,14 @@ async def test_a_reply_grows_and_is_then_one_line(visitor: Visitor, site: HubPro
         await watch(visitor, agent, "owner")
         await prompt(visitor, "tell me")
         asked = await agent.heard("prompt")
-        growing = visitor.page.locator("#growing .said")
-        for piece, so_far in (("A lifetime ", "A lifetime "), ("is long.", "A lifetime is long.")):
+        growing = visitor.page.locator("#growing .prose")
+        for piece, so_far in (("A **lifetime** ", "A lifetime"), ("is long.", "A lifetime is long.")):
             await agent.chunk(asked["chatId"], piece)
             await expect(growing).to_have_text(so_far)
+            await expect(growing.locator("strong")).to_have_text("lifetime")
         await agent.chunk(asked["chatId"], "", done=True)
-        await expect(line(visitor, "A lifetime is long.", ".reply")).to_have_count(1)
+        answer = line(visitor, "A lifetime is long.", ".reply")
+        await expect(answer.locator("strong")).to_have_text("lifetime")
         await expect(visitor.page.locator("#growing li")).to_have_count(0)
         await visitor.check_calm()
 
@@ -67,18 +69,18 @@ async def test_the_first_decision_stands(visitor: Visitor, other: Visitor, site:
         await watch(other, echo, "bob")
         await request_permission(echo, "r1")
         for one in (visitor, other):
-            await expect(one.page.locator("#leave-count")).to_have_text("1")
+            await expect(one.page.locator("#permission-count")).to_have_text("1")
             await expect(one.page.get_by_role("group", name="Request: Bash")).to_contain_text("rm -r build")
         assert (await other.page.title()).startswith("(1) ")
         await visitor.check_calm()
         # Both at once: one wins, both see who.
-        await visitor.page.evaluate("document.querySelector('#leave .danger').click()")
-        await other.page.evaluate("document.querySelector('#leave button')?.click()")  # it may be decided by now
+        await visitor.page.evaluate("document.querySelector('#waiting .danger').click()")
+        await other.page.evaluate("document.querySelector('#waiting button')?.click()")  # it may be decided by now
         decided = (await echo.heard("permission_response"))["decision"]
         words = {"deny": "denied by @owner", "allow": "allowed by @bob"}[decided]
         for one in (visitor, other):
-            await expect(one.page.locator("#leave .decided")).to_contain_text(words)
-            await expect(one.page.locator("#leave button")).to_have_count(0)
+            await expect(line(one, "Bash", ".permission")).to_contain_text(words)
+            await expect(one.page.locator("#waiting button")).to_have_count(0)
             await one.check_calm()
         assert len([frame for frame in echo.frames if frame["type"] == "permission_response"]) == 1
 
@@ -98,7 +100,7 @@ async def test_one_decides_by_keyboard_and_goes_on_to_the_next(visitor: Visitor,
         await visitor.page.keyboard.press("d")
         answer = await echo.heard("permission_response", count=2)
         assert (answer["requestId"], answer["decision"]) == ("r2", "deny")
-        await expect(visitor.page.locator("#leave-head")).to_be_focused()
+        await expect(visitor.page.locator("#transcript-head")).to_be_focused()
         await visitor.check_calm()
 
 
@@ -109,7 +111,7 @@ async def test_who_may_not_decide_reads_along(visitor: Visitor, site: HubProcess
         await watch(visitor, echo, "bob")
         await request_permission(echo, "r1")
         await expect(visitor.page.get_by_role("group", name="Request: Bash")).to_be_visible()
-        await expect(visitor.page.locator("#leave button")).to_have_count(0)
+        await expect(visitor.page.locator("#waiting button")).to_have_count(0)
         await expect(visitor.page.get_by_label("Prompt for the agent")).to_have_count(0 if role == "viewer" else 1)
         await visitor.check_calm()
 
@@ -150,6 +152,28 @@ async def test_older_lines_come_above(visitor: Visitor, site: HubProcess) -> Non
         await visitor.check_calm()
 
 
+async def test_a_link_to_a_turn_opens_the_part_of_the_transcript_that_has_it(
+    visitor: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Echo) as echo:
+        await watch(visitor, echo, "owner")
+        await prompt(visitor, "where is this?")
+        answer = line(visitor, "echo: where is this?", ".reply")
+        await answer.get_by_role("link", name="its question").click()
+        (link,) = re.findall(r"/desk/.*#turn-\d+$", visitor.page.url)
+        for number in range(60):
+            await tail(echo, "Notification", message=f"note {number}.")
+        await expect(line(visitor, "note 59.")).to_be_visible()
+        await visitor.page.goto("about:blank")
+        await visitor.page.goto(visitor.url + link)
+        await visitor.page.get_by_text("An earlier part of the transcript.").wait_for()
+        await expect(line(visitor, "where is this?", ".prompt:has(:target)")).to_be_in_viewport()
+        await visitor.page.get_by_role("link", name="To what happens now").click()
+        await is_live(visitor)
+        await expect(line(visitor, "note 59.")).to_be_in_viewport()
+        await visitor.check_calm()
+
+
 async def test_many_events_at_once_are_all_there_once(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
         await watch(visitor, echo, "owner")
@@ -158,9 +182,8 @@ async def test_many_events_at_once_are_all_there_once(visitor: Visitor, site: Hu
         await expect(line(visitor, "note 39.")).to_be_visible()
         found = await ids(visitor)
         assert len(found) == len(set(found)) == 41
-        assert await visitor.page.locator("#transcript").evaluate(
-            "(well) => well.scrollHeight - well.scrollTop - well.clientHeight < 5"
-        )
+        at_end = "document.querySelector('.operator-main').getBoundingClientRect().bottom <= innerHeight + 5"
+        assert await visitor.page.evaluate(at_end)
         await visitor.check_calm()
 
 
@@ -275,12 +298,12 @@ async def test_nothing_an_agent_or_operator_says_runs(
             agent.pieces = [marked, vector]
             await prompt(visitor, marked)
             await page.get_by_label("Message to the other operators").fill(marked)
-            await page.get_by_role("button", name="Tell").click()
+            await page.get_by_role("button", name="Send to the operators").click()
             await line(visitor, f"#{number}.", ".reply").wait_for()  # fails when there are two
             await line(visitor, f"#{number}.", ".op").wait_for()
-            await page.locator("#leave-count").filter(has_text="1").wait_for()
-            await page.locator("#leave .danger").click()
-            await page.locator("#leave-count").filter(has_text="0").wait_for()
+            await page.locator("#permission-count").filter(has_text="1").wait_for()
+            await page.locator("#waiting .danger").click()
+            await page.locator("#permission-count").filter(has_text="0").wait_for()
         await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         await visitor.check_calm()
     assert asked == []

@@ -43,7 +43,7 @@ async def test_a_test_is_seen_to_arrive_and_sent_again(visitor: Visitor) -> None
         (one,) = receiver.heard(1)
         assert b"webhook.test" in one.body
         await visitor.check_calm()
-        await page.get_by_role("button", name="Replay").click()
+        await page.get_by_role("button", name="again").click()
         await expect(page.get_by_text("will be sent again")).to_be_visible()
         receiver.heard(2)
         await expect(page.locator("#deliveries tbody .badge")).to_have_text("delivered")
@@ -54,6 +54,37 @@ async def test_a_test_is_seen_to_arrive_and_sent_again(visitor: Visitor) -> None
         await page.get_by_role("button", name="Delete this webhook").click()
         await expect(page.get_by_text("No webhooks yet")).to_be_visible()
         await visitor.check_calm()
+
+
+async def test_a_webhook_is_paused_changed_and_filtered_and_a_delivery_is_read(visitor: Visitor) -> None:
+    page = visitor.page
+    with receiving(lambda _: 503) as receiver:
+        receiver.answer_body = b"the disk is <b>full</b>"
+        await visitor.sign_in("erin")
+        await visitor.go("/webhooks")
+        await subscribe(visitor, receiver, "chat.event")
+        await page.get_by_role("button", name="Send a test").click()
+        await expect(page.locator("#deliveries tbody tr")).to_contain_text("HTTP 503")
+        await page.get_by_label("Status").select_option("delivered")
+        await page.get_by_role("button", name="Show").click()
+        await page.get_by_role("link", name="Show all").click()
+        await page.locator("#deliveries tbody a").click()
+        await expect(page.locator("#response")).to_have_text("the disk is <b>full</b>")
+        await expect(page.locator("#payload")).to_contain_text('"type": "webhook.test"')
+        await visitor.check_calm()
+        receiver.answer = lambda _: 204
+        await page.get_by_role("button", name="Send again").click()
+        await expect(page.locator("#deliveries .badge")).to_have_text("delivered")
+        await page.get_by_role("link", name="Webhook", exact=False).last.click()
+        await page.get_by_text("URL, events and sessions").click()
+        await page.locator("input[value='agent.replied']").check()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator(".facts").first).to_contain_text("agent.replied")
+        await page.get_by_role("button", name="Pause").click()
+        await expect(page.get_by_text("Paused since")).to_be_visible()
+        await visitor.check_calm()
+        await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("button", name="Send a test")).to_be_visible()
 
 
 async def test_a_failure_says_when_it_is_tried_again(visitor: Visitor) -> None:

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, CDPSession, Locator, Page
 
 from lab.waiting import eventually
 
-MOST_BYTES = 100_000
+MOST_BYTES = 120_000
 MOST_SHIFT = 0.01
 SETTLED_WITHIN_S = 20
 LOOKS_AGAIN_WITHIN_MS = 5000

@@ -25,7 +25,7 @@ ASKED = {
 
 
 class Careful(Agent):
-    """Asks leave for what it is asked, and says what came of it."""
+    """Asks permission for what it is asked, and says what came of it."""
 
     async def answer(self, prompt: Json) -> None:
         chat_id = prompt["chatId"]

@@ -11,11 +11,15 @@ from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
     AgentGrant,
+    Alert,
+    AlertAddress,
+    AlertRule,
     CallerBlock,
     CallerBudget,
     DailyUsage,
     Event,
     Halt,
+    Mail,
     OpMessage,
     PermissionRequest,
     RemoteCard,
@@ -81,6 +85,18 @@ def owner_of_everything(word: str, other: Person) -> Person:
     CallerBudget.objects.create(agent=agent, caller=other.user, daily_budget=4)
     Halt.objects.create(kind="agent", agent=agent, by_staff=False, reason=word, made_by=user)
     Halt.objects.create(kind="caller", user=other.user, by_staff=True, reason=word, made_by=user, lifted_at=now)
+    AlertRule.objects.create(owner=user, kind="budget", threshold=80)
+    AlertAddress.objects.create(owner=user, email=f"{word}@example.org", confirmed_at=now)
+    Alert.objects.create(agent=agent, kind="budget", threshold=80, value=90, since=now, raised_at=now)
+    Mail.objects.create(
+        owner=user,
+        to=f"{word}@example.org",
+        subject=word,
+        contents=word,
+        message_id=word,
+        queued_at=now,
+        next_attempt_at=now,
+    )
     CallerBlock.objects.create(owner=user, caller=other.user)
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
     RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)

@@ -1,6 +1,7 @@
 """nginx and Caddy, with the files of `deploy/`: streams come at once, sockets stay, callers are told apart."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,7 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.stack.proxy import NGINX as NGINX_OF_STACK
 from deploy.stack.proxy import proxy
+from hub.server import KEEP_ALIVE_S
 from lab.agents import Echo, Held, online
 from lab.callers import TLS, bearer, envelope, question, reply_text, rpc_path, send, web
 from lab.hub_process import HubProcess
@@ -18,9 +21,16 @@ from lab.hub_storage import MakeStorage
 from lab.processes import free_port
 from tests.deploy.files import DEPLOY
 
+IDLE_S = re.compile(r"keepalive(?:_timeout)? (\d+)s")
 START = "/api/v1/auth/oauth/start"
 NGINX = (DEPLOY / "nginx" / "nginx.conf").read_text() + (DEPLOY / "nginx" / "locations.conf").read_text()
 CADDY = (DEPLOY / "Caddyfile").read_text()
+
+
+@pytest.mark.parametrize("text", [NGINX, CADDY, NGINX_OF_STACK], ids=["nginx", "Caddy", "run-stack"])
+def test_a_proxy_gives_up_an_idle_connection_before_the_hub(text: str) -> None:
+    """Otherwise it sends a question into a connection that the hub closes at that moment: 502."""
+    assert [int(found) < KEEP_ALIVE_S for found in IDLE_S.findall(text)] == [True]
 
 
 @dataclass(frozen=True)

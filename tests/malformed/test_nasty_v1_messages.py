@@ -94,11 +94,12 @@ async def test_row_21_a_patch_of_1_0_is_1_0(way: BindingClient) -> None:
 
 async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(way: BindingClient) -> None:
     asked = message(messageId="same", parts=[{"text": "hold | reply done"}])
-    both = [asyncio.create_task(way.ask(asked)) for _ in range(2)]
+    asking = asyncio.create_task(way.ask(asked))
     await way.agent.heard("prompt")
+    joined = await way.ask(asked | {"configuration": {"returnImmediately": True}})
     way.agent.release.set()
-    first, second = await asyncio.gather(*both)
-    assert first == second
+    first = await asking
+    assert joined["id"] == first["id"]
     assert len(way.agent.prompts) == 1
     later, other = await way.ask(asked), await way.ask(message(messageId="same"))
     assert len({first["id"], later["id"], other["id"]}) == 3

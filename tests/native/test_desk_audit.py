@@ -3,21 +3,24 @@
 import asyncio
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.core.errors import REASON_WORDS, Denied
-from agents.models import CallerBlock
+from agents.models import CallerBlock, Event
 from agents.models.choices import Failure, Interruption
-from agents.web.desk import figures
+from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
+from hub import env
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -176,6 +179,111 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
 def test_every_reason_has_its_words() -> None:
     reasons = {denied.reason for denied in Denied.__subclasses__()} | set(Failure) | set(Interruption)
     assert set(REASON_WORDS) == reasons
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("words", "questions"),
+    [
+        ("lifetime", ["A LIFETIME?", "what is a lifetime in Rust?"]),
+        ("rust  Lifetime", ["what is a lifetime in Rust?"]),
+        ("100%", ["100% sure?"]),
+        ("a_b", ["is a_b a name?"]),
+        ("ÜBER", ["Über was?", "etwas über dich"]),
+        ("nothing like it", []),
+        ("\0", ["all"]),
+        ("x" * 300, ["all"]),
+        ("' OR 1=1 --", []),
+    ],
+)
+def test_questions_are_searched_for_all_of_the_words(
+    alice: Person, bob: Person, words: str, questions: list[str]
+) -> None:
+    asked = ["what is a lifetime in Rust?", "A LIFETIME?", "100% sure?", "1000 sure?", "is a_b a name?", "axb"]
+    asked += ["etwas über dich", "Über was?"]
+    agent = make_agent(alice.user)
+    for question in asked:
+        make_turn(agent, bob.user, question=question)
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", q=words)
+    assert listed(page) == (asked[::-1] if questions == ["all"] else questions)
+
+
+def test_a_search_reads_no_more_than_its_bounds(
+    alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MOST_SEARCHED", 3)
+    monkeypatch.setattr(audit, "SEARCHED_CHARS", 20)
+    agent, now = make_agent(alice.user), timezone.now()
+    for number in range(5):
+        make_turn(agent, bob.user, question=f"why {number}?", asked_at=now - timedelta(minutes=number))
+    client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
+    page = page_of(client, path, q="why")
+    assert listed(page) == ["why 0?", "why 1?", "why 2?"]
+    assert "Only the newest 3 questions were searched" in page
+    assert listed(page_of(client, path, q="1?")) == ["why 1?"]
+    make_turn(agent, bob.user, question=f"{'x' * 20} needle")
+    assert listed(page_of(client, path, q="needle")) == []
+    assert "q=needle" in page_of(client, path, q="needle"), "in the link to the CSV"
+
+
+# Replies and traces.
+
+
+def test_the_list_has_replies_and_links_to_their_places(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    answered = make_turn(agent, bob.user, question="why?")
+    failed = make_turn(agent, bob.user, "failed", reason="agent_failed", question="how?")
+    blanked = make_turn(agent, bob.user, question="")
+    refused = make_turn(agent, bob.user, "denied", reason="busy", question="now?")
+    for turn, text in ((answered, "because <b>"), (failed, "cannot read it")):
+        payload = json.dumps({"text": text, "chatId": turn.chat_id})
+        values = {"kind": "chat", "type": "reply", "payload": payload, "ts": turn.settled_at}
+        Event.objects.create(session=agent.session, **values)
+    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert listed(page) == ["now?", "how?", "cannot read it", "why?", "because &lt;b&gt;"]
+    assert 'class="hint">Reply</p><p class="said">because' in page
+    assert 'class="hint">The agent said</p><p class="said">cannot' in page
+    assert page.count("The text of the question is not kept any more.") == 1
+    assert page.count("The transcript has no text of a reply.") == 1
+    for turn, count in ((answered, 1), (failed, 1), (blanked, 1), (refused, 0)):
+        place = f"/desk/sessions/{agent.session.public_id}?turn={turn.pk}#turn-{turn.pk}"
+        assert page.count(f'href="{place}"') == count
+
+
+def test_trace_ids_link_to_the_tracing_ui_where_there_is_one(alice: Person, bob: Person, settings: Any) -> None:
+    agent = make_agent(alice.user)
+    make_turn(agent, bob.user, traceparent=f"00-{'a1' * 16}-{'b2' * 8}-01")
+    make_turn(agent, bob.user)
+    client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
+    assert f"trace <code>{'a1' * 16}</code>" in page_of(client, path)
+    settings.TRACE_UI_URL = "https://traces.example/x?left={trace_id}&more=%7B%7D"
+    page = page_of(client, path)
+    address = f"https://traces.example/x?left={'a1' * 16}&amp;more=%7B%7D"
+    assert f'trace <a href="{address}" rel="noreferrer"><code>{"a1" * 16}</code></a>' in page
+    assert page.count("traces.example") == 1
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "https://t.example/trace/{trace_id}", "http://127.0.0.1:16686/a?b={trace_id}#{trace_id}"]
+)
+def test_the_address_of_a_tracing_ui_has_a_place_for_the_id(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TRACE_UI_URL", raw)
+    assert env.link_template("TRACE_UI_URL", "{trace_id}") == raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *("https://t.example/", "t.example/{trace_id}", "javascript:alert({trace_id})", "https://{trace_id}/x"),
+        *("https://u:p@t.example/{trace_id}", "https://[::1/{trace_id}", "https://t.example/{trace_id} x", " "),
+    ],
+)
+def test_another_address_of_a_tracing_ui_stops_the_start(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TRACE_UI_URL", raw)
+    with pytest.raises(ImproperlyConfigured, match="TRACE_UI_URL"):
+        env.link_template("TRACE_UI_URL", "{trace_id}")
 
 
 # Blocks.

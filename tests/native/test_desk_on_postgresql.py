@@ -12,6 +12,7 @@ AGAIN = [
     "tests/native/test_desk_bulk.py",
     "tests/native/test_desk_week.py",
     "tests/native/test_desk_wizard.py",
+    "tests/native/test_replies.py",
 ]
 
 

@@ -1,4 +1,4 @@
-"""What this hub knows of and does not do: it says so, in JSON. And requests for leave, which it shows."""
+"""What this hub knows of and does not do: it says so, in JSON. And permission requests, which it shows."""
 
 import json
 from typing import Any

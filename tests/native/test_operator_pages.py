@@ -11,13 +11,13 @@ import pytest
 from django.test import Client
 
 from accounts.middleware import PAGE_POLICY
-from agents.models import Session, Share
+from agents.models import Event, Session, Share, Turn
 from agents.transcript.access import sessions_visible_to
-from agents.transcript.timeline import Before, Moment, history
+from agents.transcript.timeline import NEWEST, Moment, Position, read_history
 from operators.transcript_rows import row_of
 from tests.browser.vectors import VECTORS
 from tests.native.rows import Person, browser, make_agent, make_session
-from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend
+from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend, request_permission
 
 pytestmark = pytest.mark.django_db
 PARTS = ["", "/rows", "/files"]
@@ -81,7 +81,7 @@ def test_the_transcript_says_who_said_what(alice: Person) -> None:
     add_messages(session, text="look at this")
     add_file(session, filename="plan.md")
     page = shown(browser(alice.session), home(session))
-    for words in ("@bob", "do it", "at its terminal", "typed", "done", "PreToolUse", "Bash", '"x": 1'):
+    for words in ("@bob", "do it", "at its terminal", "typed", "done", "Tool call", "Bash", '"x": 1'):
         assert words in page
     for words in ("look at this", "operators only", "@alice uploaded plan.md (5 bytes)", 'data-chat="c1"'):
         assert words in page
@@ -96,20 +96,113 @@ def test_any_payload_is_shown(alice: Person, payload: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "payload", "shown"),
+    ("type_", "payload", "title", "shown"),
     [
-        ("task_status", {"state": "working", "text": "reading page 3"}, "reading page 3"),
-        ("task_artifact", {"artifactId": "a1", "name": "The plan", "parts": []}, "The plan"),
-        ("task_artifact", {"artifactId": "a1", "parts": []}, "a1"),
+        ("task_status", {"state": "working", "text": "reading page 3"}, "Status", "reading page 3"),
+        ("task_artifact", {"artifactId": "a1", "name": "The plan", "parts": []}, "Artifact", "The plan"),
+        ("task_artifact", {"artifactId": "a1", "parts": []}, "Artifact", "a1"),
+        (
+            "PreToolUse",
+            {"tool_name": "Read", "tool_input": {"limit": 3, "file": "a.py"}},
+            "Tool call",
+            "Read a.py",
+        ),
+        ("PreToolUse", {"tool_name": "Read", "tool_input": ["a.py"]}, "Tool call", "Read"),
+        ("Stop", {}, "Stop", ""),
     ],
 )
 def test_notes_and_artifacts_are_lines_with_words(
-    alice: Person, type_: str, payload: dict[str, Any], shown: str
+    alice: Person, type_: str, payload: dict[str, Any], title: str, shown: str
 ) -> None:
     session = make_session(alice.user)
     [event] = add_events(session, type=type_, payload=json.dumps(payload))
     row = row_of(Moment(event.ts, event))
-    assert (row.look, row.title, row.text) == ("note", type_, shown)
+    assert (row.look, row.title, row.text) == ("note", title, shown)
+
+
+def add_turn(session: Session, chat_id: str, minutes: float = 0, **fields: Any) -> Turn:
+    """A turn whose question is in the transcript."""
+    asked_at = ago(minutes)
+    question = json.dumps({"text": f"question {chat_id}", "authorLogin": "bob", "chatId": chat_id})
+    add_events(session, type="prompt", payload=question, ts=asked_at)
+    ended = {"outcome": "completed", "settled_at": asked_at, **fields}
+    return Turn.objects.create(
+        chat_id=chat_id, session=session, surface="prompt", question="q", asked_at=asked_at, **ended
+    )
+
+
+def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person) -> None:
+    session = make_session(alice.user)
+    turn = add_turn(session, "c1")
+    add_turn(session, "c2", outcome="failed", reason="timeout")
+    add_events(session, payload='{"text": "**yes** <b>", "chatId": "c1"}')
+    page = browser(alice.session).get(home(session)).content.decode()
+    assert f'id="turn-{turn.pk}"' in page
+    assert f'href="#turn-{turn.pk}">its question' in page
+    assert "<strong>yes</strong> &lt;b&gt;" in page
+    assert "failed: no answer in time" in page
+
+
+@pytest.mark.parametrize("name", ["pk", "chat_id"])
+def test_a_link_to_an_old_turn_opens_its_part_of_the_transcript(alice: Person, name: str) -> None:
+    session = make_session(alice.user)
+    for minute in range(200, 130, -1):
+        add_events(session, ts=ago(minute))
+    add_messages(session, ts=ago(150))
+    turn = add_turn(session, "c1", 125)
+    add_messages(session, text="right after", ts=ago(124))
+    for minute in range(120, 20, -1):
+        add_events(session, ts=ago(minute))
+    client = browser(alice.session)
+    anchor = f'id="turn-{turn.pk}"'
+    assert anchor not in shown(client, home(session))
+    page = shown(client, f"{home(session)}?turn={getattr(turn, name)}")
+    rows = re.findall(r'<li id="([emf]\d+)"', page)
+    assert anchor in page
+    assert page.index(anchor) < page.index("right after")
+    assert len(rows) == 50
+    assert "An earlier part" in page
+    assert 'id="prompt"' not in page
+    older = shown(client, home(session) + re.findall(r'id="older" href="[^"?]+([^"]+)"', page)[0])
+    assert not set(rows) & set(re.findall(r'<li id="([emf]\d+)"', older))
+    newer = shown(client, home(session) + re.findall(r'href="[^"?]+(\?from=[^"]+)"', page)[0])
+    assert len(set(re.findall(r'<li id="([emf]\d+)"', newer)) - set(rows)) == 50
+
+
+def test_a_turn_on_the_newest_part_is_shown_live(alice: Person) -> None:
+    session = make_session(alice.user)
+    turn = add_turn(session, "c1")
+    page = shown(browser(alice.session), f"{home(session)}?turn={turn.pk}")
+    assert f'id="turn-{turn.pk}"' in page
+    assert 'id="prompt"' in page
+
+
+@pytest.mark.parametrize("name", ["", "7", "9" * 18, "x" * 65, "\0", "of-another", "forgotten"])
+def test_a_turn_that_is_not_in_the_transcript_is_said(alice: Person, bob: Person, name: str) -> None:
+    session = make_session(alice.user)
+    add_turn(make_session(bob.user, "other"), "of-another")
+    add_turn(session, "forgotten")
+    Event.objects.filter(session=session).delete()
+    answer = browser(alice.session).get(home(session), {"turn": name})
+    assert "This turn is not in the transcript" in answer.content.decode()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_requests_wait_at_the_end_and_are_then_lines_in_their_place(alice: Person, bob: Person, role: str) -> None:
+    session = make_session(alice.user)
+    lend(session, bob.user, role)
+    request_permission(session, tool="Read", status="allowed", resolved_at=ago(1), resolver=bob.user)
+    request_permission(session, tool="Write", expires_at=ago(1))
+    request_permission(session, tool="Bash", input_preview="<i>ls</i>", request_id="waits")
+    page = browser(bob.session).get(home(session)).content.decode()
+    done, waiting = page.split('id="waiting"')
+    assert "allowed by @bob" in done
+    assert "expired" in done
+    assert "Bash" not in done
+    assert 'data-request="waits"' in waiting
+    assert "&lt;i&gt;ls&lt;/i&gt;" in waiting
+    assert ('data-decision="allow"' in waiting) == (role == "approver")
+    assert '<span class="badge" id="permission-count">1</span>' in page
 
 
 def test_long_texts_are_cut_and_lead_to_the_whole(alice: Person) -> None:
@@ -148,22 +241,22 @@ def test_lines_out_of_step_with_time_are_not_lost(alice: Person) -> None:
     session = make_session(alice.user)
     for minutes in (5, 1, 9, 2, 8, 3):
         add_events(session, ts=ago(minutes))
-    before: Before | None = Before()
+    before: Position | None = NEWEST
     seen: list[int] = []
     while before is not None:
-        page = history(session.pk, before, 2)
+        page = read_history(session.pk, before, 2)
         seen += [moment.row.pk for moment in reversed(page.moments)]
         before = page.before
     assert seen == sorted(seen, reverse=True)
     assert len(seen) == 6
 
 
-@pytest.mark.parametrize("before", [Before(), Before(event=3), Before(1, 2, 3)])
-def test_a_cursor_is_read_as_it_was_written(before: Before) -> None:
-    assert Before.read(str(before)) == before
+@pytest.mark.parametrize("before", [NEWEST, Position(event=3), Position(1, 2, 3, 4)])
+def test_a_cursor_is_read_as_it_was_written(before: Position) -> None:
+    assert Position.read(str(before)) == before
 
 
-@pytest.mark.parametrize("text", ["", "1", "1-2", "1-2-x", "9" * 40, "1-2-3\n", "-1-2-3", "\0", "٣-٣-٣"])
+@pytest.mark.parametrize("text", ["", "1", "1-2", "1-2-3", "1-2-3-x", "9" * 40, "1-2-3-4\n", "\0", "٣-٣-٣-٣"])
 def test_a_broken_cursor_is_the_newest_end(alice: Person, text: str) -> None:
     session = make_session(alice.user)
     add_events(session)
@@ -176,9 +269,10 @@ def test_lines_cost_the_same_queries_however_many(alice: Person, django_assert_n
     client = browser(alice.session)
     client.get(home(session) + "/rows")
     for _ in range(2):
-        add_events(session, 30)
+        add_events(session, 30, payload='{"text": "hi", "chatId": "c1"}')
         add_messages(session, 10)
-        with django_assert_num_queries(5):
+        request_permission(session, expires_at=ago(-10))
+        with django_assert_num_queries(8):
             client.get(home(session) + "/rows")
 
 

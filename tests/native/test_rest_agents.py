@@ -53,7 +53,8 @@ FIELDS = {
     "taskStore",
     "queueing",
 }
-OWNERS_FIELDS = FIELDS | {"allowedLogins", "callerBudgets"}
+COSTS = {"dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"}
+OWNERS_FIELDS = FIELDS | {"allowedLogins", "callerBudgets"} | COSTS
 
 
 def publish(person: Person, session: Any, **body: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What hangs on a session: events, messages, shares, files, requests for leave; and what is announced of it."""
+"""What hangs on a session: events, messages, shares, files, permission requests; and what is announced of it."""
 
 import itertools
 import json

@@ -102,7 +102,7 @@ def test_an_address_that_became_private_gets_nothing(alice: Person, settings: An
         settings.WEBHOOK_ALLOW_PRIVATE = False
         assert send_due() == 1
         assert receiver.received == []
-    assert "https://" in Push.objects.get().last_error
+    assert "private network" in Push.objects.get().last_error
 
 
 def test_a_suspended_callers_receivers_hear_nothing(alice: Person) -> None:

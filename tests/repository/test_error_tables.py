@@ -15,7 +15,9 @@ from agents.core.errors import (
     Offline,
     OverBudget,
     OverCallerBudget,
+    OverCallerCostLimit,
     OverCap,
+    OverCostLimit,
     RateLimited,
     TooDeep,
     WaitAbandoned,
@@ -31,6 +33,11 @@ SAID = [
     (
         OverCallerBudget(5),
         "you hit your daily budget (5) at agent @owner/slug, free again at 00:00 UTC",
+    ),
+    (OverCostLimit(), "agent @owner/slug reached its cost limit of today, free again at 00:00 UTC"),
+    (
+        OverCallerCostLimit(),
+        "your questions reached the cost limit of today at agent @owner/slug, free again at 00:00 UTC",
     ),
     (Blocked(), "agent @owner/slug does not take your questions"),
     (Halted(), "agent @owner/slug is halted"),

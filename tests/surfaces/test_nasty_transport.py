@@ -108,7 +108,7 @@ async def test_row_13_a_chunked_body_is_cut_off_at_the_limit(embedded_hub: HubPr
 
 async def test_row_22_an_identical_message_in_flight_joins_its_task(embedded_hub: HubProcess) -> None:
     alice, params = embedded_hub.mint("alice", "session"), question("hello", "same-id")
-    async with online(embedded_hub, Slow, delay_s=0.5) as agent:
+    async with online(embedded_hub, Slow, delay_s=1.0) as agent:
         both = [call(embedded_hub.url, agent.handle, alice, "SendMessage", params) for _ in range(2)]
         first, second = [answer.json()["result"] for answer in await asyncio.gather(*both)]
         assert first == second
@@ -127,7 +127,7 @@ async def test_row_22_an_identical_message_later_is_a_new_task(embedded_hub: Hub
 
 async def test_row_22_the_same_id_over_another_body_is_a_new_task(embedded_hub: HubProcess) -> None:
     alice = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, Slow, delay_s=0.5) as agent:
+    async with online(embedded_hub, Slow, delay_s=1.0) as agent:
         texts = ["one", "two"]
         asks = [
             call(embedded_hub.url, agent.handle, alice, "SendMessage", question(text, "same-id")) for text in texts
@@ -139,7 +139,7 @@ async def test_row_22_the_same_id_over_another_body_is_a_new_task(embedded_hub: 
 
 async def test_row_22_the_same_message_of_another_caller_is_not_joined(embedded_hub: HubProcess) -> None:
     params = question("hello", "same-id")
-    async with online(embedded_hub, Slow, delay_s=0.5) as agent:
+    async with online(embedded_hub, Slow, delay_s=1.0) as agent:
         tokens = [embedded_hub.mint(login, "session") for login in ("alice", "bob")]
         asks = [call(embedded_hub.url, agent.handle, token, "SendMessage", params) for token in tokens]
         states = {answer.json()["result"]["status"]["state"] for answer in await asyncio.gather(*asks)}

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_bridge.versions import DIALECTS
 from hub.descriptions.described import OPERATIONS, SOCKETS
+from mcp_server.server import TOOLS
 
 VERBS = ("get", "post", "put", "patch", "delete")
 CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -14,8 +15,12 @@ ADMIN = "/admin/"
 
 
 def served() -> set[str]:
-    """Every address with its HTTP method, every page, frame and method of the bridge."""
-    return {*_django(), *_operations(), *_frames(), *_methods()}
+    """Every address with its HTTP method, every page, frame, method of the bridge and tool of MCP."""
+    return {*_django(), *_operations(), *_frames(), *_methods(), *_tools()}
+
+
+def _tools() -> Iterator[str]:
+    return (f"TOOL {name}" for name in TOOLS)
 
 
 def _methods() -> Iterator[str]:

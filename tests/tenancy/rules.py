@@ -160,6 +160,10 @@ ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/auth/oidc/{{number}}/callback": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
     f"GET {V}/auth/spa/start": Rule(may=May.ANY_CALLER, ok=(400,)),
     f"POST {V}/auth/spa/exchange": Rule(may=May.ANY_CALLER, body={}, ok=(400,)),
+    f"POST {V}/auth/clients": Rule(
+        may=May.ANY_CALLER, body={"redirect_uris": ["http://127.0.0.1:8765/"]}, ok=(201,)
+    ),
+    f"POST {V}/auth/clients/token": Rule(may=May.ANY_CALLER, body={}, ok=(400, 415)),
     f"POST {V}/auth/device/code": Rule(may=May.ANY_CALLER, body={"app_name": "tv", "machine_id": "m"}),
     f"POST {V}/auth/device/token": Rule(may=May.ANY_CALLER, body={"device_code": "x"}, ok=(400,)),
 }
@@ -192,6 +196,7 @@ WEBHOOKS: dict[str, Rule] = {
     f"POST {V}/webhooks/{{webhook_id}}/test": Rule(may=May.MINE, ok=(202,), writes=True),
     f"POST {V}/webhooks/{{webhook_id}}/roll-secret": Rule(may=May.MINE, writes=True),
     f"GET {V}/webhooks/{{webhook_id}}/deliveries": Rule(may=May.MINE),
+    f"GET {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}": Rule(may=May.MINE),
     f"POST {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/replay": Rule(
         may=May.MINE, ok=(202,), writes=True
     ),
@@ -239,6 +244,17 @@ BRIDGE: dict[str, Rule] = {
     "METHOD 1.0 GetExtendedAgentCard": OF_AGENT,
 }
 
+MCP: dict[str, Rule] = {
+    "GET /.well-known/oauth-protected-resource": PUBLIC,
+    "GET /.well-known/oauth-protected-resource/mcp": PUBLIC,
+    "POST /mcp": Rule(may=May.BY_HAND, test="test_without_a_live_token_the_answer_says_where_to_sign_in"),
+    "TOOL list_agents": Rule(may=May.BY_HAND, test="test_who_asks_by_tools"),
+    "TOOL ask_agent": Rule(may=May.BY_HAND, test="test_who_asks_by_tools"),
+    "TOOL get_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+    "TOOL answer_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+    "TOOL cancel_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+}
+
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -268,13 +284,17 @@ PAGES: dict[str, Rule] = {
     "PAGE /invitations/{invitation_id}/revoke": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
     "PAGE /connect.pyz": PUBLIC,
     "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
+    "PAGE /.well-known/oauth-authorization-server": PUBLIC,
     "PAGE /consent": Rule(may=May.ANY_CALLER, ok=(302, 400)),
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
     "PAGE /questions": Rule(may=May.BROWSER),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
+    "PAGE /desk/alerts": Rule(may=May.BROWSER),
     "PAGE /desk/bulk": Rule(may=May.BROWSER),
+    "PAGE /desk/costs": Rule(may=May.BROWSER),
+    "PAGE /desk/costs.csv": Rule(may=May.BROWSER),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),
@@ -297,7 +317,11 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/deliveries": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/deliveries/{delivery_id}": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/edit": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/pause": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/replay": OWN_PAGE,
+    "PAGE /webhooks/{webhook_id}/resume": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
@@ -358,4 +382,4 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | PAGES | FRAMES

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import httpx
+
 from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, envelope, inbound, question, rpc_path, web
 from lab.hub_process import HubProcess
@@ -46,16 +48,23 @@ async def test_a_task_and_its_last_update_say_what_the_turn_used(hub: HubProcess
         assert [event for event in events[:-1] if "metadata" in event.content] == []
         direct = (await caller.call("SendMessage", {"message": message("direct")}))["message"]
         assert direct["metadata"] == {"usage": USED}
-        async with web(hub.url) as client:
-            for version, params in (("", question("whole")), ("0.3", {"message": old_message("whole")})):
-                headers = bearer(alice) | ({"A2A-Version": version} if version else {})
-                method = "message/send" if version else "SendMessage"
-                answer = await client.post(rpc_path(agent.handle), json=envelope(method, params), headers=headers)
-                assert answer.json()["result"]["metadata"] == {"usage": USED}
+        for version in ("", "0.3"):
+            answer = await ask(hub, agent.handle, alice, version)
+            assert answer.json()["result"]["metadata"] == {"usage": USED}
 
 
-def old_message(text: str) -> Json:
-    return {"messageId": "old-1", "role": "user", "parts": [{"kind": "text", "text": text}], "kind": "message"}
+async def ask(hub: HubProcess, handle: str, token: str, version: str) -> httpx.Response:
+    """The question `whole` in a dialect; "" is the hub's own."""
+    method, params = "SendMessage", question("whole")
+    if version == "1.0":
+        params = {"message": message("whole")}
+    elif version == "0.3":
+        method = "message/send"
+        said = {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": "whole"}]}
+        params = {"message": said | {"messageId": "old-1"}}
+    headers = bearer(token) | ({"A2A-Version": version} if version else {})
+    async with web(hub.url) as client:
+        return await client.post(rpc_path(handle), json=envelope(method, params), headers=headers)
 
 
 async def test_each_turn_of_a_task_has_its_own_usage_and_the_audit_has_all(hub: HubProcess, alice: str) -> None:
@@ -71,6 +80,22 @@ async def test_each_turn_of_a_task_has_its_own_usage_and_the_audit_has_all(hub: 
         asked_back = {"inputTokens": None, "outputTokens": None, "costUsd": 0.01}
         assert [one["usage"] for one in log["recent"]] == [USED, None, asked_back]
         assert (log["summary"]["costUsd"], log["summary"]["costReported"]) == (0.052, 2)
+
+
+async def test_once_the_day_cost_its_limit_questions_are_refused_everywhere(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Paid, agent={"dailyCostLimitUsd": 0.05}) as agent:
+        caller = Caller(hub.urls[-1], agent.handle, alice)
+        await caller.send("whole")
+        await caller.send("chunks")
+        text = f"agent @{agent.handle} reached its cost limit of today, free again at 00:00 UTC"
+        for version in ("", "0.3", "1.0"):
+            assert text in (await ask(hub, agent.handle, alice, version)).text
+        prompt = {"text": f"@{agent.handle} hi"}
+        async with TaskPeer(hub.url, hub.mint("alice", "channel")) as mine, web(hub.url) as client:
+            path = f"/api/v1/sessions/{mine.session_id}/prompt"
+            refused = await client.post(path, json=prompt, headers=bearer(alice))
+        assert (refused.status_code, refused.json()["error"]) == (429, "budget_exhausted")
+        assert len(agent.prompts) == 2
 
 
 async def test_a_wrong_usage_is_refused_and_the_prompt_stays_open(hub: HubProcess, alice: str) -> None:

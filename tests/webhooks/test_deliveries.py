@@ -102,7 +102,7 @@ def test_an_address_that_became_private_gets_nothing(alice: Person, settings: An
         settings.WEBHOOK_ALLOW_PRIVATE = False
         deliver()
         assert receiver.received == []
-    assert "https://" in only_delivery().last_error
+    assert "private network" in only_delivery().last_error
 
 
 def test_retries_come_later_and_later_and_then_no_more(alice: Person) -> None:

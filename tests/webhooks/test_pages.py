@@ -18,7 +18,7 @@ from webhooks.queues import unseal_secret
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"
-VERBS = ["test", "roll-secret", "delete", "replay"]
+VERBS = ["test", "edit", "pause", "resume", "roll-secret", "delete", "replay"]
 
 
 def read(person: Person, path: str = "", **query: str) -> str:
@@ -189,6 +189,83 @@ def test_a_form_of_another_site_does_nothing(alice: Person, verb: str) -> None:
 def test_a_link_does_nothing(alice: Person, verb: str) -> None:
     own = subscribed(alice.user).subscription
     assert browser(alice.session).get(f"/webhooks/{own.pk}/{verb}").status_code == 405
+
+
+def test_a_webhook_is_changed_by_the_form_that_made_it(alice: Person) -> None:
+    own = subscribed(alice.user, HERE, events="agent.reply of.the.future", routing_name="@proj").subscription
+    page = read(alice, f"/{own.pk}")
+    for box in ('value="agent.replied" checked', 'value="of.the.future" checked', 'value="@proj"'):
+        assert box in page
+    fields = {"url": HERE + "2", "events": ["chat.event", "of.the.future"], "routing_name": "", "session_id": ""}
+    assert "Saved." in post(alice, f"/{own.pk}/edit", **fields).content.decode()
+    own.refresh_from_db()
+    assert (own.url, own.event_names, own.routing_name) == (HERE + "2", ["chat.event", "of.the.future"], "")
+    refused = post(alice, f"/{own.pk}/edit", **fields | {"url": "http://x y/", "events": ["tail.event"]})
+    page = refused.content.decode()
+    assert (refused.status_code, 'id="url-error"' in page, '<details class="panel" open>' in page) == (
+        400,
+        True,
+        True,
+    )
+    assert 'value="tail.event" checked' in page
+    own.refresh_from_db()
+    assert own.url == HERE + "2"
+
+
+def test_a_refused_address_names_the_setting(alice: Person, settings: Any) -> None:
+    settings.WEBHOOK_ALLOW_PRIVATE = False
+    page = post(alice, url=HERE, events=["*"]).content.decode()
+    assert re.search(r'id="url-error" role="alert">127.0.0.1 is this machine[^<]* WEBHOOK_ALLOW_PRIVATE=1<', page)
+
+
+def test_a_paused_webhook_waits_until_it_is_resumed(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    page = post(alice, f"/{own.pk}/pause").content.decode()
+    assert "Paused since" in page
+    assert "data-moving" not in page
+    assert "Send a test" not in page
+    assert 'class="badge">paused' in read(alice)
+    assert "Not sent: the webhook is paused" in post(alice, f"/{own.pk}/test").content.decode()
+    delivery = str(Delivery.objects.get().pk)
+    assert "resume it" in read(alice, f"/{own.pk}/deliveries/{delivery}")
+    assert "is paused" in post(alice, f"/{own.pk}/replay", delivery=delivery).content.decode()
+    assert (lease_all(), happen(alice.user)) == (0, 0)
+    assert "Resumed" in post(alice, f"/{own.pk}/resume").content.decode()
+    assert lease_all() == 1
+
+
+def test_deliveries_are_filtered_and_the_filter_stays(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    for _ in range(pages.SHOWN + 1):
+        happen(alice.user, type="agent.replied", payload={"handle": "alice/counter"})
+    happen(alice.user)
+    page = read(alice, f"/{own.pk}", agent="alice/counter", event="agent.replied", status="pending")
+    assert "<code>chat.event" not in page.partition('id="deliveries"')[2].partition("</table>")[0]
+    for chosen in ("<option selected>pending", "<option selected>agent.replied", 'value="alice/counter" selected'):
+        assert chosen in page
+    query = "status=pending&event=agent.replied&agent=alice%2Fcounter"
+    assert f'data-address="/webhooks/{own.pk}/deliveries?{query}"' in page
+    (older,) = re.findall(rf"\?({re.escape(query)}&before=\d+)", page)
+    answer = browser(alice.session).get(f"/webhooks/{own.pk}?{older}").content.decode()
+    assert len(re.findall("data-event", answer)) == 1
+    assert "No delivery is like this" in read(alice, f"/{own.pk}", status="failed", agent="\0")
+
+
+def test_a_delivery_has_a_page_with_what_was_sent_and_answered(alice: Person, bob: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user, payload={"text": "<b>h\u00e4</b>" + "x" * 100_000})
+    delivery = Delivery.objects.get()
+    Delivery.objects.update(status="failed", next_attempt_at=None, last_status=500, last_response="<i>broken</i>")
+    path = f"/webhooks/{own.pk}/deliveries/{delivery.pk}"
+    page = browser(alice.session).get(path).content.decode()
+    for words in ("HTTP 500", "&lt;i&gt;broken&lt;/i&gt;", "&lt;b&gt;h\u00e4&lt;/b&gt;", delivery.event_id):
+        assert words in page
+    assert len(page) < 60_000
+    assert browser(bob.session).get(path).status_code == 404
+    answer = post(alice, f"/{own.pk}/replay", delivery=str(delivery.pk), **{"from": "delivery"})
+    assert answer.redirect_chain == [(path, 302)]
+    assert "data-moving" in answer.content.decode()
 
 
 def test_older_deliveries_are_a_page_on(alice: Person) -> None:

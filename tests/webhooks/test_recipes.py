@@ -1,5 +1,6 @@
 """What docs/howto/receive-webhooks.md tells receivers to do works, as it is written there."""
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from lab import ROOT
 from lab.receivers import Received, receiving
 from tests.native.rows import Person
 from tests.webhooks.subscriptions import deliver, happen, subscribed
+from webhooks.pages import verify_recipes
 from webhooks.subscription_changes import roll_secret
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +41,27 @@ def test_by_hand_in_python(arrived: tuple[str, Received]) -> None:
     assert not is_ours(secret, header, one.body + b" ")
     assert not is_ours(secret + "x", header, one.body)
     assert not is_ours(secret, re.sub(r"t=\d+", "t=1000000000", header), one.body)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_by_hand_in_typescript(arrived: tuple[str, Received], tmp_path: Path) -> None:
+    secret, one = arrived
+    (code,) = re.findall(r"```ts\n(.*?)```", PAGE, re.DOTALL)
+    assert code in verify_recipes()  # the page of a webhook shows it
+    program = re.sub(r": (string|Buffer|boolean)\b", "", code)  # not every node takes types away
+    header = one.headers["x-clawborrator-signature"]
+    late = re.sub(r"t=\d+", "t=1000000000", header)
+    tries = [[secret, header, ""], [secret, header, " "], [f"{secret}x", header, ""], [secret, late, ""]]
+    tries += [[secret, broken, ""] for broken in ("", "v1", "t=,v1=", header.replace("v1=", "v1=é"))]
+    (tmp_path / "verify.mjs").write_text(
+        f"{program}\nconst body = process.argv[2];\n"
+        "console.log(JSON.stringify(JSON.parse(process.argv[3]).map(([secret, header, more]) =>"
+        " isOurs(secret, header, Buffer.from(body + more)))));\n"
+    )
+    command = ["node", "verify.mjs", one.body.decode(), json.dumps(tries)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True, *[False] * 7]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

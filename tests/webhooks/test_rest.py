@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from kit.clock import iso
+from lab.receivers import receiving
 from tests.native.rows import Person, api, browser
-from tests.webhooks.subscriptions import NOWHERE, fresh, happen, lease_all, only_delivery, subscribed
+from tests.webhooks.subscriptions import NOWHERE, deliver, fresh, happen, lease_all, only_delivery, subscribed
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import unseal_secret
@@ -15,7 +16,7 @@ from webhooks.queues import unseal_secret
 pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"
 FIELDS = {
-    *("id", "url", "events", "filters", "status", "consecutiveFailures"),
+    *("id", "url", "events", "filters", "status", "paused", "consecutiveFailures"),
     *("createdAt", "lastDeliveryAt", "previousSecretUntil"),
 }
 HERE = "http://127.0.0.1:9/hook"
@@ -177,6 +178,7 @@ def test_deliveries_are_listed_newest_first(alice: Person) -> None:
                 "id": row.pk,
                 "eventId": row.event_id,
                 "type": "tail.event",
+                "agentHandle": None,
                 "status": "pending",
                 "attempts": 0,
                 "queuedAt": iso(row.queued_at),
@@ -188,6 +190,74 @@ def test_deliveries_are_listed_newest_first(alice: Person) -> None:
         ],
         "total": 2,
     }
+
+
+def test_deliveries_are_listed_by_status_event_and_agent(alice: Person) -> None:
+    made = add(alice).json()
+    happen(alice.user)
+    Delivery.objects.update(status="failed", next_attempt_at=None)
+    happen(alice.user, type="agent.replied", payload={"handle": "alice/Counter", "reply": "3"})
+
+    def listed(query: str) -> list[str]:
+        answer = api(alice.session).get(f"{WEBHOOKS}/{made['id']}/deliveries?{query}")
+        assert answer.status_code == 200, answer.content
+        return [one["type"] for one in answer.json()["items"]]
+
+    assert listed("status=failed") == listed("type=chat.event") == ["chat.event"]
+    assert listed("agent=@ALICE/counter") == listed("agent=alice/Counter&status=pending") == ["agent.replied"]
+    assert listed("agent=bob/counter") == listed("status=failed&type=agent.replied") == []
+    for wrong in ("status=lost", "type=a%00b"):
+        refused = api(alice.session).get(f"{WEBHOOKS}/{made['id']}/deliveries?{wrong}")
+        assert refused.status_code == 400
+        assert refused.json()["message"].startswith(wrong.partition("=")[0])
+
+
+def test_a_delivery_shows_what_was_sent_and_answered(alice: Person, bob: Person) -> None:
+    with receiving(lambda _: 418) as receiver:
+        receiver.answer_body = b"no \0 caf\xe9 " + b"x" * 5_000
+        made = add(alice, url=receiver.url).json()
+        happen(alice.user, payload={"handle": "alice/counter", "question": "h\u00e4?"})
+        deliver()
+        sent = json.loads(receiver.received[0].body)
+    address = f"{WEBHOOKS}/{made['id']}/deliveries/{only_delivery().pk}"
+    shown = api(alice.session).get(address).json()
+    assert (shown["payload"], shown["agentHandle"], shown["lastStatus"]) == (sent["payload"], "alice/counter", 418)
+    assert shown["lastResponse"] == "no \ufffd caf\ufffd " + "x" * (1024 - 10)
+    assert api(bob.session).get(address).status_code == 404
+    others = f"{WEBHOOKS}/{add(alice).json()['id']}/deliveries/{only_delivery().pk}"
+    assert api(alice.session).get(others).status_code == 404  # of another webhook
+
+
+def test_while_it_is_paused_nothing_is_queued_or_sent(alice: Person) -> None:
+    with receiving() as receiver:
+        made = add(alice, url=receiver.url).json()
+        happen(alice.user)
+        one = f"{WEBHOOKS}/{made['id']}"
+        client = api(alice.session)
+        paused = client.patch(one, {"paused": True}, format="json").json()
+        assert (paused["paused"], paused["events"], paused["status"]) == (True, ["*"], "active")
+        assert (happen(alice.user), deliver()) == (0, 0)
+        for path in ("test", f"deliveries/{only_delivery().pk}/replay"):
+            refused = client.post(f"{one}/{path}")
+            assert (refused.status_code, refused.json()["message"]) == (
+                409,
+                "the webhook is paused: resume it first",
+            )
+        assert client.patch(one, {"paused": False}, format="json").json()["paused"] is False
+        assert (happen(alice.user), deliver()) == (1, 2)
+        assert len(receiver.received) == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:9/", "https://10.0.0.5/x", "https://[::1]/", "http://localhost:9/", "https://no.invalid/"],
+)
+def test_a_private_address_is_refused_by_naming_the_setting(alice: Person, settings: Any, url: str) -> None:
+    settings.WEBHOOK_ALLOW_PRIVATE = False
+    refused = add(alice, url=url)
+    assert refused.status_code == 400
+    assert "WEBHOOK_ALLOW_PRIVATE=1" in refused.json()["message"]
+    assert "WEBHOOK_ALLOW_PRIVATE" not in add(alice, url="http://hooks.example/").json()["message"]
 
 
 def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) -> None:

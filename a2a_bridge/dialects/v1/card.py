@@ -44,7 +44,7 @@ def extended_card(
         "waitS": agent.wait_s or round(reply_wait_s),
         "agentStyle": agent.agent_style,
     }
-    if caller is not None:
+    if caller is not None and caller.budget is not None:
         more |= {"callerBudget": caller.budget, "callerBudgetLeft": caller.left}
     return _card(agent, {**info(agent, today), **more}, public_url)
 

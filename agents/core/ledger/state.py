@@ -60,11 +60,11 @@ _AGENTS = statement(
 SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
        COALESCE(d.queries, 0), s.link, s.reachable_from <= {now}, a.queue_max, a.queue_wait_s,
-       a.caller_budget IS NOT NULL OR EXISTS (
+       a.caller_budget IS NOT NULL OR a.caller_limit_microusd IS NOT NULL OR EXISTS (
          SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL
        ), """
     + _HALTED.format(session="a.session_id", owner="a.owner_id")
-    + """
+    + """, a.daily_limit_microusd, COALESCE(d.cost_microusd, 0)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id JOIN agents_session s ON s.id = a.session_id
 """
     + _LIVE
@@ -74,7 +74,7 @@ _SESSIONS = statement(
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
        NULL, {SESSION_CAP}, 0, 1, 0, s.link, s.reachable_from <= {{now}}, 0, 0, 0,
-       {_HALTED.format(session="s.id", owner="s.owner_id")}
+       {_HALTED.format(session="s.id", owner="s.owner_id")}, NULL, 0
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
     + _LIVE
@@ -102,10 +102,12 @@ WHERE a.access = 'limited' AND a.id = ANY(:agents)
 """)
 
 _CALLERS = statement("""
-SELECT a.id, u.id, COALESCE(b.daily_budget, a.caller_budget), CASE WHEN b.day = {day} THEN b.queries ELSE 0 END
+SELECT a.id, u.id, COALESCE(b.daily_budget, a.caller_budget), CASE WHEN b.day = {day} THEN b.queries ELSE 0 END,
+       a.caller_limit_microusd, CASE WHEN b.day = {day} THEN b.cost_microusd ELSE 0 END
 FROM agents_agent a CROSS JOIN accounts_user u
 LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
-WHERE a.id = ANY(:agents) AND u.id = ANY(:callers) AND COALESCE(b.daily_budget, a.caller_budget) IS NOT NULL
+WHERE a.id = ANY(:agents) AND u.id = ANY(:callers)
+  AND COALESCE(b.daily_budget, a.caller_budget, a.caller_limit_microusd) IS NOT NULL
 """)
 # Turns that are open, were answered, or that the agent itself failed or rejected. Not those that were canceled,
 # failed otherwise or were deleted.
@@ -262,7 +264,7 @@ class StateReader:
         if not agent_ids:
             return {}
         found = self._send(_CALLERS, agents=agent_ids, callers={ask.caller_id for ask in self._asks}).fetchall()
-        return {(row[0], row[1]): CallerSpending(row[2], row[3]) for row in found}
+        return {(row[0], row[1]): CallerSpending(*row[2:]) for row in found}
 
     def _granted(self, agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:
         if not agent_ids:
@@ -289,7 +291,7 @@ def _state(row: Row) -> AgentState:
     """A row of agents or of sessions; SQLite has no booleans of its own."""
     published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
     _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, link = row[:12]
-    is_reachable, queue_max, queue_wait_s, _, halted = row[12:]
+    is_reachable, queue_max, queue_wait_s, _, halted, limit_microusd, cost_microusd = row[12:]
     return AgentState(
         published=published,
         session_id=session_id,
@@ -306,4 +308,6 @@ def _state(row: Row) -> AgentState:
         halted=bool(halted),
         queue_max=queue_max,
         queue_wait_s=queue_wait_s,
+        limit_microusd=limit_microusd,
+        cost_microusd=cost_microusd,
     )

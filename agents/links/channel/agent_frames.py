@@ -113,7 +113,7 @@ class AgentFrameHandler:
                 chat_id=driver.turn if driver and driver.is_certain else "",
             )
         except TooManyPending:
-            raise BadFrame("too_many_requests", "too many requests for leave wait already") from None
+            raise BadFrame("too_many_requests", "too many permission requests wait already") from None
         except NoSuchRequest:  # the session was deleted: the socket is about to hear it
             return
         if asked := permissions.find_requests_for_caller(row):

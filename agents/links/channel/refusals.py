@@ -24,7 +24,9 @@ from agents.core.errors import (
     Offline,
     OverBudget,
     OverCallerBudget,
+    OverCallerCostLimit,
     OverCap,
+    OverCostLimit,
     RateLimited,
     TooDeep,
     WaitAbandoned,
@@ -127,6 +129,10 @@ DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
     OverBudget: lambda denied, name: f"@{name} hit its daily budget ({denied.budget})",
     OverCallerBudget: lambda denied, name: (
         f"the caller hit their daily budget ({denied.budget}) at @{name}, free again at 00:00 UTC"
+    ),
+    OverCostLimit: lambda denied, name: f"@{name} reached its cost limit of today, free again at 00:00 UTC",
+    OverCallerCostLimit: lambda denied, name: (
+        f"the caller reached the cost limit of today at @{name}, free again at 00:00 UTC"
     ),
     Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
     Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",

@@ -2,13 +2,17 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any, Self, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
-from django.db.models.functions import Length
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left, Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -19,6 +23,8 @@ from accounts.models import User
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.errors import describe_reason
 from agents.models import Agent, CallerBlock, Turn
+from agents.settings import get_settings
+from agents.transcript.replies import Reply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
@@ -29,6 +35,10 @@ from kit.money import decimal_usd
 
 ON_A_PAGE = 25
 OPEN = "open"
+MOST_SEARCHED = 10_000
+SEARCHED_CHARS = 10_000
+MAX_WORDS = 8
+MAX_QUERY_CHARS = 200
 OUTCOMES = {"completed": "answered", "failed": "failed", "denied": "refused", OPEN: "open"}
 
 
@@ -45,7 +55,9 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     window = read_window(request.GET, db_now())
     turns, cut_at = figures.asks_in_window(agent, window)
     askers = figures.top_askers(turns)
-    recent = Paginator(_chosen(request, turns).order_by("-asked_at", "-pk"), ON_A_PAGE)
+    filters = Filters.read(request)
+    chosen, searched_since = filters.choose(turns)
+    recent = Paginator(chosen.select_related("caller", "session").order_by("-asked_at", "-pk"), ON_A_PAGE)
     page = recent.get_page(request.GET.get("page"))
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
     context = {
@@ -67,11 +79,13 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "askers": askers,
         "blocked": _blocked(owner, [one.login for one in askers]),
         "recent": page,
-        "asks": [(turn, describe_reason(turn.reason)) for turn in page],
+        "asks": _ask_rows(list(page)),
         "outcomes": OUTCOMES,
-        "outcome": request.GET.get("outcome", ""),
-        "asker": _asker(request),
-        "kept": urlencode(_filters(request, window)),
+        "filters": filters,
+        "searched_since": searched_since,
+        "most_searched": f"{MOST_SEARCHED:,}",
+        "max_query_chars": MAX_QUERY_CHARS,
+        "kept": urlencode({"days": window.count, "tz": window.zone, **filters.chosen}),
     }
     return render(request, "desk/audit.html", context)
 
@@ -84,13 +98,77 @@ def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase
     agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
-    return csv_of(request, _chosen(request, turns), f"{agent.slug}-{window.count}-days.csv")
+    chosen, _ = Filters.read(request).choose(turns)
+    return csv_of(request, chosen, f"{agent.slug}-{window.count}-days.csv")
 
 
-def _filters(request: HttpRequest, window: Window) -> dict[str, Any]:
-    """The query that shows the same list."""
-    chosen = {"outcome": request.GET.get("outcome", ""), "asker": _asker(request)}
-    return {"days": window.count, "tz": window.zone, **{name: value for name, value in chosen.items() if value}}
+@dataclass(frozen=True, slots=True)
+class AskRow:
+    """One question of the list. `reply`: None where the transcript has none, or not any more."""
+
+    turn: Turn
+    why: str
+    reply: Reply | None
+    trace_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the list shows: the outcome, the asker's login and the words of the question; empty for all."""
+
+    outcome: str
+    asker: str
+    words: str
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> Self:
+        """As they were typed; what cannot be one is left out."""
+        outcome, asker = request.GET.get("outcome", ""), request.GET.get("asker", "").strip().removeprefix("@")
+        words = " ".join(request.GET.get("q", "").split())
+        return cls(
+            outcome if outcome in OUTCOMES else "",
+            asker if asker.isprintable() and len(asker) <= 64 else "",
+            words if words.isprintable() and len(words) <= MAX_QUERY_CHARS else "",
+        )
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The query that shows the same list, without the days."""
+        named = {"outcome": self.outcome, "asker": self.asker, "q": self.words}
+        return {name: value for name, value in named.items() if value}
+
+    def choose(self, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
+        """Those it shows; of more than MOST_SEARCHED only the newest are searched for words, since that time."""
+        if self.outcome:
+            turns = turns.filter(outcome=None if self.outcome == OPEN else self.outcome)
+        if self.asker:
+            turns = turns.filter(caller__login__iexact=self.asker)
+        if not self.words:
+            return turns, None
+        turns, since = figures.newest_of(turns, MOST_SEARCHED)
+        turns = turns.alias(beginning=Left("question", SEARCHED_CHARS))
+        for word in self.words.split()[:MAX_WORDS]:
+            turns = turns.filter(_has(word))
+        return turns, since
+
+
+def _has(word: str) -> Q:
+    """A word in any case. SQLite, and PostgreSQL in some locales, know no case of letters beyond ASCII."""
+    spellings = {word, word.lower(), word.upper(), word.capitalize()} if not word.isascii() else {word}
+    return reduce(or_, [Q(beginning__icontains=one) for one in sorted(spellings)])
+
+
+def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:
+    replies, template = find_replies(turns), get_settings().trace_ui_url
+    return [
+        AskRow(
+            turn,
+            describe_reason(turn.reason),
+            replies.get(turn.pk),
+            template.replace("{trace_id}", turn.trace_id) if turn.trace_id else "",
+        )
+        for turn in turns
+    ]
 
 
 def _about(agent: Agent, window: Window) -> dict[str, Any]:
@@ -102,22 +180,6 @@ def _about(agent: Agent, window: Window) -> dict[str, Any]:
         "choices": WINDOW_DAYS,
         "query": urlencode({"days": window.count, "tz": window.zone}),
     }
-
-
-def _chosen(request: HttpRequest, turns: QuerySet[Turn]) -> QuerySet[Turn]:
-    """Those with the outcome and of the asker that the query names."""
-    outcome, asker = request.GET.get("outcome", ""), _asker(request)
-    if outcome in OUTCOMES:
-        turns = turns.filter(outcome=None if outcome == OPEN else outcome)
-    if asker:
-        turns = turns.filter(caller__login__iexact=asker)
-    return turns.select_related("caller")
-
-
-def _asker(request: HttpRequest) -> str:
-    """A login to look for, as it was typed; what cannot be one is left out."""
-    typed = request.GET.get("asker", "").strip().removeprefix("@")
-    return typed if typed.isprintable() and len(typed) <= 64 else ""
 
 
 def _blocked(owner: User, logins: list[str | None]) -> set[str]:
@@ -157,6 +219,7 @@ COLUMNS = (
     "output_tokens",
     "cost_usd",
     "chat_id",
+    "trace_id",
     "question",
 )
 
@@ -177,7 +240,7 @@ def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpR
 
 def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
     """The lines, joined to slices. Long questions are read a few rows at a time."""
-    yield "".join(_lines([COLUMNS]))
+    yield "".join(csv_lines([COLUMNS]))
     last: int | None = None
     while sizes := _sizes_of_older(turns, last):
         keys: list[int] = []
@@ -200,7 +263,7 @@ def _sizes_of_older(turns: QuerySet[Turn], than: int | None) -> list[tuple[int, 
 
 def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
     """Rows as lines, without those that were deleted meanwhile."""
-    return "".join(_lines(map(_cells, turns.filter(pk__in=keys))))
+    return "".join(csv_lines(map(_cells, turns.filter(pk__in=keys))))
 
 
 def _cells(turn: Turn) -> Sequence[object]:
@@ -209,7 +272,7 @@ def _cells(turn: Turn) -> Sequence[object]:
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
         *(describe_reason(turn.reason), turn.latency_ms, turn.repeats),
         *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
-        *(turn.chat_id, turn.question),
+        *(turn.chat_id, turn.trace_id, turn.question),
     )
 
 
@@ -220,7 +283,8 @@ class _Line:
         return line
 
 
-def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as lines of a spreadsheet, in which no text runs as a formula."""
     writer = csv.writer(_Line())
     for row in rows:
         yield writer.writerow([_harmless(cell) for cell in row])

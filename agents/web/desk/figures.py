@@ -116,10 +116,14 @@ def window_of(now: datetime, count: int, zone: str) -> Window:
 
 def asks_in_window(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
     """The agent's asks of a window, and, where there are more than MOST_TURNS, since when the newest ones are."""
-    asked = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
-    times = asked.order_by("-asked_at").values_list("asked_at", flat=True)
-    oldest: datetime | None = times[MOST_TURNS : MOST_TURNS + 1].first()
-    return (asked, None) if oldest is None else (asked.filter(asked_at__gt=oldest), oldest)
+    return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MOST_TURNS)
+
+
+def newest_of(turns: QuerySet[Turn], most: int) -> tuple[QuerySet[Turn], datetime | None]:
+    """The newest so many of some turns, and, where there are more, since when these are."""
+    times = turns.order_by("-asked_at").values_list("asked_at", flat=True)
+    oldest: datetime | None = times[most : most + 1].first()
+    return (turns, None) if oldest is None else (turns.filter(asked_at__gt=oldest), oldest)
 
 
 def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:

@@ -19,10 +19,12 @@ from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
 from agents.web.desk import require_owner, require_owner_json
+from agents.web.desk.alerts import open_alerts, show_alerts
 from agents.web.desk.week import MOST_TURNS, AskCounts, Week, load_week
 from kit.clock import db_now
 
 ON_A_PAGE = 20
+ALERTS_SHOWN = 3
 MOST_ASKED_FOR = 3 * ON_A_PAGE
 
 
@@ -63,10 +65,13 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     lent_page = _page(request, lent, "shared")
     states = states_of(_ids(agents_page, own_page, lent_page))
     week = load_week(owner, db_now(), [agent.pk for agent in agents_page])
+    alerts = show_alerts(open_alerts(owner)[: ALERTS_SHOWN + 1])
     context = {
         "agents": agents_page,
         "agent_rows": _agent_rows(agents_page, states, week),
         "week": week,
+        "alerts": alerts[:ALERTS_SHOWN],
+        "more_alerts": len(alerts) > ALERTS_SHOWN,
         "most": MOST_TURNS,
         "sessions": own_page,
         "session_rows": _session_rows(own_page, states),

@@ -40,17 +40,6 @@ class AskCounts:
         """All of them."""
         return self.answered + self.failed + self.refused + self.open
 
-    @property
-    def p95(self) -> str:
-        """The latency as people read it: `840 ms`, `2.4 s`, `15 min`; empty without an answer."""
-        if self.p95_ms is None:
-            return ""
-        if self.p95_ms < 1000:
-            return f"{self.p95_ms} ms"
-        if self.p95_ms < 100_000:
-            return f"{self.p95_ms / 1000:.1f} s"
-        return f"{self.p95_ms / 60_000:.0f} min"
-
 
 @dataclass(frozen=True, slots=True)
 class Week:

@@ -1,5 +1,6 @@
 """The front page, the directory of the agents that a visitor may ask, and the page of each agent."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
+from agents.core.card_settings import HUB_MODES
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet
 from agents.models.session import online
 from agents.web.availability import Advice, Availability, advise, load_availability
+from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 
 ON_FRONT_PAGE = 6
@@ -139,7 +142,10 @@ class Note:
 @gzip_page
 @require_safe
 def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
-    """`/agents/{owner}/{slug}`; absent, draft and closed to the visitor look the same."""
+    """`/agents/{owner}/{slug}`; absent, draft and closed to the visitor look the same.
+
+    `?task=` is for the page's script, which reads the task as the visitor does, over A2A.
+    """
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
         return render(request, "agents/absent.html", status=404)
@@ -149,6 +155,9 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "standing": standing,
         "advice": advice,
         "is_owner": request.user.pk == agent.owner_id,
+        "opens_task": "task" in request.GET,
+        "input_modes": json.dumps(agent.input_modes or HUB_MODES),
+        "max_body_bytes": agent.max_body_bytes or MAX_BODY_BYTES,
         "prompts": [prompt for prompt in agent.suggested_prompts if isinstance(prompt, str)][:MAX_PROMPTS],
         "notes": notes_of(agent),
         "shown_chars": SHOWN_CHARS,

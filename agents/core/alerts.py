@@ -1,0 +1,200 @@
+"""Watches agents for their owners: raises alerts and ends them, and tells of each by webhook and mail.
+
+Every minute one job compares the conditions that hold with the open rows (docs/adr/0108). A row is raised or ended
+by the transaction that locks it, with the webhook deliveries and the mail: twice at once tells once.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from agents.core.alert_conditions import Condition, ConditionKey, WatchedAgent, find_conditions
+from agents.core.mail import find_addresses, queue_mails
+from agents.models import Agent, Alert, AlertRule, Halt
+from agents.models.alert import AlertKind
+from agents.settings import get_settings
+from kit import batches
+from kit.clock import db_now, iso
+from kit.sql import advisory_lock
+from webhooks import outbox
+from webhooks.outbox import OutboxEvent
+
+AGENTS_AT_ONCE = 500
+ENDED_AT_ONCE = 500
+
+
+def watch_agents() -> int:
+    """Raise and end what is due; how many. One job at a time does, of all processes."""
+    with advisory_lock("watching agents") as is_alone:
+        if not is_alone:
+            return 0
+        now = db_now()
+        watched = _find_watched()
+        columns = ("owner_id", "session_id", "daily_budget")
+        count = sum(
+            _compare([WatchedAgent(*row) for row in rows], now)
+            for rows in batches.walk_rows(watched, *columns, at_once=AGENTS_AT_ONCE)
+        )
+        return count + _end_unwatched(watched, now)
+
+
+def _find_watched() -> QuerySet[Agent]:
+    """Published agents of owners with a rule; those that stand still by a halt are offline on purpose."""
+    halts = Halt.objects.active()
+    watched: QuerySet[Agent] = Agent.objects.published().filter(owner__in=AlertRule.objects.values("owner"))
+    watched = watched.exclude(pk__in=halts.filter(kind=Halt.Kind.AGENT).values("agent"))
+    return watched.exclude(owner__in=halts.filter(kind=Halt.Kind.OWNER).values("user"))
+
+
+def _compare(agents: Sequence[WatchedAgent], now: datetime) -> int:
+    """Raise and end the alerts of these agents."""
+    of_these = Alert.objects.open().filter(agent_id__in=[agent.agent_id for agent in agents])
+    rows = {(row.agent_id, AlertKind(row.kind)): row for row in of_these}
+    raised = {key for key, row in rows.items() if row.raised_at is not None}
+    holding = find_conditions(agents, now, raised)
+    _begin({key: found for key, found in holding.items() if key not in rows}, now)
+    waiting = {key: found for key, found in holding.items() if key not in raised}
+    over = [row.pk for key, row in rows.items() if key not in holding]
+    return (_raise(waiting, now) if waiting else 0) + (_end(over, now) if over else 0)
+
+
+def _begin(new: Mapping[ConditionKey, Condition], now: datetime) -> None:
+    """A row for each condition that has none."""
+    Alert.objects.bulk_create(
+        [
+            Alert(agent_id=agent_id, kind=kind, threshold=one.threshold, value=one.value, since=one.since or now)
+            for (agent_id, kind), one in new.items()
+        ],
+        ignore_conflicts=True,  # another process was first
+    )
+
+
+@transaction.atomic
+def _raise(found: Mapping[ConditionKey, Condition], now: datetime) -> int:
+    """Raise the alerts of these conditions; of agents that are offline those that are so long enough."""
+    waiting = Alert.objects.open().filter(raised_at=None, agent_id__in={agent_id for agent_id, _ in found})
+    due = []
+    for row in _lock(waiting):
+        one = found.get((row.agent_id, AlertKind(row.kind)))
+        if one is None:
+            continue
+        row.raised_at, row.threshold, row.value, row.since = now, one.threshold, one.value, one.since or row.since
+        if row.kind == AlertKind.OFFLINE:
+            row.value = int((now - row.since).total_seconds() // 60)
+        if row.kind != AlertKind.OFFLINE or row.value >= row.threshold:
+            due.append(row)
+    Alert.objects.bulk_update(due, ["raised_at", "threshold", "value", "since"])
+    _tell(due)
+    return len(due)
+
+
+@transaction.atomic
+def _end(alert_ids: Collection[int], now: datetime) -> int:
+    """End alerts, and delete the rows of those that were never raised."""
+    rows = _lock(Alert.objects.open().filter(pk__in=alert_ids))
+    raised = [row for row in rows if row.raised_at is not None]
+    for row in raised:
+        row.ended_at = now
+    Alert.objects.bulk_update(raised, ["ended_at"])
+    Alert.objects.filter(pk__in=[row.pk for row in rows if row.raised_at is None]).delete()
+    _tell(raised)
+    return len(raised)
+
+
+def _lock(rows: QuerySet[Alert]) -> list[Alert]:
+    """Those that no other process is at; what is locked here is as it was found."""
+    return list(
+        rows.select_for_update(skip_locked=True, of=("self",)).select_related("agent__session").order_by("pk")
+    )
+
+
+def _end_unwatched(watched: QuerySet[Agent], now: datetime) -> int:
+    """End the alerts of agents that were unpublished, halted or deleted, or whose owner has no rule any more."""
+    unwatched = Alert.objects.open().exclude(agent__in=watched.values("pk"))
+    return sum(_end(ids, now) for ids in batches.key_batches(unwatched, ENDED_AT_ONCE))
+
+
+def _tell(alerts: Sequence[Alert]) -> None:
+    """Queue webhook deliveries and mails, in the transaction that raised or ended these."""
+    if not alerts:
+        return
+    if outbox.has_subscriptions():
+        outbox.record([_event(alert) for alert in alerts])
+    addresses = find_addresses({alert.agent.owner_id for alert in alerts})
+    queue_mails(_mails(alerts, addresses))
+
+
+def _mails(alerts: Sequence[Alert], addresses: dict[int, str]) -> Iterable[tuple[int, str, str, str]]:
+    for alert in alerts:
+        if to := addresses.get(alert.agent.owner_id):
+            yield alert.agent.owner_id, to, *_mail(alert)
+
+
+def _event(alert: Alert) -> OutboxEvent:
+    agent = alert.agent
+    payload = {
+        "handle": agent.handle,
+        "agentId": agent.pk,
+        "alert": alert.kind,
+        "threshold": alert.threshold,
+        "value": alert.value,
+        "since": iso(alert.since),
+    }
+    if alert.ended_at is not None:
+        payload["endedAt"] = iso(alert.ended_at)
+    return OutboxEvent(
+        type="alert.raised" if alert.ended_at is None else "alert.ended",
+        audience={agent.owner_id},
+        payload=payload,
+        session_id=str(agent.session.public_id),
+        routing_name=f"@{agent.session.routing_name}",
+    )
+
+
+RAISED = {
+    AlertKind.OFFLINE: "@{handle} is offline",
+    AlertKind.BUDGET: "@{handle} has used {value} % of its budget for today",
+    AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in the last hour",
+}
+PAST = {
+    AlertKind.OFFLINE: "@{handle} was offline",
+    AlertKind.BUDGET: "@{handle} had used {value} % of its budget for the day",
+    AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in an hour",
+}
+ENDED = {
+    AlertKind.OFFLINE: "@{handle} is not offline any more",
+    AlertKind.BUDGET: "The budget alert of @{handle} has ended",
+    AlertKind.FAILURES: "The failure alert of @{handle} has ended",
+}
+DETAILS = {
+    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} minutes.",
+    AlertKind.BUDGET: "Found at {since}. Your threshold: {threshold} %. The budget is new at midnight UTC.",
+    AlertKind.FAILURES: "Found at {since}. Your threshold: {threshold} %, of at least 5 questions.",
+}
+UNWATCHED = "An alert also ends when the agent is unpublished, halted or deleted, or the alert is switched off."
+
+
+def describe_alert(alert: Alert) -> str:
+    """What is the matter, or was, in one sentence without a full stop."""
+    texts = RAISED if alert.ended_at is None else PAST
+    return texts[AlertKind(alert.kind)].format(handle=alert.agent.handle, value=alert.value)
+
+
+def _mail(alert: Alert) -> tuple[str, str]:
+    """Subject and text of the mail that says that it was raised or, if it has ended, that it ended."""
+    kind, handle = AlertKind(alert.kind), alert.agent.handle
+    if alert.ended_at is None:
+        said = describe_alert(alert)
+        detail = DETAILS[kind].format(since=_moment(alert.since), threshold=alert.threshold)
+    else:
+        said = ENDED[kind].format(handle=handle)
+        detail = f"It began at {_moment(alert.since)} and ended at {_moment(alert.ended_at)}. {UNWATCHED}"
+    desk = f"{get_settings().public_url}/desk"
+    text = f"{said}.\n\n{detail}\n\nThe agent: {desk}/agents/{alert.agent_id}\nYour alerts: {desk}/alerts\n"
+    return f"[Clawbridge] {said}", text
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,169 @@
+"""Mails to owners: queued as rows, sent by a job under a lease, tried again, and sent to confirmed addresses only.
+
+A process that dies after the mail server took a mail sends it again, with the same Message-ID.
+"""
+
+import logging
+import smtplib
+import time
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+
+from django.core import signing
+from django.core.mail import EmailMessage, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
+from django.db import transaction
+from django.db.models import F
+
+from accounts.models import User
+from agents.models import AlertAddress, Mail
+from agents.settings import get_settings
+from kit import batches
+from kit.clock import db_now
+from kit.durations import seconds
+from kit.ids import time_ordered
+from webhooks.queues import find_pause
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
+RUN_FOR_S = seconds(10.0)
+MOST_AT_ONCE = 50
+KEPT = timedelta(days=3)  # of what could not be sent at all: mail is off, or sending is paused
+RETRY_AFTER_S = tuple(map(seconds, (60, 300, 1800, 7200, 21600)))
+CONFIRM_WITHIN = timedelta(days=1)
+ASK_AGAIN_AFTER = timedelta(minutes=10)
+SALT = "agents.alert-address"
+FAILURES = (OSError, smtplib.SMTPException)
+
+
+class AskedJustNow(Exception):
+    """A link was mailed a moment ago."""
+
+
+def find_addresses(owner_ids: Collection[int]) -> dict[int, str]:
+    """The confirmed addresses of these owners; none on a hub that sends no mail."""
+    if not get_settings().mail_from:
+        return {}
+    confirmed = AlertAddress.objects.filter(owner_id__in=owner_ids).exclude(confirmed_at=None).exclude(email="")
+    return dict(confirmed.values_list("owner_id", "email"))
+
+
+def queue_mails(mails: Iterable[tuple[int, str, str, str]]) -> None:
+    """A row for each mail: owner, address, subject, text. Call it in the transaction that causes them."""
+    now = db_now()
+    rows = [
+        Mail(
+            owner_id=owner_id,
+            to=to,
+            subject=subject,
+            contents=contents,
+            message_id=time_ordered(),
+            queued_at=now,
+            next_attempt_at=now,
+        )
+        for owner_id, to, subject, contents in mails
+    ]
+    Mail.objects.bulk_create(rows)
+
+
+@transaction.atomic
+def set_address(owner: User, email: str) -> None:
+    """Mail this owner's alerts to an address, once it is confirmed by a link that is mailed to it; empty: nowhere.
+
+    Raises:
+        AskedJustNow: nothing was written.
+    """
+    AlertAddress.objects.get_or_create(owner=owner)
+    row = AlertAddress.objects.select_for_update(no_key=True).get(owner=owner)
+    now = db_now()
+    if email and (email != row.email or row.confirmed_at is None):
+        if row.asked_at is not None and now - row.asked_at < ASK_AGAIN_AFTER:
+            raise AskedJustNow
+        row.asked_at = now
+        queue_mails([(owner.pk, email, "[Clawbridge] Confirm your address", _confirmation(owner, email))])
+    if email != row.email:
+        row.confirmed_at = None
+    row.email, row.failed_at = email, None
+    row.save(update_fields=["email", "confirmed_at", "asked_at", "failed_at"])
+
+
+def confirm_address(owner: User, token: str) -> bool:
+    """Confirm the address that a link was mailed to; False: the link is old, or of another owner or address."""
+    try:
+        owner_id, email = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
+    except (signing.BadSignature, ValueError):
+        return False
+    own = AlertAddress.objects.filter(owner=owner, email=email)
+    return owner_id == owner.pk and bool(own.update(confirmed_at=db_now(), failed_at=None))
+
+
+def _confirmation(owner: User, email: str) -> str:
+    token = signing.dumps([owner.pk, email], salt=SALT)
+    link = f"{get_settings().public_url}/desk/alerts?confirm={token}"
+    hub = get_settings().public_url
+    return (
+        f"@{owner.login} wants alerts about agents on {hub} to be mailed to this address.\n\n"
+        f"If this is you, sign in and confirm within a day:\n{link}\n\n"
+        "If not, do nothing: no alerts are mailed to you.\n"
+    )
+
+
+def send_due_mails() -> int:
+    """Send what is due, for at most 10 s; how many were sent. None while sending is paused (`webhooks.queues`)."""
+    due = Mail.objects.filter(next_attempt_at__lte=db_now(), owner__is_active=True)
+    if not due.exists() or not get_settings().mail_from or find_pause() is not None:
+        return 0
+    leave_at = time.monotonic() + RUN_FOR_S
+    connection, sent = get_connection(), 0
+    try:
+        for mail in due.order_by("next_attempt_at", "pk")[:MOST_AT_ONCE]:
+            if time.monotonic() > leave_at:
+                break
+            if _lease(mail):
+                sent += _send(mail, connection)
+    finally:
+        connection.close()
+    return sent
+
+
+def forget_old_mails() -> int:
+    """Delete mails that waited too long; how many."""
+    return batches.delete(Mail.objects.filter(queued_at__lt=db_now() - KEPT))
+
+
+def _lease(mail: Mail) -> bool:
+    """Whether it is ours to send: another process that saw the same row changed it first, or not at all."""
+    seen = Mail.objects.filter(pk=mail.pk, next_attempt_at=mail.next_attempt_at)
+    return bool(seen.update(next_attempt_at=db_now() + LEASE, attempts=F("attempts") + 1))
+
+
+def _send(mail: Mail, connection: BaseEmailBackend) -> bool:
+    sender = get_settings().mail_from
+    message_id = f"<{mail.message_id}@{sender.rpartition('@')[2].rstrip('>')}>"
+    headers = {"Message-ID": message_id, "Auto-Submitted": "auto-generated"}
+    message = EmailMessage(mail.subject, mail.contents, sender, [mail.to], headers=headers, connection=connection)
+    try:
+        message.send()
+    except FAILURES as failure:
+        _note_failure(mail, failure)
+        return False
+    mail.delete()
+    return True
+
+
+def _note_failure(mail: Mail, failure: Exception) -> None:
+    """Try again later; after the last attempt the mail is dropped, and the owner sees that on the page."""
+    attempts, now = mail.attempts + 1, db_now()
+    extra = {"mail": mail.message_id, "failure": type(failure).__name__, "attempts": attempts}
+    if attempts > len(RETRY_AFTER_S):
+        logger.error("mail.given_up", extra=extra)
+        AlertAddress.objects.filter(owner_id=mail.owner_id, email=mail.to).update(failed_at=now)
+        mail.delete()
+        return
+    logger.warning("mail.failed", extra=extra)
+    Mail.objects.filter(pk=mail.pk).update(next_attempt_at=_later(now, attempts))
+
+
+def _later(now: datetime, attempts: int) -> datetime:
+    return now + timedelta(seconds=RETRY_AFTER_S[attempts - 1])

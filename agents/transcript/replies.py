@@ -1,0 +1,114 @@
+"""Finds what agents replied to turns, in the transcripts of their sessions.
+
+A turn does not name its events, and no index finds them by its chat id: either would cost every ask a write
+(docs/adr/0103). Their ids grow with time, so a search by halves finds where in the table to look.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import Max, Min
+
+from agents.models import Event, Turn
+from agents.models.choices import Outcome
+from kit import sql
+
+REPLY, STATUS = "reply", "task_status"
+MAX_TURNS = 100
+MAX_TEXT_CHARS = 2_000
+# A turn and its reply are written in one transaction; others that overlap it have ids of their own.
+OVERLAP = timedelta(seconds=5)
+LATE_WITHIN = timedelta(seconds=60)  # so long a claim may last after the end of its turn
+MAX_EVENTS_OF_A_TURN = 4  # the last ones: notes of progress come before
+SAID_WHY = {"failed", "rejected"}  # states of `task_status` whose text says why there is no reply
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent replied to a turn: the beginning. `is_late`: after the turn had ended."""
+
+    text: str
+    is_late: bool
+
+
+def find_replies(turns: Iterable[Turn]) -> dict[int, Reply]:
+    """The replies that transcripts still have, by the turns' ids; of the first MAX_TURNS turns.
+
+    What an agent said when it failed is a reply too.
+    """
+    ended = [turn for turn in turns if turn.settled_at and turn.outcome != Outcome.DENIED][:MAX_TURNS]
+    by_chat_id = {turn.chat_id: turn.pk for turn in ended}
+    found: dict[int, Reply] = {}
+    for event in Event.objects.filter(pk__in=_find_events(ended)).order_by("pk").iterator(chunk_size=10):
+        payload = _read(event.payload)
+        turn_id = by_chat_id.get(str(payload.get("chatId")))
+        is_text = event.type == REPLY or payload.get("state") in SAID_WHY
+        if turn_id is not None and is_text and (turn_id not in found or found[turn_id].is_late):
+            found[turn_id] = Reply(str(payload.get("text", ""))[:MAX_TEXT_CHARS], bool(payload.get("late")))
+    return found
+
+
+def _find_events(turns: Sequence[Turn]) -> list[int]:
+    """The ids of events that name the turns and may hold their replies."""
+    spans = [_span(turn) for turn in turns]
+    ids = find_event_ids({moment for span in spans for moment in span})
+    if not ids:
+        return []
+    replies = (
+        Event.objects.filter(kind=Event.Kind.CHAT, type__in=[REPLY, STATUS]).order_by("-pk").values_list("pk")
+    )
+    named = [
+        replies.filter(
+            session=turn.session_id, pk__gte=ids[begin], pk__lt=ids[end], payload__contains=f'"{turn.chat_id}"'
+        )[:MAX_EVENTS_OF_A_TURN]
+        for turn, (begin, end) in zip(turns, spans, strict=True)
+    ]
+    return [pk for (pk,) in sql.rows_of_all(named)]
+
+
+def _span(turn: Turn) -> tuple[datetime, datetime]:
+    """When the reply was written, if there is one."""
+    settled_at = turn.settled_at or turn.asked_at
+    late = timedelta(0) if turn.outcome == Outcome.COMPLETED else LATE_WITHIN
+    return settled_at - OVERLAP, settled_at + OVERLAP + late
+
+
+def find_event_ids(moments: Collection[datetime]) -> dict[datetime, int]:
+    """For each moment the lowest id such that events from it on were written later; nothing without events.
+
+    Searches by halves, for all moments at once: as many statements as the number of events has bits.
+    """
+    ends = Event.objects.aggregate(first=Min("pk"), last=Max("pk"))
+    if ends["first"] is None:
+        return {}
+    low = dict.fromkeys(moments, ends["first"])
+    high = dict.fromkeys(moments, ends["last"] + 1)
+    events = Event.objects.order_by("pk").values_list("pk", "ts")
+    while between := {one: (low[one] + high[one]) // 2 for one in moments if low[one] < high[one]}:
+        rows: dict[int, datetime] = dict(sql.first_rows_of_each(events, "pk__gte", set(between.values()), 1))
+        ids = sorted(rows)
+        for one, middle in between.items():
+            place = bisect_left(ids, middle)
+            if place < len(ids) and ids[place] < high[one] and _read_time(rows[ids[place]]) < one:
+                low[one] = ids[place] + 1
+            else:
+                high[one] = middle
+    return low
+
+
+def _read_time(stored: datetime) -> datetime:
+    """A time as the driver returns it, aware; SQLite stores UTC without saying so."""
+    return stored if stored.tzinfo else stored.replace(tzinfo=UTC)
+
+
+def _read(payload: str) -> dict[str, Any]:
+    """The members of a stored payload; none of what is no JSON object."""
+    try:
+        members = json.loads(payload)
+    except (ValueError, RecursionError):
+        return {}
+    return members if isinstance(members, dict) else {}

@@ -1,0 +1,174 @@
+"""`/desk/alerts`: which alerts an owner wants, where they are mailed to, and which there were."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import User
+from agents.core.alerts import describe_alert
+from agents.core.mail import AskedJustNow, confirm_address, set_address
+from agents.models import Alert, AlertAddress, AlertRule
+from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
+from agents.settings import get_settings
+from agents.web.desk import require_owner
+
+SHOWN = 20
+MAX_TOKEN_CHARS = 1000
+DEFAULTS = {AlertKind.OFFLINE: 15, AlertKind.BUDGET: 80, AlertKind.FAILURES: 50}
+JUST_NOW = "A link was mailed less than 10 minutes ago: use that one, or try again later."
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    """One alert in a list. `said`: a sentence without its full stop."""
+
+    said: str
+    agent_id: int
+    since: datetime
+    ended_at: datetime | None
+
+
+def _number(label: str, kind: AlertKind, most: int) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label, required=False, min_value=1, max_value=most, initial=DEFAULTS[kind], widget=forms.NumberInput
+    )
+
+
+class AlertsForm(forms.Form):
+    """A switch and a number for each kind, and the address."""
+
+    offline = forms.BooleanField(label="An agent is offline", required=False)
+    offline_threshold = _number("Minutes", AlertKind.OFFLINE, MAX_OFFLINE_MINUTES)
+    budget = forms.BooleanField(label="Its daily budget is nearly used", required=False)
+    budget_threshold = _number("Percent of the budget", AlertKind.BUDGET, 100)
+    failures = forms.BooleanField(label="Many of its answers fail", required=False)
+    failures_threshold = _number("Percent of an hour’s questions", AlertKind.FAILURES, 100)
+    email = forms.EmailField(label="Mail address", required=False, max_length=MAX_EMAIL_CHARS)
+
+    def clean(self) -> dict[str, Any]:
+        """A kind that is on has its number."""
+        super().clean()
+        cleaned: dict[str, Any] = self.cleaned_data
+        for kind in AlertKind:
+            if cleaned.get(kind) and cleaned.get(f"{kind}_threshold") is None and not self.has_error(_field(kind)):
+                self.add_error(_field(kind), "Want a number.")
+        return cleaned
+
+    @property
+    def kinds(self) -> list[tuple[forms.BoundField, forms.BoundField, str]]:
+        """Switch and number of each kind, and what it means."""
+        return [(self[kind], self[_field(kind)], MEANS[kind]) for kind in AlertKind]
+
+    def rules(self) -> Mapping[str, int]:
+        """The thresholds of the kinds that are on."""
+        chosen = self.cleaned_data
+        return {kind.value: chosen[_field(kind)] for kind in AlertKind if chosen[kind]}
+
+
+MEANS = {
+    AlertKind.OFFLINE: "No question reaches it for so long. Ends when it is back.",
+    AlertKind.BUDGET: "So much of today’s questions is used. Ends at midnight UTC, or with a higher budget.",
+    AlertKind.FAILURES: "So many of at least 5 questions of the last hour failed; refused ones do not count. Ends"
+    " below half of it.",
+}
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_owner
+def alerts(request: HttpRequest, owner: User) -> HttpResponse:
+    """The form and the lists; `?confirm=` asks to confirm the address, and a POST with it does."""
+    token = (request.POST or request.GET).get("confirm", "")[:MAX_TOKEN_CHARS]
+    if request.method != "POST":
+        return _page(request, owner, AlertsForm(initial=_initial(owner)), token=token)
+    if token:
+        return _confirm(request, owner, token)
+    form = AlertsForm(request.POST)
+    if not form.is_valid():
+        return _page(request, owner, form, status=400)
+    try:
+        with transaction.atomic():
+            _save(owner, form)
+    except AskedJustNow:
+        form.add_error("email", JUST_NOW)
+        return _page(request, owner, form, status=429)
+    messages.success(request, "Your alerts are saved.")
+    return HttpResponseRedirect(reverse("desk-alerts"))
+
+
+def open_alerts(owner: User) -> AlertQuerySet:
+    """The owner's alerts that have not ended, newest first."""
+    return _raised(owner).open().order_by("-raised_at", "-pk")
+
+
+def show_alerts(found: Iterable[Alert]) -> list[AlertRow]:
+    """Alerts with their agents as rows."""
+    return [AlertRow(describe_alert(one), one.agent_id, one.since, one.ended_at) for one in found]
+
+
+def _save(owner: User, form: AlertsForm) -> None:
+    """Write the rules and the address.
+
+    Raises:
+        AskedJustNow: the transaction has to be taken back.
+    """
+    wanted = form.rules()
+    AlertRule.objects.filter(owner=owner).exclude(kind__in=wanted).delete()
+    AlertRule.objects.bulk_create(
+        [AlertRule(owner=owner, kind=kind, threshold=threshold) for kind, threshold in wanted.items()],
+        update_conflicts=True,
+        unique_fields=["owner", "kind"],
+        update_fields=["threshold"],
+    )
+    if get_settings().mail_from:
+        set_address(owner, form.cleaned_data["email"])
+
+
+def _confirm(request: HttpRequest, owner: User, token: str) -> HttpResponse:
+    if confirm_address(owner, token):
+        messages.success(request, "The address is confirmed: alerts are mailed to it.")
+    else:
+        messages.error(request, "This link is more than a day old, or of another address. Save the address again.")
+    return HttpResponseRedirect(reverse("desk-alerts"))
+
+
+def _initial(owner: User) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for kind, threshold in AlertRule.objects.filter(owner=owner).values_list("kind", "threshold"):
+        found |= {kind: True, f"{kind}_threshold": threshold}
+    address = AlertAddress.objects.filter(owner=owner).first()
+    return {**found, "email": address.email if address else ""}
+
+
+def _raised(owner: User) -> AlertQuerySet:
+    raised: AlertQuerySet = Alert.objects.raised().filter(agent__owner=owner, agent__deleted_at=None)
+    return raised.select_related("agent")
+
+
+def _page(
+    request: HttpRequest, owner: User, form: AlertsForm, *, token: str = "", status: int = 200
+) -> HttpResponse:
+    past = _raised(owner).exclude(ended_at=None).order_by("-ended_at", "-pk")
+    context = {
+        "form": form,
+        "token": token,
+        "sends_mail": bool(get_settings().mail_from),
+        "address": AlertAddress.objects.filter(owner=owner).exclude(email="").first(),
+        "open": show_alerts(open_alerts(owner)[:SHOWN]),
+        "past": show_alerts(past[:SHOWN]),
+    }
+    return render(request, "desk/alerts.html", context, status=status)
+
+
+def _field(kind: AlertKind) -> str:
+    return f"{kind}_threshold"

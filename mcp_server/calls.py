@@ -1,0 +1,187 @@
+"""Runs a tool's call by the bridge's `CallRunner`, so that it is admitted, followed and ended like one of A2A."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from msgspec import Struct
+
+from a2a_bridge.answering import CallRunner, public_error
+from a2a_bridge.asgi import PREFIX, RpcWire, handle_of
+from a2a_bridge.calls import Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.dialects.dialect import Dialect, Operation, keep_error, name_no_frame
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.errors import agent_not_found, unauthenticated
+from a2a_bridge.requests import Cancel, Get, Request, Send
+from a2a_bridge.services import find_of_caller
+from a2a_bridge.streams import KEEPALIVE_S
+from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, text_in
+from accounts.authn import Identity, Presented
+from agents.core.errors import Denied
+from agents.models.choices import Surface
+from agents.transcript.pieces import plain_text_in
+from kit.jsonrpc import RpcError
+
+OPERATIONS: dict[type[Request], Operation] = {Send: Operation.SEND, Get: Operation.GET, Cancel: Operation.CANCEL}
+
+Progress = Callable[[str], Awaitable[None]]
+
+
+class TaskNews(Struct, frozen=True):
+    """A task as it is by now, and what its agent said with the event that made it so."""
+
+    task: Task
+    text: str = ""
+
+
+def _render_news(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[TaskNews]:
+    """The new text of a reply, or a note of the agent."""
+    if not isinstance(event, ArtifactEvent):
+        return [TaskNews(task, text_in(event.message.parts) if event.message and not is_last else "")]
+    if event.lead is not None:
+        return [TaskNews(task, event.lead + plain_text_in(event.artifact.parts))]
+    is_chunk = event.artifact.id == task.reply_id and not event.last_chunk
+    return [TaskNews(task, text_in(event.artifact.parts) if is_chunk else "")]
+
+
+# Its results are the hub's own tasks, which `results` turns into content.
+MCP: Dialect = replace(
+    V1,
+    name="mcp",
+    surface=Surface.MCP,
+    versions=frozenset(),
+    bindings=(),
+    methods={},
+    replays=False,
+    render_task=lambda task, history_length: task,
+    render_answer=lambda task, request: task,
+    render_opening=lambda task, request: [TaskNews(task)],
+    render_event=_render_news,
+    frame_id=name_no_frame,
+    error=keep_error,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCaller:
+    """Who calls a tool: the token of the HTTP request, and the identity that was found for it."""
+
+    token: Presented
+    identity: Identity
+    body_bytes: int
+    traceparent: str
+
+
+@dataclass(slots=True)
+class CallResult:
+    """What came of a call. `task`: as it is by now; `denied`: why its agent was not asked; `error`: it failed."""
+
+    task: Task | None = None
+    denied: Denied | None = None
+    error: RpcError | None = None
+
+
+class ToolWriter:
+    """Keeps the outcome of a call. See `a2a_bridge.answering.ResponseWriter`."""
+
+    def __init__(self, progress: Progress | None, wait_s: float | None) -> None:
+        self.wire: Wire = RpcWire(MCP)
+        self.result = CallResult()
+        self._progress = progress
+        self._wait_s = wait_s
+
+    async def at_once(self, result: object) -> None:
+        """Keep a task that is known."""
+        self._take(result)
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Wait for the end of a turn; its own deadlines bound it."""
+        while not await waiting.run.answered(KEEPALIVE_S):
+            pass
+        self._take(waiting.result)
+        self.result.denied = getattr(waiting.run, "denied", None)
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Report what comes as progress; keep the task as it is at the end, or when the client waits no more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(max_age_s, self._wait_s or max_age_s)):
+                async for frame in answer.frames:
+                    if frame is not None:
+                        await self._take_news(frame[1])
+        self.result.denied = answer.run.denied if answer.run else None
+
+    async def refuse(self, error: RpcError) -> None:
+        """Keep an error."""
+        self.result.error = error
+
+    async def end(self) -> None:
+        """The stream was cut off, because the caller's token is no longer valid."""
+        self.result.error = unauthenticated()
+
+    async def _take_news(self, news: object) -> None:
+        assert isinstance(news, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
+        self.result.task = news.task
+        if news.text and self._progress is not None:
+            await self._progress(news.text)
+
+    def _take(self, result: object) -> None:
+        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
+        self.result.task = result
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """Runs the calls of tools."""
+
+    runner: CallRunner
+
+    async def run(
+        self,
+        caller: ToolCaller,
+        handle: str,
+        request: Request,
+        progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> CallResult:
+        """Run one call to an agent. Whatever fails is in the result.
+
+        `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either, a
+        message is a stream: its task can be read from the beginning.
+        """
+        writer = ToolWriter(progress, wait_s)
+        is_stream = isinstance(request, Send) and not request.waits
+        incoming = Incoming(
+            handle=handle_of(f"{PREFIX}{handle}"),
+            token=caller.token,
+            digest=caller.token.digest,
+            wire=writer.wire,
+            body_bytes=caller.body_bytes,
+            dialect=MCP,
+            operation=Operation.STREAM if is_stream else OPERATIONS[type(request)],
+            request=request,
+            traceparent=caller.traceparent,
+            is_plain_send=isinstance(request, Send) and not request.task_id,
+        )
+        try:
+            if incoming.handle is None:
+                raise agent_not_found()
+            await self.runner.run(incoming, writer)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the result
+            writer.result.error = public_error(failure)
+        return writer.result
+
+    async def run_of_task(
+        self,
+        caller: ToolCaller,
+        task_id: str,
+        request: Request,
+        progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> CallResult:
+        """Run a call about a task of the caller's, whichever agent it is with."""
+        try:
+            task = await find_of_caller(self.runner.operations.services, task_id, caller.identity.user_id)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the result
+            return CallResult(error=public_error(failure))
+        return await self.run(caller, task.handle, request, progress, wait_s)

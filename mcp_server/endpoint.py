@@ -1,0 +1,194 @@
+"""`POST /mcp`: Streamable HTTP of MCP. The guard of all surfaces checks a request, then the SDK answers it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from typing import Any, Protocol
+
+from a2a_bridge.answering import CallRunner
+from a2a_bridge.errors import form_error
+from accounts.authn import TokenScope, Unauthenticated, check_caller, presented
+from kit import strict_json
+from kit.asgi import (
+    ClientLeft,
+    Header,
+    HttpRequest,
+    Receive,
+    RequestRefused,
+    Scope,
+    Send,
+    receive_of,
+    respond,
+)
+from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
+from kit.strict_json import ForbiddenText
+from kit.tasks import TaskSet
+from mcp_server.calls import ToolCaller, ToolCalls
+
+PATH = "/mcp"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+CALLER_KEY, LISTS_AGENTS_KEY = "mcp_server.caller", "mcp_server.lists_agents"  # in the ASGI scope
+SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
+AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
+CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"WWW-Authenticate, traceparent"),
+]
+PREFLIGHT = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"POST, OPTIONS"),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, traceparent,"
+        b" tracestate",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
+
+logger = logging.getLogger(__name__)
+
+
+class Manager(Protocol):
+    """The part of the SDK's session manager that is used here."""
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Lets requests be answered until the block is left."""
+
+    def handle_request(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request."""
+
+
+class ServingSdk:
+    """The SDK, imported and started by the first request: it takes 25 MB and 0.6 s, and many hubs use no MCP."""
+
+    def __init__(self, build: Callable[[Any], Manager]) -> None:
+        self._build = build
+        self._tasks = TaskSet()
+        self._started: asyncio.Future[Manager] | None = None
+
+    async def get_manager(self) -> Manager:
+        """The manager, once it serves. All early requests wait for the same start."""
+        if self._started is None or (self._started.done() and self._started.exception() is not None):
+            self._started = asyncio.get_running_loop().create_future()
+            self._tasks.start(self._run(self._started), name="mcp")
+        return await asyncio.shield(self._started)
+
+    async def close(self) -> None:
+        """End what is open."""
+        await self._tasks.cancel()
+
+    async def _run(self, started: asyncio.Future[Manager]) -> None:
+        try:
+            # In a thread: the event loop goes on meanwhile.
+            module = await asyncio.to_thread(import_module, "mcp_server.server")
+            manager = self._build(module)
+            async with manager.run():
+                started.set_result(manager)
+                await asyncio.get_running_loop().create_future()  # until it is cancelled
+        except Exception as failure:
+            if started.done():
+                raise
+            started.set_exception(failure)
+
+
+class McpEndpoint:
+    """Answers `PATH`. `public_url`: the address that clients sign in for."""
+
+    def __init__(self, runner: CallRunner, public_url: str, version: str) -> None:
+        self._ledger = runner.ledger
+        self._public_url = public_url
+        calls = ToolCalls(runner)
+        self._sdk = ServingSdk(lambda module: module.build_manager(calls, version))
+        address, scopes = f"{public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
+        self._challenge = f'Bearer resource_metadata="{address}", scope="{scopes}"'.encode()
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        if request.method == "OPTIONS":
+            await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        response = Response(send, [*CORS, request.enter_trace()])
+        try:
+            caller, body = await self._check(request)
+            wanted = request.query_values("agents")
+            scope = {**request.scope, CALLER_KEY: caller, LISTS_AGENTS_KEY: AGENTS_AS_TOOLS in wanted}
+            manager = await self._sdk.get_manager()
+            await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
+        except ClientLeft:
+            return
+        except RequestRefused as refused:
+            extra = (
+                [(b"www-authenticate", self._challenge)]
+                if isinstance(refused, Unauthenticated)
+                else refused.headers
+            )
+            await response.refuse(form_error(refused), *extra)
+        except RpcError as error:
+            await response.refuse(error)
+        except Exception:
+            logger.exception("mcp.failed")
+            await response.refuse(RpcError(INTERNAL_ERROR, "internal error", status=500))
+
+    async def close(self) -> None:
+        """End what is open."""
+        await self._sdk.close()
+
+    async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes]:
+        """The caller, and the body as the SDK may read it.
+
+        Raises:
+            RequestRefused, RpcError: the first thing that is wrong.
+            ClientLeft: it went away.
+        """
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self._public_url)
+        found = await self._ledger.look_up(token.digest, None) if token else None
+        identity = check_caller(token, found.identity if found else None)
+        assert token is not None  # noqa: S101  for the type checker: there is no caller without one
+        check_message(body)
+        traceparent = request.traceparent
+        return ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent), body
+
+
+def check_message(body: bytes) -> None:
+    """Refuse what no sound client sends, before the SDK reads it.
+
+    Raises:
+        RpcError: on HTTP 400.
+    """
+    try:
+        text, message = parse(body)
+        if not isinstance(message, dict):
+            raise RpcError(INVALID_REQUEST, "want one message; batches are not supported")
+        if not isinstance(message.get("id", ""), str | int):
+            raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
+        strict_json.check_strings(text, message)
+    except ForbiddenText as wrong:
+        raise RpcError(INVALID_PARAMS, str(wrong), status=400) from None
+    except RpcError as error:
+        error.status = 400
+        raise
+
+
+class Response:
+    """The response to one request: adds headers to what the SDK sends, and knows whether it has begun."""
+
+    def __init__(self, send: Send, headers: list[Header]) -> None:
+        self._send = send
+        self._headers = headers
+        self._has_begun = False
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message of ASGI."""
+        if message["type"] == "http.response.start":
+            self._has_begun = True
+            message = {**message, "headers": [*message["headers"], *self._headers]}
+        await self._send(message)
+
+    async def refuse(self, error: RpcError, *headers: Header) -> None:
+        """End with an error, unless the SDK has begun to answer."""
+        if not self._has_begun:
+            await respond(self._send, error.status, error.body(), [*self._headers, *headers])

@@ -1,0 +1,1 @@
+"""The MCP surface, by the clients of the official SDK."""

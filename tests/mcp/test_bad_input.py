@@ -1,0 +1,217 @@
+"""What `/mcp` refuses: each with a clear error, none with a 5xx, and nothing of other callers in it."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import mcp_types as types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from lab.agents import Echo, Held, TaskPeer, online
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.mcp.clients import MODES, mcp_client, task_id_of, text_of
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+LIST: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+
+async def post(hub: HubProcess, body: bytes | Json, token: str = "", **headers: str) -> httpx.Response:
+    """One request by hand."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent = HEADERS | (bearer(token) if token else {}) | named
+    async with web(hub.url) as client:
+        return await client.post("/mcp", content=raw, headers=sent)
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer cw_sess_" + "0" * 32, "Basic YTpi"])
+async def test_without_a_live_token_the_answer_says_where_to_sign_in(
+    embedded_hub: HubProcess, authorization: str
+) -> None:
+    answer = await post(embedded_hub, LIST, **({"Authorization": authorization} if authorization else {}))
+    assert answer.status_code == 401
+    where = f"{embedded_hub.url}/.well-known/oauth-protected-resource/mcp"
+    assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{where}", scope="ask read"'
+    assert answer.json()["error"]["message"].startswith("sign in")
+    async with web(embedded_hub.url) as client:
+        named = (await client.get(where)).json()
+        assert named == (await client.get("/.well-known/oauth-protected-resource")).json()
+    assert named["resource"] == f"{embedded_hub.url}/mcp"
+    assert named["authorization_servers"] == [embedded_hub.url]
+
+
+async def test_a_channel_token_and_a_foreign_page_are_refused(embedded_hub: HubProcess) -> None:
+    assert (await post(embedded_hub, LIST, embedded_hub.mint("alice", "channel"))).status_code == 401
+    cookie = f"cw_session={embedded_hub.mint('alice', 'session')}"
+    assert (await post(embedded_hub, LIST, Cookie=cookie, Origin="https://evil.example")).status_code == 403
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+async def test_other_methods_are_405(embedded_hub: HubProcess, method: str) -> None:
+    async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("alice", "session"))) as client:
+        answer = await client.request(method, "/mcp", headers=HEADERS)
+    assert answer.status_code == 405
+    assert "POST" in answer.headers["allow"]
+
+
+async def test_a_page_elsewhere_may_ask_with_a_token(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url) as client:
+        answer = await client.options("/mcp", headers={"Origin": "https://app.example"})
+    assert answer.status_code == 204
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "Authorization" in answer.headers["access-control-allow-headers"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[]", 400),
+        (b"7", 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "tools/list"}', 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"a": "\\u0000"}}', 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"a": 1e999}}', 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": ' + b"[" * 99 + b"]" * 99 + b"}", 400),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "tools/list"}', 400),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}', 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 7}', 400),
+        (b'{"jsonrpc": "2.0", "method": "notifications/initialized"}', 202),
+        (b'{"jsonrpc": "2.0", "id": 9, "result": {}}', 202),
+    ],
+)
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+async def test_broken_messages_are_refused(
+    embedded_hub: HubProcess, body: bytes, status: int, version: str
+) -> None:
+    token = embedded_hub.mint("alice", "session")
+    answer = await post(embedded_hub, body, token, MCP_Protocol_Version=version)
+    assert answer.status_code == (400 if b"result" in body and version == "2026-07-28" else status), answer.text
+
+
+async def test_a_body_over_the_limit_is_413_and_another_type_415(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    assert (await post(embedded_hub, b" " * 1_048_577, token)).status_code == 413
+    assert (await post(embedded_hub, LIST, token, Content_Type="text/plain")).status_code == 415
+    assert (await post(embedded_hub, LIST, token, Accept="text/html")).status_code == 406
+    assert (await post(embedded_hub, LIST, token, MCP_Protocol_Version="1999-01-01")).status_code == 400
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_unknown_tools_and_methods_are_protocol_errors(embedded_hub: HubProcess, mode: str) -> None:
+    async with mcp_client(embedded_hub.url, embedded_hub.mint("alice", "session"), mode) as client:
+        for name in ("delete_everything", "ask_owner_unknown", "ask_", "x" * 5000, "ask_\u2603_\u2603"):
+            with pytest.raises(MCPError, match="no tool"):
+                await client.call_tool(name, {})
+        with pytest.raises(MCPError) as refused:
+            await client.list_resources()
+        assert refused.value.code == types.METHOD_NOT_FOUND
+        with pytest.raises(MCPError, match="cursor"):
+            await client.list_tools(cursor="\u0007")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("ask_agent", {}, "handle"),
+        ("ask_agent", {"handle": 7, "message": "hi"}, "handle"),
+        ("ask_agent", {"handle": "a/b", "message": ["hi"]}, "message"),
+        ("ask_agent", {"handle": "a/b", "message": " "}, "message"),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "more": 1}, "more"),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "context_id": "x" * 129}, "context_id"),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "context_id": "\u0007"}, "context_id"),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "wait_s": 0}, "wait_s"),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "files": [{"data": "?"}]}, "files[0]"),
+        (
+            "ask_agent",
+            {"handle": "a/b", "message": "hi", "files": [{"data": "aGk=", "url": "https://x"}]},
+            "files[0]",
+        ),
+        ("ask_agent", {"handle": "a/b", "message": "hi", "files": [{}] * 64}, "files"),
+        ("ask_agent", {"handle": "a", "message": "hi"}, "no such agent"),
+        ("ask_agent", {"handle": "a/b/c", "message": "hi"}, "no such agent"),
+        ("ask_agent", {"handle": "a/\u0007", "message": "hi"}, "no such agent"),
+        ("list_agents", {"query": 1}, "query"),
+        ("list_agents", {"query": "x" * 201}, "query"),
+        ("get_task", {"task_id": ""}, "task_id"),
+        ("get_task", {"task_id": "task-\u0007"}, "task not found"),
+        ("answer_task", {"task_id": "task-1", "message": ""}, "message"),
+        ("cancel_task", {"task_id": "task-" + "0" * 32}, "task not found"),
+    ],
+)
+async def test_wrong_arguments_are_results_that_name_them(
+    embedded_hub: HubProcess, tool: str, arguments: Any, named: str
+) -> None:
+    token = embedded_hub.mint("alice", "session")
+    params = {"name": tool, "arguments": arguments}
+    answer = await post(embedded_hub, LIST | {"method": "tools/call", "params": params}, token)
+    assert answer.status_code == 200
+    result = json.loads(next(line for line in answer.text.splitlines() if line.startswith("data: "))[6:])["result"]
+    assert result["isError"]
+    assert named in result["content"][0]["text"]
+
+
+async def test_a_task_is_its_callers_alone_by_tools(hub: HubProcess, alice: str, bob: str) -> None:
+    async with (
+        online(hub, TaskPeer) as agent,
+        mcp_client(hub.urls[0], alice) as hers,
+        mcp_client(hub.urls[-1], bob) as his,
+    ):
+        asked = await hers.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
+        absent = text_of(await his.call_tool("get_task", {"task_id": "task-" + "0" * 32}))
+        for tool, more in (("get_task", {}), ("cancel_task", {}), ("answer_task", {"message": "the first"})):
+            foreign = await his.call_tool(tool, {"task_id": task_id_of(asked)} | more)
+            assert foreign.is_error
+            assert text_of(foreign) == absent
+        assert "which one?" in text_of(await hers.call_tool("get_task", {"task_id": task_id_of(asked)}))
+
+
+async def test_who_asks_by_tools(embedded_hub: HubProcess) -> None:
+    alice, owner = embedded_hub.mint("alice", "session"), embedded_hub.mint("owner", "session")
+    async with online(embedded_hub, Echo, agent={"access": "private"}) as agent:
+        asked = {"handle": agent.handle, "message": "hello"}
+        for token, may in ((alice, False), (owner, True)):
+            async with mcp_client(embedded_hub.url, token) as client:
+                answer = await client.call_tool("ask_agent", asked)
+                assert answer.is_error is not may
+                slug = agent.handle.partition("/")[2]
+                listed = text_of(await client.call_tool("list_agents", {"query": slug}))
+                assert (f"- {agent.handle} " in listed) is may
+            if not may:
+                assert text_of(answer).startswith("Error: no such agent.")
+    async with web(embedded_hub.url, headers=bearer(alice)) as http:
+        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "reads", "scopes": ["read"]})
+    async with mcp_client(embedded_hub.url, minted.json()["token"]) as client:
+        answer = await client.call_tool("ask_agent", {"handle": "owner/x", "message": "hello"})
+        assert answer.is_error
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_token_revoked_in_the_middle_ends_the_call(hub: HubProcess, mode: str) -> None:
+    session = hub.mint("carol", "session")
+    async with web(hub.url, headers=bearer(session)) as http:
+        minted = (await http.post("/api/v1/auth/apps/mint", json={"name": "soon revoked"})).json()
+    async with online(hub, Held) as agent, mcp_client(hub.urls[-1], minted["token"], mode) as client:
+        call = asyncio.create_task(client.call_tool("ask_agent", {"handle": agent.handle, "message": "wait"}))
+        await agent.heard("prompt")
+        async with web(hub.url, headers=bearer(session)) as http:
+            tokens = (await http.get("/api/v1/tokens")).json()["items"]
+            mine = next(one["id"] for one in tokens if one["name"] == "soon revoked")
+            assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+        ended = await asyncio.wait_for(call, 20)
+        assert ended.is_error
+        assert "sign in" in text_of(ended).lower()
+        assert (await post(hub, LIST, minted["token"])).status_code == 401
+        agent.release.set()
+        task_id = agent.prompts[0]["taskId"]
+    async with mcp_client(hub.url, session, mode) as client:
+
+        async def answered() -> bool:
+            return text_of(await client.call_tool("get_task", {"task_id": task_id})).startswith("echo: wait")
+
+        await eventually(answered, "the turn went on, and its answer is kept")

@@ -1,0 +1,46 @@
+"""Static files of the pages: compressed, not sent again while they are the same, and in parts as they are."""
+
+import gzip
+from typing import Any
+
+from django.test import Client
+
+from lab import ROOT
+
+SHEET = ROOT / "static/site.css"
+
+
+def get(**headers: str) -> Any:
+    return Client().get(
+        "/static/site.css", headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+def content(answer: Any) -> bytes:
+    sent = b"".join(answer.streaming_content)
+    answer.close()
+    return sent
+
+
+def test_a_file_is_compressed_for_those_who_take_it() -> None:
+    small = get(accept_encoding="gzip, br")
+    sent = content(small)
+    assert (small.headers["Content-Encoding"], small.headers["Vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(sent) == SHEET.read_bytes()
+    assert len(sent) < SHEET.stat().st_size / 2
+    plain = get()
+    assert "Content-Encoding" not in plain.headers
+    assert content(plain) == SHEET.read_bytes()
+
+
+def test_a_file_that_is_known_is_not_sent_again() -> None:
+    for encoding in ("gzip", "identity"):
+        first = get(accept_encoding=encoding)
+        assert content(first)
+        assert get(accept_encoding=encoding, if_none_match=first.headers["ETag"]).status_code == 304
+
+
+def test_a_part_of_a_file_is_sent_as_it_is() -> None:
+    part = get(accept_encoding="gzip", range="bytes=0-9")
+    assert (part.status_code, content(part)) == (206, SHEET.read_bytes()[:10])
+    assert "Content-Encoding" not in part.headers

@@ -1,0 +1,209 @@
+"""Clients that register themselves and sign in by the user's browser, as coding agents do for `/mcp`."""
+
+import html
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+
+from lab.callers import ANSWER_WITHIN_S, Json
+from tests.signin.clients import Browser, Pkce, program
+
+BACK = "http://127.0.0.1:8765/callback"
+CLIENTS, TOKEN = "/api/v1/auth/clients", "/api/v1/auth/clients/token"
+
+
+class Kept:
+    """What the SDK's client keeps of itself."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+def allow(browser: Browser, address: str, decision: str = "allow") -> dict[str, str]:
+    """Press a button of the consent page; what the client's address is told."""
+    page = browser.get(address)
+    assert page.status_code == 200, page.text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+    fields.pop("csrfmiddlewaretoken")
+    sent = {name: html.unescape(value) for name, value in fields.items()}
+    answer = browser.post("/consent", sent | {"decision": decision})
+    assert answer.status_code == 302, answer.text
+    assert answer.headers["location"].startswith(f"{BACK}?")
+    return {name: one[0] for name, one in parse_qs(urlsplit(answer.headers["location"]).query).items()}
+
+
+def register(browser: Browser, *addresses: str, **more: Any) -> httpx.Response:
+    with program(browser.hub.url) as client:
+        body = {"redirect_uris": list(addresses or [BACK]), "client_name": "Orchard <b>", **more}
+        return client.post(CLIENTS, json=body)
+
+
+def consent(pkce: Pkce, client_id: str, /, **more: str) -> str:
+    query = pkce.query(BACK) | {"client_id": client_id, "response_type": "code"} | more
+    return f"/consent?{urlencode(query)}"
+
+
+def redeem(browser: Browser, client_id: str, code: str, verifier: str, /, **more: str) -> httpx.Response:
+    form = {
+        "grant_type": "authorization_code", "code": code, "client_id": client_id, "redirect_uri": BACK,
+        "code_verifier": verifier,
+    }  # fmt: skip
+    with program(browser.hub.url) as client:
+        return client.post(TOKEN, data=form | more)
+
+
+async def test_the_sdks_client_signs_in_by_the_browser_and_calls_a_tool(browser: Browser) -> None:
+    browser.sign_in("erin")
+    hub, kept, told = browser.hub, Kept(), {}
+
+    async def go(address: str) -> None:
+        assert address.startswith(f"{hub.url}/consent?")
+        told.update(allow(browser, address))
+
+    async def come_back() -> AuthorizationCodeResult:
+        return AuthorizationCodeResult(code=told["code"], state=told["state"], iss=told["iss"])
+
+    metadata = OAuthClientMetadata(redirect_uris=[BACK], client_name="a coding agent")  # type: ignore[list-item]
+    provider = OAuthClientProvider(f"{hub.url}/mcp", metadata, kept, go, come_back)
+    async with httpx2.AsyncClient(auth=provider, timeout=ANSWER_WITHIN_S, trust_env=False) as http:
+        transport = streamable_http_client(f"{hub.url}/mcp", http_client=http)
+        async with Client(transport, mode="legacy") as client:
+            listed = await client.call_tool("list_agents", {})
+    assert not listed.is_error
+    assert kept.tokens is not None
+    assert kept.tokens.scope == "ask read"
+    with program(hub.url, kept.tokens.access_token) as program_:
+        assert program_.get("/api/v1/agents").status_code == 200
+        assert program_.post("/api/v1/blocks", json={"login": "x"}).status_code == 403
+
+
+def test_the_user_sees_who_asks_for_what(browser: Browser) -> None:
+    browser.sign_in("erin")
+    client: Json = register(browser).json()
+    page = browser.get(consent(Pkce(), client["client_id"], scope="ask offline_access"))
+    assert "Allow “Orchard &lt;b&gt;”?" in page.text
+    assert "127.0.0.1:8765" in page.text
+    assert re.search(r"to\s+ask agents\.", page.text)
+
+
+def test_a_code_is_for_its_client_its_address_and_its_verifier_once(browser: Browser) -> None:
+    browser.sign_in("erin")
+    pkce, mine, other = Pkce(), register(browser).json()["client_id"], register(browser).json()["client_id"]
+    for wrong in (
+        {"client_id": other},
+        {"redirect_uri": "http://127.0.0.1:8765/elsewhere"},
+        {"code_verifier": Pkce().verifier},
+    ):
+        code = allow(browser, consent(pkce, mine))["code"]
+        refused = redeem(browser, mine, code, pkce.verifier, **wrong)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+        assert redeem(browser, mine, code, pkce.verifier).json()["error"] == "invalid_grant"
+    code = allow(browser, consent(pkce, mine))["code"]
+    with program(browser.hub.url) as client:  # nor for an app's exchange
+        body = {"code": code, "code_verifier": pkce.verifier}
+        assert client.post("/api/v1/auth/spa/exchange", json=body).status_code == 400
+
+
+def test_signing_in_again_replaces_the_token(browser: Browser) -> None:
+    browser.sign_in("erin")
+    client_id, tokens = register(browser).json()["client_id"], []
+    for _ in range(2):
+        pkce = Pkce()
+        code = allow(browser, consent(pkce, client_id, resource=f"{browser.hub.url}/mcp"))["code"]
+        answer = redeem(browser, client_id, code, pkce.verifier, resource=f"{browser.hub.url}/mcp")
+        assert answer.headers["cache-control"] == "no-store"
+        tokens.append(answer.json()["access_token"])
+    old, new = tokens
+    for token, status in ((old, 401), (new, 200)):
+        with program(browser.hub.url, token) as client:
+            assert client.get("/api/v1/me").status_code == status
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"client_id": "cw_client_x"},
+        {"client_id": "unknown"},
+        {"redirect_uri": "http://127.0.0.1:8766/callback"},
+        {"redirect_uri": "http://127.0.0.1:8765/callback/"},
+        {"redirect_uri": "https://evil.example/callback"},
+        {"response_type": "token"},
+        {"code_challenge_method": "plain"},
+        {"code_challenge": ""},
+        {"scope": "publish admin"},
+        {"resource": "https://elsewhere.example/mcp"},
+        {"state": ""},
+    ],
+)
+def test_a_wrong_request_leads_nowhere(browser: Browser, more: dict[str, str]) -> None:
+    browser.sign_in("erin")
+    page = browser.get(consent(Pkce(), register(browser).json()["client_id"], **more))
+    assert page.status_code == 400
+    assert "location" not in page.headers
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["http://evil.example/callback"],
+        ["javascript:alert(1)"],
+        ["https://a.example/x?y=1"],
+        ["https://a.example/x#y"],
+        ["https://user@a.example/"],
+        ["https://a.example\\@b.example/"],
+        [BACK] * 6,
+        [f"https://a.example/{'x' * 280}/{n}" for n in range(5)],
+        [7],
+        [],
+    ],
+)
+def test_a_client_registers_only_addresses_that_are_safe(browser: Browser, addresses: list[Any]) -> None:
+    with program(browser.hub.url) as client:
+        answer = client.post(CLIENTS, json={"redirect_uris": addresses})
+    assert answer.status_code == 400
+    assert answer.json()["error"] in ("invalid_redirect_uri", "invalid_request")
+
+
+def test_a_client_by_https_registers_and_is_told_what_it_gets(browser: Browser) -> None:
+    answer = register(browser, "https://app.example/callback", token_endpoint_auth_method="client_secret_post")
+    assert answer.status_code == 201
+    assert answer.json()["token_endpoint_auth_method"] == "none"
+    assert "client_secret" not in answer.json()
+
+
+def test_other_grants_are_refused(browser: Browser) -> None:
+    client_id = register(browser).json()["client_id"]
+    refused = redeem(browser, client_id, "x", Pkce().verifier, grant_type="refresh_token")
+    assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
+    with program(browser.hub.url) as client:
+        assert client.post(TOKEN, json={}).status_code == 415
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert client.post(TOKEN, content=b"\xff=%00&code=%00", headers=form).status_code == 400
+
+
+def test_the_metadata_names_what_there_is(browser: Browser) -> None:
+    named = browser.get("/.well-known/oauth-authorization-server").json()
+    assert named["issuer"] == browser.hub.url
+    assert named["code_challenge_methods_supported"] == ["S256"]
+    assert named["registration_endpoint"] == f"{browser.hub.url}{CLIENTS}"
+    assert named["token_endpoint"] == f"{browser.hub.url}{TOKEN}"
