@@ -106,7 +106,9 @@ def _csv(asked: QuerySet[Turn], days: tuple[date, ...]) -> Iterator[str]:
     """The lines, a day at a time: no query is open between two slices."""
     yield "".join(csv_lines([COLUMNS]))
     for day in reversed(days):
-        rows = asked.filter(usage_day=day).order_by().values("agent__handle", "caller__login").annotate(**SUMS)
+        rows: Any = (
+            asked.filter(usage_day=day).order_by().values("agent__handle", "caller__login").annotate(**SUMS)
+        )
         yield "".join(
             csv_lines(
                 (
