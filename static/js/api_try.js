@@ -28,7 +28,7 @@ async function submit(event) {
 function request(form) {
   const query = new URLSearchParams();
   const headers = {};
-  let path = form.dataset.path;
+  let [method, path] = form.dataset.call.split(" ");
   for (const { name, value, dataset } of form.querySelectorAll("[data-place]")) {
     if (dataset.place === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
     else if (value && dataset.place === "header") headers[name] = value;
@@ -38,7 +38,7 @@ function request(form) {
   const body = form.elements.body?.value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const address = query.size ? `${inHub(path)}?${query}` : inHub(path);
-  return [address, { method: form.dataset.method, headers, body, credentials: token.value ? "omit" : "same-origin" }];
+  return [address, { method, headers, body, credentials: token.value ? "omit" : "same-origin" }];
 }
 
 // What came, for people to read; the beginning of what is long.

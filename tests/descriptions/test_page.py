@@ -90,11 +90,11 @@ def test_they_have_nothing_inline(contents: str, pages: dict[str, str]) -> None:
 
 def test_a_form_asks_for_what_its_call_takes(pages: dict[str, str]) -> None:
     blocks = pages["/docs/api/blocks"]
-    form = blocks.partition('data-method="POST" data-path="/api/v1/blocks"')[2].partition("</form>")[0]
+    form = blocks.partition('data-call="POST /api/v1/blocks"')[2].partition("</form>")[0]
     assert "&quot;login&quot;: &quot;…&quot;" in form
-    form = blocks.partition('data-path="/api/v1/blocks/{login}"')[2].partition("</form>")[0]
+    form = blocks.partition('data-call="DELETE /api/v1/blocks/{login}"')[2].partition("</form>")[0]
     assert 'name="login" data-place="path"' in form
-    assert 'data-method="POST" data-path="/api/v1/sessions/{public_id}/files"' not in pages["/docs/api/sessions"]
+    assert 'data-call="POST /api/v1/sessions/{public_id}/files"' not in pages["/docs/api/sessions"]
     assert '<form class="try' not in pages["/docs/api/a2a"]
 
 
