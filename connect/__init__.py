@@ -14,7 +14,7 @@ from connect.answers import Answer, AnswerFailed, echo
 from connect.command import Command
 from connect.ending import Ending
 from connect.frames import Question, Welcome
-from connect.reply_parts import Artifact, AuthRequired, Failed, InputRequired, Rejected, ReplyPart, Status
+from connect.reply_parts import Artifact, AuthRequired, Failed, InputRequired, Rejected, ReplyPart, Status, Usage
 
 __all__ = [
     "Agent",
@@ -30,6 +30,7 @@ __all__ = [
     "Rejected",
     "ReplyPart",
     "Status",
+    "Usage",
     "Welcome",
     "echo",
 ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from connect import frames
 from connect.cleaning import clean, cleaned, cut
 from connect.frames import Question
-from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status
+from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Repl
                 raw = clean(saying).encode()
                 room -= len(raw)
                 yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
+            elif isinstance(saying, Usage):
+                yield saying
             elif (sound := _sound(saying)) is not None:
                 room -= frames.size_of(sound)
                 if room >= 0 or isinstance(sound, End):
@@ -99,7 +101,7 @@ def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
             return replace(saying, text=text if text.strip() else saying.state.replace("_", " "))
 
 
-def _in_words(saying: Status | Artifact | End) -> str:
+def _in_words(saying: Status | Artifact | Usage | End) -> str:
     match saying:
         case Artifact():
             return "".join(str(part.get("text", "")) for part in saying.parts)

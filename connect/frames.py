@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from connect.reply_parts import Artifact, End, Status
+from connect.reply_parts import Artifact, End, Status, Usage
 
 MAX_SHOWN_CHARS = 500
 FEATURES = ["cancel"]
@@ -137,19 +137,19 @@ def pong(ping: Ping) -> str:
     return _encode({"type": "pong", "ts": ping.ts})
 
 
-def reply(chat_id: str, text: str, *, now: datetime) -> str:
+def reply(chat_id: str, text: str, *, usage: Usage | None = None, now: datetime) -> str:
     """Encode a whole reply."""
-    return _chat_event("reply", {"chatId": chat_id, "text": text}, now)
+    return _chat_event("reply", {"chatId": chat_id, "text": text, **_used(usage)}, now)
 
 
-def reply_chunk(chat_id: str, text: str, *, done: bool, now: datetime) -> str:
+def reply_chunk(chat_id: str, text: str, *, done: bool, usage: Usage | None = None, now: datetime) -> str:
     """Encode a piece of a reply; the piece with `done` is the last."""
-    return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done}, now)
+    return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done, **_used(usage)}, now)
 
 
-def task_status(chat_id: str, said: Status | End, *, now: datetime) -> str:
+def task_status(chat_id: str, said: Status | End, *, usage: Usage | None = None, now: datetime) -> str:
     """Encode a note, or an end that is not plain completion."""
-    return _chat_event("task_status", {"chatId": chat_id, **_members(said)}, now)
+    return _chat_event("task_status", {"chatId": chat_id, **_members(said), **_used(usage)}, now)
 
 
 def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
@@ -184,6 +184,13 @@ def _members(said: Status | Artifact | End) -> dict[str, object]:
         lastChunk=said.last_chunk,
     )
     return {"artifactId": said.artifact_id, "parts": list(said.parts), **more}
+
+
+def _used(usage: Usage | None) -> dict[str, object]:
+    if usage is None:
+        return {}
+    named = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "costUsd": usage.cost_usd}
+    return {"usage": {name: value for name, value in named.items() if value is not None}}
 
 
 def _present(**members: object) -> dict[str, object]:

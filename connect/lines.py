@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from connect.frames import Question
-from connect.reply_parts import Artifact, AuthRequired, End, Failed, InputRequired, Rejected, ReplyPart, Status
+from connect.reply_parts import (
+    Artifact,
+    AuthRequired,
+    End,
+    Failed,
+    InputRequired,
+    Rejected,
+    ReplyPart,
+    Status,
+    Usage,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -123,5 +133,10 @@ READERS: dict[str, Callable[[Fields], ReplyPart]] = {
     "text": _text,
     "status": lambda fields: Status(text=_text(fields), metadata=_metadata(fields)),
     "artifact": _artifact,
+    "usage": lambda fields: Usage(
+        input_tokens=fields.get("inputTokens"),
+        output_tokens=fields.get("outputTokens"),
+        cost_usd=fields.get("costUsd"),
+    ),
     **{kind.state: _end(kind) for kind in (InputRequired, AuthRequired, Failed, Rejected)},
 }

@@ -9,7 +9,7 @@ from connect import frames
 from connect.answers import Answer, as_text, sendable
 from connect.chunks import SLOW_CHUNKS, Chunks
 from connect.frames import Question
-from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status
+from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status, Usage
 from connect.tasks import running
 
 MAX_WAITING_PIECES = 8
@@ -29,6 +29,7 @@ class Reply:
         self._send = send
         self._takes_more = takes_more
         self._chunks = Chunks()
+        self._usage: Usage | None = None
         self.has_ended = False
 
     async def send_whole(self, answer: Answer) -> None:
@@ -39,13 +40,16 @@ class Reply:
             async for saying in sayings:
                 if isinstance(saying, str):
                     texts.append(saying)
+                elif isinstance(saying, Usage):
+                    self._usage = saying
                 elif isinstance(saying, End):
                     end = saying
                 elif not await self._send_piece(saying):
                     end = Failed(TOO_MANY)
                     break
         if end is None:
-            await self._send(frames.reply(self._chat_id, "".join(texts), now=datetime.now(UTC)))
+            text = "".join(texts)
+            await self._send(frames.reply(self._chat_id, text, usage=self._usage, now=datetime.now(UTC)))
             self.has_ended = True
             return
         self._chunks.add("".join(texts))
@@ -58,6 +62,9 @@ class Reply:
         async with running(_pump(self._reply_parts(answer), inbox)) as pump:
             while True:
                 is_over, other = await _gather(inbox, self._chunks)
+                if isinstance(other, Usage):
+                    self._usage = other
+                    continue
                 if isinstance(other, Status) and not self._takes_notes:
                     continue  # without a chunk before it: what is left of the cap is for what must not be lost
                 await self._send_text(is_over=is_over or other is not None)
@@ -101,11 +108,12 @@ class Reply:
         if end is None:
             await self._send_chunk("", done=True)
         else:
-            await self._send(frames.task_status(self._chat_id, end, now=datetime.now(UTC)))
+            await self._send(frames.task_status(self._chat_id, end, usage=self._usage, now=datetime.now(UTC)))
         self.has_ended = True
 
     async def _send_chunk(self, text: str, *, done: bool = False) -> None:
-        await self._send(frames.reply_chunk(self._chat_id, text, done=done, now=datetime.now(UTC)))
+        usage = self._usage if done else None
+        await self._send(frames.reply_chunk(self._chat_id, text, done=done, usage=usage, now=datetime.now(UTC)))
 
 
 async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
@@ -115,7 +123,7 @@ async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
     await inbox.put(None)
 
 
-async def _gather(inbox: Inbox, chunks: Chunks) -> tuple[bool, Status | Artifact | End | None]:
+async def _gather(inbox: Inbox, chunks: Chunks) -> tuple[bool, Status | Artifact | Usage | End | None]:
     """Wait until there is a chunk worth sending, or something else: whether the reply is over, and that."""
     if chunks.is_empty:
         saying = await inbox.get()

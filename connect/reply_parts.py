@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+MAX_TOKENS = 10**12
+MAX_COST_USD = 10_000
+
 Json = Mapping[str, Any]
 
 
@@ -30,6 +33,28 @@ class Artifact:
     metadata: Json | None = None
     append: bool = False
     last_chunk: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What this answer used, at most $10,000; of several in an answer the last one counts. None: not known.
+
+    Raises:
+        ValueError: a number that the hub would refuse.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, kinds, most in (
+            ("input_tokens", self.input_tokens, (int,), MAX_TOKENS),
+            ("output_tokens", self.output_tokens, (int,), MAX_TOKENS),
+            ("cost_usd", self.cost_usd, (int, float), MAX_COST_USD),
+        ):
+            if value is not None and (type(value) not in kinds or not 0 <= value <= most):
+                raise ValueError(f"{name}: want a number from 0 to {most}")
 
 
 @dataclass(frozen=True)
@@ -64,4 +89,4 @@ class Rejected(End):
     state = "rejected"
 
 
-ReplyPart = str | Status | Artifact | End
+ReplyPart = str | Status | Artifact | Usage | End

@@ -87,19 +87,21 @@ def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
     A link for which that is None is only its text.
     """
     tokens = _documents.parse(text)
-    title, body = tokens[1].content, tokens[3:]
+    title, body = _plain(tokens[1]), tokens[3:]
     sections = [Section("", 1, title, "")]
-    for token, following in zip(body, [*body[1:], None], strict=True):
-        if token.type == "heading_open" and following is not None:
-            token.attrSet("id", _new_id(following.content, sections))
-            sections.append(Section(str(token.attrGet("id")), int(token.tag[1:]), _plain(following), ""))
-        elif token.type in ("inline", "fence", "code_block"):
-            said = _plain(token) if token.type == "inline" else token.content
-            last = sections[-1]
-            sections[-1] = Section(last.id, last.level, last.heading, f"{last.text} {said}")
-        elif token.type == "th_open" and following is not None and not following.content:
-            token.tag = body[body.index(following) + 1].tag = "td"  # no heading of its column
+    before = tokens[2]
+    for number, token in enumerate(body):
+        if token.type in ("fence", "code_block"):
+            _add_text(sections, token.content)
+        elif token.type == "inline" and before.type == "heading_open":
+            before.attrSet("id", _new_id(token.content, sections))
+            sections.append(Section(str(before.attrGet("id")), int(before.tag[1:]), _plain(token), ""))
+        elif token.type == "inline" and before.type == "th_open" and not token.content:
+            before.tag = body[number + 1].tag = "td"  # it heads nothing
+        elif token.type == "inline":
+            _add_text(sections, _plain(token))
         _resolve_links(token, resolve)
+        before = token
     html = _documents.renderer.render(body, _documents.options, {})
     clean = nh3.clean(
         html,
@@ -109,7 +111,12 @@ def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
         url_schemes=SCHEMES,
         link_rel="noopener",
     )
-    return Document(_plain(tokens[1]), mark_safe(clean), sections)  # noqa: S308  it passed nh3's allow-list
+    return Document(title, mark_safe(clean), sections)  # noqa: S308  it passed nh3's allow-list
+
+
+def _add_text(sections: list[Section], text: str) -> None:
+    last = sections[-1]
+    sections[-1] = Section(last.id, last.level, last.heading, f"{last.text} {text}")
 
 
 def anchor_of(heading: str) -> str:

@@ -20,17 +20,21 @@ Kind = TypeVar("Kind", bound=ChannelAgent)
 
 
 class Echo(ChannelAgent):
-    """Says what it is asked, and notes when each question came and when its answer left."""
+    """Says what it is asked, and notes when each question came and when its answer left.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    `usage`: what it reports that each answer used.
+    """
+
+    def __init__(self, *args: Any, usage: Json | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.more = {} if usage is None else {"usage": usage}
         self.spans: list[tuple[float, float, str]] = []
 
     async def answer(self, prompt: Json) -> None:
         began = time.monotonic()
         await self.think()
         self.spans.append((began, time.monotonic(), prompt["askerUser"]))
-        await self.reply(prompt["chatId"], f"echo: {prompt['text']}")
+        await self.reply(prompt["chatId"], f"echo: {prompt['text']}", **self.more)
 
     async def think(self) -> None:
         """Take no time."""

@@ -111,8 +111,8 @@ class ChannelAgent:
     async def send(self, **frame: Any) -> None:
         await self.socket.send(json.dumps(frame))
 
-    async def reply(self, chat_id: str, text: str) -> None:
-        await self.send(**frames.reply(chat_id, text))
+    async def reply(self, chat_id: str, text: str, **more: Any) -> None:
+        await self.send(**frames.reply(chat_id, text, **more))
 
     async def chunk(self, chat_id: str, text: str, *, done: bool = False) -> None:
         await self.send(**frames.chunk(chat_id, text, done=done))

@@ -10,9 +10,9 @@ def register(*, session_id: str | None, **fields: Any) -> Json:
     return {"type": "register", "osUser": None, "sessionId": session_id, **fields}
 
 
-def reply(chat_id: str, text: str) -> Json:
-    """The whole answer to a prompt."""
-    return chat_event("reply", chatId=chat_id, text=text)
+def reply(chat_id: str, text: str, **more: Any) -> Json:
+    """The whole answer to a prompt; `more`: optional members, such as `usage`."""
+    return chat_event("reply", chatId=chat_id, text=text, **more)
 
 
 def chunk(chat_id: str, text: str, *, done: bool = False) -> Json:

@@ -11,6 +11,7 @@ from webhooks.queues import body_of
 
 MOST_OFFERED = 500
 MAX_SHOWN_CHARS = 20_000
+ENDS_EARLY = "…"  # no JSON ends so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,4 +54,4 @@ def find_filter_choices(subscription: Subscription) -> FilterChoices:
 def show_body(delivery: Delivery) -> str:
     """What was sent, or will be, indented for reading; a long one ends early."""
     text = json.dumps(json.loads(body_of(delivery)), indent=2, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}{ENDS_EARLY}"

@@ -19,7 +19,7 @@ from accounts.oauth.pages import signed_in, to_signin
 from kit.clock import db_now
 from webhooks import subscription_changes
 from webhooks.catalog import ALIASES, CATALOG, TEST
-from webhooks.deliveries import DeliveryFilter, find_filter_choices, show_body
+from webhooks.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import RETRY_AFTER_S
 from webhooks.rest import PAUSED, SubscriptionBody
@@ -102,7 +102,9 @@ def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpRes
 
     def show(request: HttpRequest, own: Subscription) -> HttpResponse:
         one = _get_delivery(own, str(delivery_id))
-        context = {"own": own, "one": one, "body": show_body(one), "is_moving": one.status in Delivery.UNSETTLED}
+        body = show_body(one)
+        context = {"own": own, "one": one, "body": body, "is_cut": body.endswith(ENDS_EARLY)}
+        context["is_moving"] = one.status in Delivery.UNSETTLED
         return render(request, "webhooks/delivery.html", context)
 
     return _on_own(show)(request, webhook_id)
@@ -143,7 +145,7 @@ def _edit(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 def _pause(request: HttpRequest, own: Subscription) -> HttpResponse:
     subscription_changes.revise(own, {"paused_at": own.paused_at or db_now()})
-    messages.warning(request, "Paused: no event is queued for it, and what waits is not sent.")
+    messages.warning(request, "Paused.")
     return _back(own)
 
 

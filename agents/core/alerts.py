@@ -158,6 +158,11 @@ RAISED = {
     AlertKind.BUDGET: "@{handle} has used {value} % of its budget for today",
     AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in the last hour",
 }
+PAST = {
+    AlertKind.OFFLINE: "@{handle} was offline",
+    AlertKind.BUDGET: "@{handle} had used {value} % of its budget for the day",
+    AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in an hour",
+}
 ENDED = {
     AlertKind.OFFLINE: "@{handle} is not offline any more",
     AlertKind.BUDGET: "The budget alert of @{handle} has ended",
@@ -172,8 +177,9 @@ UNWATCHED = "An alert also ends when the agent is unpublished, halted or deleted
 
 
 def describe_alert(alert: Alert) -> str:
-    """What happened, in one sentence without a full stop."""
-    return RAISED[AlertKind(alert.kind)].format(handle=alert.agent.handle, value=alert.value)
+    """What is the matter, or was, in one sentence without a full stop."""
+    texts = RAISED if alert.ended_at is None else PAST
+    return texts[AlertKind(alert.kind)].format(handle=alert.agent.handle, value=alert.value)
 
 
 def _mail(alert: Alert) -> tuple[str, str]:

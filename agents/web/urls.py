@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents.web.desk import alerts, audit, bulk, connecting, overview, publishing, remote
+from agents.web.desk import alerts, audit, bulk, connecting, costs, overview, publishing, remote
 from agents.web.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
@@ -14,6 +14,8 @@ urlpatterns = [
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),
     path("desk/bulk", bulk.bulk, name="desk-bulk"),
+    path("desk/costs", costs.costs, name="desk-costs"),
+    path("desk/costs.csv", costs.as_csv, name="desk-costs-csv"),
     path("desk/publish", publishing.publish, name="desk-publish"),
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),

@@ -8,7 +8,7 @@ from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
-from mcp_server.described import OPERATIONS as MCP
+from mcp_server.metadata import OPERATIONS as MCP
 from operators.calls import OPERATIONS as OPERATORS
 from operators.frames import SOCKET as CLI
 

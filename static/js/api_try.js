@@ -6,20 +6,10 @@ const token = document.getElementById("try-token");
 
 document.getElementById("try-as")?.addEventListener("submit", (event) => event.preventDefault());
 for (const form of document.querySelectorAll("form.try")) form.addEventListener("submit", submit);
-openAimed();
-addEventListener("hashchange", openAimed);
-
-// A link to a call opens it.
-function openAimed() {
-  const aimed = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (aimed?.matches("details")) aimed.open = true;
-}
 
 async function submit(event) {
   event.preventDefault();
   const form = event.target;
-  const { method, path } = form.dataset;
-  if (method === "DELETE" && !confirm(`${method} ${path} is carried out. Go on?`)) return;
   const button = form.querySelector("button");
   const began = performance.now();
   button.disabled = true;
@@ -61,7 +51,5 @@ async function textOf(answer) {
 
 function show(form, status, text) {
   form.querySelector(".status").textContent = status;
-  const place = form.querySelector(".tried");
-  place.textContent = text;
-  place.hidden = !text;
+  form.querySelector(".tried").textContent = text;
 }

@@ -11,7 +11,7 @@ import { Turn } from "./turn.js";
 const V1 = { version: "1.0", methods: { get: "GetTask", cancel: "CancelTask", subscribe: "SubscribeToTask" } };
 const KEPT = "The agent goes on, and its answer is kept: follow again, or open this page later.";
 const UNSURE = "It is not known whether the hub has your question. Try again: it is asked once, however often it is sent.";
-const MISSING = "This conversation is not kept any more, or it is not yours. What you ask now begins another.";
+const MISSING = "This conversation is not kept any more, or it is not yours. What you ask now begins another; My questions has how it ended.";
 const NO_TASK = -32001;
 const PER_PAGE = 20;
 const IS_TOUCHED = matchMedia("(pointer: coarse)").matches; // keyboards on a screen have one key for lines and no Shift+Enter
@@ -52,6 +52,7 @@ export function startAsking(handle, { onEnd }) {
     follow: followAgain,
     retry: (turn) => follow(turn, turn.request),
     again: (turn) => ask(turn.parts),
+    edit: (turn) => fill(turn.question),
     copy: (turn) => copyText(turn.text, turn.reply.element),
     raw: (turn, button) => {
       button.ariaPressed = String(button.ariaPressed !== "true");
@@ -71,7 +72,7 @@ export function startAsking(handle, { onEnd }) {
     const message = { messageId: newMessageId(), role: "ROLE_USER", parts, contextId: now.contextId || undefined, taskId: before?.taskId };
     const request = call(handle, "SendStreamingMessage", { message }, V1.version);
     const bytes = new TextEncoder().encode(request.body).length;
-    $("ask-error").textContent = "";
+    $("ask-error").textContent = $("thread-status").textContent = "";
     if (!parts.length || now.reading) return;
     if (bytes > accepts.maxBytes) {
       $("ask-error").textContent = `The question with its files has ${inBytes(bytes)}; this agent takes ${inBytes(accepts.maxBytes)} at most.`;
@@ -89,6 +90,7 @@ export function startAsking(handle, { onEnd }) {
 
   // Send a request and show what comes; gives the error that came instead.
   async function follow(turn, request) {
+    if (now.reading) return null;
     const reading = (now.reading = new AbortController());
     let refusal = null;
     Object.assign(now, { turn });
@@ -116,7 +118,7 @@ export function startAsking(handle, { onEnd }) {
     else turn.see(sight);
     now.contextId = sight.contextId ?? now.contextId;
     if (sight.taskId) history.replaceState(null, "", `?task=${encodeURIComponent(sight.taskId)}`);
-    if (turn.isEnded) now.reading?.abort(); // a subscription would stay open while the agent waits for an answer
+    if (turn.isEnded && turn === now.turn) now.reading?.abort(); // a subscription would stay open while the agent waits for an answer
     update();
   }
 
@@ -170,7 +172,7 @@ export function startAsking(handle, { onEnd }) {
     $("new").disabled = isFollowing || !turns.size;
     $("going-on").hidden = !now.turn?.asksBack;
     keepEndInView(() => {
-      for (const turn of turns.values()) turn.offer(...(isFollowing && turn === now.turn ? followingActions(turn) : leftActions(turn)));
+      for (const turn of turns.values()) turn.offer(...actionsOf(turn, isFollowing, turn === now.turn));
     });
   }
 
@@ -189,13 +191,14 @@ export function startAsking(handle, { onEnd }) {
     const task = await fetchResult(about(V1, handle, "get", taskId));
     if (!task) return;
     now.contextId = task.contextId;
-    const wanted = { contextId: task.contextId, pageSize: PER_PAGE, includeArtifacts: true };
-    const page = await fetchResult(call(handle, "ListTasks", wanted, V1.version));
+    const query = { contextId: task.contextId, pageSize: PER_PAGE, includeArtifacts: true };
+    const page = await fetchResult(call(handle, "ListTasks", query, V1.version));
     const tasks = page?.tasks.toReversed() ?? [];
     $("thread-status").textContent = page?.nextPageToken ? "Earlier questions of this conversation are not shown." : "";
     for (const one of tasks.some(({ id }) => id === taskId) ? tasks : [task, ...tasks]) now.turn = readTask(one, addTurn);
     update();
-    afterPaint(() => now.turn?.element.scrollIntoView({ block: "start", behavior: "instant" }));
+    const target = [...turns.values()].find((turn) => turn.taskId === taskId);
+    afterPaint(() => target?.element.scrollIntoView({ block: "start", behavior: "instant" }));
     if (now.turn && !now.turn.isEnded) await followAgain(now.turn);
   }
 
@@ -217,22 +220,27 @@ export function startAsking(handle, { onEnd }) {
   return {
     allow(mayAsk, why) {
       now.mayAsk = mayAsk;
-      $("ask-why").textContent = mayAsk ? "" : why;
+      $("question").placeholder = mayAsk ? "" : why;
       update();
     },
   };
 }
 
-const followingActions = ({ taskId, isEnded }) => (isEnded ? [] : ["stop", ...(taskId ? ["cancel"] : [])]);
+// While one turn is followed, no other is begun.
+function actionsOf(turn, isFollowing, isNow) {
+  if (!isFollowing) return leftActions(turn);
+  if (!isNow) return leftActions(turn).filter((name) => ["copy", "raw", "cancel"].includes(name));
+  return turn.isEnded ? [] : ["stop", ...(turn.taskId ? ["cancel"] : [])];
+}
 
 // Of a turn that is not followed.
 function leftActions(turn) {
   const shown = turn.text ? ["copy", "raw"] : [];
   if (turn.state === "COMPLETED" || turn.asksBack) return shown;
-  if (turn.isEnded && turn.state !== "CANCELED" && !turn.isTaken && turn.request) return [...shown, "retry"];
-  if (turn.isEnded) return [...shown, "again"];
+  if (turn.isEnded && turn.state !== "CANCELED" && !turn.isTaken && turn.request) return [...shown, "retry", "edit"];
+  if (turn.isEnded) return [...shown, "again", "edit"];
   if (turn.taskId && turn.isTaken) return [...shown, "follow", "cancel"];
-  return turn.request ? [...shown, "retry"] : shown;
+  return turn.request ? [...shown, "retry", "edit"] : shown;
 }
 
 // What is added and scrolled in one frame counts as having moved.

@@ -26,7 +26,8 @@ export class Turn {
     this.parts = parts;
     this.element = document.getElementById("turn").content.firstElementChild.cloneNode(true);
     thread.append(this.element);
-    this.#find("question-text").textContent = parts.filter(isWritten).map(({ text }) => text).join("\n");
+    this.question = parts.filter(isWritten).map(({ text }) => text).join("\n");
+    this.#find("question-text").textContent = this.question;
     new PartsView(this.#find("question-parts")).show(parts.filter((part) => !isWritten(part)));
     this.reply = new PartsView(this.#find("reply"));
     this.words = new PartsView(this.#find("words"));
@@ -73,8 +74,8 @@ export class Turn {
     this.#find("approvals").replaceChildren(...approvals.map(({ data }) => approvalOf(data)));
   }
 
-  setStatus(text) {
-    this.#find("status").textContent = text;
+  setStatus(...text) {
+    this.#find("status").replaceChildren(...text);
   }
 
   // The time since it was asked is shown until `stop`.
@@ -145,7 +146,7 @@ export class Turn {
     this.stop();
     if (state === "COMPLETED") {
       if (!this.reply.text) this.reply.show(message?.parts ?? []);
-      return this.setStatus(this.#begun ? `Answered in ${inSeconds(this.#seconds())}.` : `Answered ${moment(at)}.`);
+      return this.#begun ? this.setStatus(`Answered in ${inSeconds(this.#seconds())}.`) : this.setStatus("Answered ", timeOf(at));
     }
     this.setStatus(ENDS[state] ?? "Not answered.");
     if (ASKS.has(state)) return this.ask(message);
@@ -162,7 +163,14 @@ export class Turn {
 const isWritten = ({ text, filename }) => text !== undefined && !filename;
 
 const inSeconds = (count) => (count < 100 ? `${count.toFixed(1)} s` : `${Math.floor(count / 60)} min ${Math.round(count % 60)} s`);
-const moment = (at) => (at ? new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "");
+
+// `times.js` shows it in the visitor's zone.
+function timeOf(at = "") {
+  const time = make("time", "", at);
+  Object.assign(time, { dateTime: at, title: at });
+  time.dataset.form = "minute";
+  return time;
+}
 
 function approvalOf({ requestId, tool, description, options = [] }) {
   const buttons = options.filter((option) => ["approve", "deny"].includes(option)).map((option) => {

@@ -66,8 +66,12 @@ async def _read_replies(page: Page) -> None:
     await page.get_by_text("A lifetime is how long").wait_for()
 
 
+async def _point_at_a_day(page: Page) -> None:
+    await page.locator(".chart").first.locator(".bar").last.hover()
+
+
 async def _try_call(page: Page) -> None:
-    await page.locator("#getQuestions summary").click()
+    await page.locator("#getQuestions").get_by_text("Try it").click()
     await page.get_by_role("button", name="Send GET").click()
     await page.get_by_text("200 OK").wait_for()
 
@@ -279,8 +283,10 @@ PAGES = [
     Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
     Listed("desk-published", "/desk/agents/{id}/published", "owner"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
+    Listed("desk-costs", "/desk/costs?by=caller", "owner"),
+    Listed("desk-costs-none", "/desk/costs", "newcomer"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
-    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", like="desk-audit"),
+    Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
     Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),

@@ -33,7 +33,9 @@ NOTES: Json = {
     "name": "Release notes",
     "tagline": "Knows what changed in which version, and why",
     "isolated": False,
+    "dailyCostLimitUsd": 0.1,
 }
+USED: Json = {"inputTokens": 1840, "outputTokens": 412, "costUsd": 0.0429}
 LIBRARIAN: Json = {"name": "Librarian", "tagline": "Reads for you, one reader at a time"}
 SPENT: Json = {"name": "Oracle", "tagline": "A question a day", "dailyBudgetQueries": 1}
 ON_CALL: Json = {
@@ -99,7 +101,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
     hub.mint_sessions(["asker", "alice", "bob", "owner", "remy"])
     hub.mint("chief", "session", admin=True)
     rust = await _agent(hub, stack, Chunker, "rust-expert", RUST, pieces=REPLY)
-    await _agent(hub, stack, Echo, "release-notes", NOTES)
+    await _agent(hub, stack, Echo, "release-notes", NOTES, usage=USED)
     busy = await _agent(hub, stack, Held, "librarian", LIBRARIAN)
     spent = await _agent(hub, stack, Echo, "oracle", SPENT)
     offline = await _agent(hub, stack, Echo, "on-call", ON_CALL)

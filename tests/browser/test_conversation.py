@@ -130,6 +130,8 @@ async def test_a_cancel_reaches_the_agent_also_after_a_reload(visitor: Visitor, 
         await said(visitor, "Canceled.")
         await agent.heard("cancel")
         assert not await visitor.page.get_by_role("button", name="Cancel").is_visible()
+        await visitor.page.get_by_role("button", name="Edit").click()
+        assert await visitor.page.get_by_label("Your question").input_value() == "say begun | wait"
         await visitor.page.get_by_role("button", name="Ask again").wait_for()
         await visitor.check_calm()
 

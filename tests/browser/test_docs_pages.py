@@ -19,19 +19,22 @@ async def test_a_place_is_found_as_one_types_and_opened_by_keyboard(visitor: Vis
     assert "?q=roll-secret" in page.url
     await found.press("Enter")
     await page.wait_for_url("**/docs/api/webhooks#*")
-    await expect(page.locator("details.call[open]")).to_have_count(1)
+    await expect(page.locator("section.call:target h2")).to_have_text(
+        "POST /api/v1/webhooks/{webhook_id}/roll-secret"
+    )
     await visitor.check_calm()
 
 
 async def test_a_call_is_tried_as_who_is_signed_in_or_by_a_token(visitor: Visitor, site: HubProcess) -> None:
     page = visitor.page
     await visitor.sign_in("alice", then="/docs/api/blocks#deleteOneBlock")
+    await page.locator("#deleteOneBlock").get_by_text("Try it").click()
     form = page.get_by_role("form", name="Try DELETE /api/v1/blocks/{login}")
     await form.get_by_label("login").fill("some/one")
-    page.on("dialog", lambda dialog: dialog.accept())
+    await form.get_by_label("carry it out").check()
     await form.get_by_role("button").click()
     await expect(form.get_by_role("status")).to_contain_text("404")
-    await page.locator("#getBlocks summary").click()
+    await page.locator("#getBlocks").get_by_text("Try it").click()
     listed = page.get_by_role("form", name="Try GET /api/v1/blocks")
     await page.get_by_label("Token for these forms").fill("unknown")
     visitor.expected = ["status of 401", "status of 404"]

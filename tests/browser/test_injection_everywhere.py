@@ -41,7 +41,7 @@ WALKS = [
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
     "account-revoke", "account-rotate", "account-retention", "account-export",
-    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv",
+    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
@@ -143,6 +143,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/docs/api/sessions",
         f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
         f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
+        "/desk/costs",
+        f"/desk/costs?{urlencode({'by': hostile.text(), 'days': hostile.text()})}",
         f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
         f"/desk/publish?session={found['session']}",
         f"/desk/remote?{urlencode({'name': hostile.text()})}",

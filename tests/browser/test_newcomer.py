@@ -143,7 +143,7 @@ async def find_the_ask(visitor: Visitor) -> None:
     await page.get_by_role("link", name="Who asked @newcomer/rust-expert").click()
     ask = page.locator(".asks li")
     await expect(ask).to_have_count(1)
-    await expect(ask.locator(".said")).to_have_text(QUESTION)
+    await expect(ask.locator("> .said")).to_have_text(QUESTION)
     for words in ("@curious", "answered"):
         await expect(ask).to_contain_text(words)
     await visitor.check_calm()

@@ -7,8 +7,10 @@ import textwrap
 
 import pytest
 
-from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status
+from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
+from connect.frames import Question
 from connect.lines import Lines, read_line
+from connect.replies import Reply
 
 FEATURES = ["cancel", "task_artifact", "task_status"]
 TOKEN = "ck_live_test"
@@ -329,3 +331,50 @@ async def test_lines_need_a_command(start):
     code, errors = await program.ended()
     assert code == 2
     assert "--protocol lines: want --exec CMD" in errors
+
+
+async def test_what_an_answer_used_goes_with_its_end(modern, program):
+    body = """
+            say(type="usage", inputTokens=1)
+            print("one")
+            say(type="usage", inputTokens=1200, costUsd=0.042)
+            say(type="usage", costUsd=-1)
+        """
+    visit = await modern(*program(body))
+    await visit.ask("go")
+    events = [await visit.receive()]
+    while events[-1]["eventType"] == "reply_chunk" and not events[-1]["payload"]["done"]:
+        events.append(await visit.receive())
+    assert events[-1]["payload"]["usage"] == {"inputTokens": 1200, "costUsd": 0.042}
+    assert not any("usage" in event["payload"] for event in events[:-1])
+
+
+async def test_a_whole_reply_has_what_it_used():
+    sent = []
+
+    async def send(text):
+        sent.append(json.loads(text)["payload"])
+
+    async def answer(question):
+        yield Usage(cost_usd=0.5)
+        yield question.text
+
+    await Reply(Question(chat_id="c1", text="so"), send, takes_more=True).send_whole(answer)
+    assert sent == [{"chatId": "c1", "text": "so", "usage": {"costUsd": 0.5}}]
+
+
+async def test_what_a_question_back_used_goes_with_it(modern, program):
+    visit = await modern(*program('say(type="usage", costUsd=1); say(type="input_required", text="which?")'))
+    await visit.ask("go")
+    assert await told(visit, 1) == [
+        ("task_status", {"state": "input_required", "text": "which?", "usage": {"costUsd": 1}})
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cost_usd": -1}, {"cost_usd": 10_001}, {"input_tokens": 1.5}, {"cost_usd": True}]
+)
+def test_usage_that_the_hub_would_refuse_is_an_error_at_once(wrong):
+    with pytest.raises(ValueError, match="want a number from 0"):
+        Usage(**wrong)
+    assert read_line('{"type":"usage","costUsd":"free"}') is None

@@ -26,6 +26,8 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "getSpaStart",
     "postSpaExchange",
     "postDeviceToken",
+    "postRegisterClient",  # or an address that a browser may be sent to
+    "postTokenOfClient",
     "postRemoteCards",
     "getCardChange",  # or a remote server whose card changed
     "postCardChange",

@@ -32,6 +32,7 @@ def test_a_look_changes_nothing_and_the_form_reports_what_it_changed(alice: Pers
     look = text(client, "/desk/bulk", **chosen)
     assert "Unpublish 1 agent?" in look
     assert "a draft already" in look
+    assert "will be unpublished" in look
     assert statuses(draft, there) == ["draft", "published"]
     done = client.post("/desk/bulk", chosen).content.decode()
     assert "1 agent unpublished" in done

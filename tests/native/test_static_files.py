@@ -3,9 +3,12 @@
 import gzip
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from lab import ROOT
+
+pytestmark = pytest.mark.django_db  # the end of a request closes connections
 
 SHEET = ROOT / "static/site.css"
 

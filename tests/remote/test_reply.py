@@ -8,7 +8,7 @@ from agents.core.post import Chunk, ExtraPiece
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
 from agents.links.remote.reply import Reply, TooLarge
-from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, LastWords, Part, Piece
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, LastWords, Part, Piece, Usage
 
 Json = dict[str, Any]
 
@@ -173,3 +173,27 @@ def test_the_last_words_are_the_reply_of_a_task_without_text() -> None:
     told.end("COMPLETED", text("done"), {"data": 2})
     assert told.pieces[-1] == LastWords((Part(text="done"), Part(data=2)))
     assert text_of(told.pieces) == "done"
+
+
+@pytest.mark.parametrize("kind", ["task", "statusUpdate", "message"])
+def test_the_event_that_ends_the_turn_says_what_it_used(kind: str) -> None:
+    ends: Json = {
+        "task": task("COMPLETED"),
+        "statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_COMPLETED"}},
+        "message": {"role": "ROLE_AGENT", "parts": [{"text": "so"}]},
+    }
+    told = Told()
+    if kind != "message":
+        told.take({"task": task("WORKING") | {"metadata": {"usage": {"costUsd": 5}}}})
+    told.take({kind: ends[kind] | {"metadata": {"usage": {"inputTokens": 3, "costUsd": 0.5}}}})
+    assert told.reply.end is not None
+    assert told.reply.end.usage == Usage(3, None, 500_000)
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"usage": {"costUsd": -1}}, {"usage": "free"}, [1]])
+def test_without_a_sound_usage_the_reply_stands_alone(metadata: object) -> None:
+    told = Told()
+    told.take({"task": task("WORKING") | {"metadata": {"usage": {"costUsd": 5}}}})
+    told.take({"task": task("COMPLETED") | {"metadata": metadata}})
+    assert told.reply.end is not None
+    assert told.reply.end.usage is None

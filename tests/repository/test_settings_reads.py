@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.repository.tracked import ROOT, named, shown
 
-PRODUCT = {"a2a_bridge", "accounts", "agents", "connect", "kit", "operators", "webhooks"}
+PRODUCT = {"a2a_bridge", "accounts", "agents", "connect", "kit", "mcp_server", "operators", "webhooks"}
 
 
 def imported(text: str) -> Iterator[str]:

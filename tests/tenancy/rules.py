@@ -293,6 +293,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/alerts": Rule(may=May.BROWSER),
     "PAGE /desk/bulk": Rule(may=May.BROWSER),
+    "PAGE /desk/costs": Rule(may=May.BROWSER),
+    "PAGE /desk/costs.csv": Rule(may=May.BROWSER),
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),

@@ -118,6 +118,7 @@ class Task(msgspec.Struct, frozen=True, rename="camel"):
     context_id: str | None = None
     artifacts: tuple[Artifact, ...] | None = ()
     history: tuple[Message, ...] | None = ()
+    metadata: Any = None
 
 
 class StatusUpdate(msgspec.Struct, frozen=True, rename="camel"):

@@ -26,6 +26,7 @@ from agents.transcript.pieces import (
     LastWords,
     Part,
     StatusNote,
+    find_usage,
     plain_text_in,
     text_in,
 )
@@ -81,6 +82,8 @@ class Held:
 class Reply:
     """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done.
 
+    What the turn used is `usage` in the metadata of the event that ends it, as this hub writes it too.
+
     Artifacts pass as they are: same ids, order, names and parts. Their text is the text of the reply.
     `is_continued`: the question continues a task, which may hold artifacts that are not known here.
     """
@@ -95,6 +98,7 @@ class Reply:
         self._text_is_of = ""
         self._last_note = ""
         self._stale: Status | None = None
+        self._metadata: Any = None
         self.task_id = task_id
         self.is_continued = False
         self.context_id = ""
@@ -117,6 +121,7 @@ class Reply:
         if self.end is not None:
             return
         self._check_ids(event)
+        self._metadata = None if isinstance(event, ArtifactUpdate) else event.metadata
         match event:
             case Message():
                 self._take_message(event)
@@ -297,7 +302,7 @@ class Reply:
 
     def _finish(self, reason: str, text: str = "") -> None:
         self._flush_all()
-        self.end = self.ended(reason, text)
+        self.end = msgspec.structs.replace(self.ended(reason, text), usage=find_usage(self._metadata))
 
     def ended(self, reason: str, text: str = "") -> Final:
         """The end, for a reason of the caller's."""

@@ -240,7 +240,7 @@ def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpR
 
 def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
     """The lines, joined to slices. Long questions are read a few rows at a time."""
-    yield "".join(_lines([COLUMNS]))
+    yield "".join(csv_lines([COLUMNS]))
     last: int | None = None
     while sizes := _sizes_of_older(turns, last):
         keys: list[int] = []
@@ -263,7 +263,7 @@ def _sizes_of_older(turns: QuerySet[Turn], than: int | None) -> list[tuple[int, 
 
 def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
     """Rows as lines, without those that were deleted meanwhile."""
-    return "".join(_lines(map(_cells, turns.filter(pk__in=keys))))
+    return "".join(csv_lines(map(_cells, turns.filter(pk__in=keys))))
 
 
 def _cells(turn: Turn) -> Sequence[object]:
@@ -283,7 +283,8 @@ class _Line:
         return line
 
 
-def _lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as lines of a spreadsheet, in which no text runs as a formula."""
     writer = csv.writer(_Line())
     for row in rows:
         yield writer.writerow([_harmless(cell) for cell in row])

@@ -30,7 +30,7 @@ WORDS = {
         "Publish", "published", "published already", "Callers can ask a published agent, as its access says."
     ),
     BulkAction.UNPUBLISH: Words(
-        "Unpublish", "a draft now", "a draft already", "A draft is closed to callers; its settings and log stay."
+        "Unpublish", "unpublished", "a draft already", "A draft is closed to callers; its settings and log stay."
     ),
     BulkAction.HALT: Words(
         "Halt",
@@ -77,7 +77,7 @@ def _read_action(given: QueryDict) -> BulkAction | None:
 def _lines(report: BulkReport, words: Words, *, is_done: bool) -> list[tuple[str, str, bool]]:
     """For each agent its handle, what becomes of it in words, and whether that is a change."""
     said = {
-        Result.CHANGED: words.done if is_done else words.verb.lower(),
+        Result.CHANGED: words.done if is_done else f"will be {words.done}",
         Result.SAME: words.same,
         Result.KEPT: KEPT,
     }

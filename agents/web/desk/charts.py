@@ -8,7 +8,7 @@ from datetime import date
 from agents.web.desk.figures import Day, Latency
 from kit.page_tags import describe_duration
 
-LEFT, TOP, RIGHT, BOTTOM = 64, 28, 500, 268  # the plot; its labels and the values of a day are around it
+LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
 MIN_BAR = 2
 MOST_LABELS = 8
 OUTCOMES = ("answered", "failed", "refused", "open")

@@ -1,0 +1,79 @@
+"""`/desk/costs` and its spreadsheet: an owner's own costs by agent, caller and day."""
+
+import asyncio
+import csv
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agents.models import Turn
+from kit.clock import db_now
+from tests.native.desk import text
+from tests.native.rows import Person, browser, make_agent, make_turn
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(agent: Any, caller: Any, cost: int | None, *, days_ago: int = 0, **fields: Any) -> Turn:
+    at = timezone.now() - timedelta(days=days_ago)
+    day = db_now().date() - timedelta(days=days_ago)
+    return make_turn(agent, caller, asked_at=at, usage_day=day, cost_microusd=cost, **fields)
+
+
+def lines(client: Any, path: str) -> list[list[str]]:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
+
+
+async def read(content: Any) -> str:
+    return b"".join([piece async for piece in content]).decode()
+
+
+def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person) -> None:
+    agent, other = make_agent(alice.user), make_agent(alice.user, "other", daily_limit_microusd=2_000_000)
+    asked(agent, bob.user, 1_500_000, input_tokens=1200, output_tokens=80)
+    asked(agent, bob.user, None)
+    asked(other, alice.user, 250_000, days_ago=1)
+    asked(other, alice.user, 9_000_000, days_ago=8)
+    make_turn(agent, bob.user, "denied", reason="busy")
+    asked(make_agent(bob.user, "bobs"), alice.user, 77_000_000)
+    client = browser(alice.session)
+    page = text(client, "/desk/costs")
+    assert "<dd>$1.75</dd>" in page  # of three questions, two with a cost
+    assert page.index(f"@{agent.handle}</th>") < page.index(f"@{other.handle}</th>")
+    assert "$0.00 of $2.00 today" in page
+    assert "$77" not in page
+    by_caller = text(client, "/desk/costs", by="caller")
+    assert "@bob</th>" in by_caller
+    assert "$1.50" in by_caller
+    assert "$10.75" in text(client, "/desk/costs", days=30)
+    for nonsense in ({"by": "x"}, {"days": "x"}, {"page": "x"}):
+        assert "By agent" in text(client, "/desk/costs", **nonsense)
+    assert text(client, "/desk/costs", by="day").count('scope="row"') == 2
+
+
+@pytest.mark.django_db(transaction=True)  # another thread reads
+def test_the_spreadsheet_has_a_line_for_each_day_agent_and_caller(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    asked(agent, bob.user, 1_500_000, input_tokens=1200, output_tokens=80)
+    asked(agent, bob.user, 4_200)
+    asked(agent, None, None, days_ago=2)
+    today = db_now().date()
+    heading, first, second = lines(browser(alice.session), "/desk/costs.csv")
+    assert heading[:3] == ["day", "agent", "caller"]
+    assert first == [today.isoformat(), agent.handle, "bob", "2", "2", "1.5042", "1200", "80"]
+    assert second[2:6] == ["(public)", "1", "0", ""]
+    assert len(lines(browser(bob.session), "/desk/costs.csv")) == 1
+
+
+def test_without_questions_the_page_says_what_to_do(alice: Person, bob: Person) -> None:
+    page = text(browser(alice.session), "/desk/costs")
+    assert "No questions in these days" in page
+    asked(make_agent(alice.user), bob.user, None)
+    assert "No agent of yours has reported a cost" in text(browser(alice.session), "/desk/costs")
+    assert browser().get("/desk/costs").status_code == 302
+    assert browser().get("/desk/costs.csv").status_code == 302
