@@ -243,3 +243,5 @@ def show_moment(moment: Moment) -> TimelineEvent | TimelineOpMessage | TimelineF
         case File():
             shown = TimelineFileInfo(row.pk, row.filename, row.size, row.mime, row.uploader.login)
             return TimelineFile(row.pk, ts, moment.action or "uploaded", shown)
+        case _:
+            raise TypeError(f"{KINDS} are the kinds of a timeline, not {type(row).__name__}")
