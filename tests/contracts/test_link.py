@@ -14,7 +14,7 @@ from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.protocol import Report
 from agents.models.choices import Outcome, Surface
-from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
+from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.redis_post import RedisPost
 from lab.hub_storage import DistributedStorages
 from lab.waiting import eventually
@@ -72,7 +72,7 @@ class End:
     def __post_init__(self) -> None:
         self.link = ChannelLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
 
-    async def release(self, chat_id: str, late: str) -> None:
+    async def release(self, chat_id: str, late: str, usage: Usage | None) -> None:
         self.released.append(chat_id)
 
 
