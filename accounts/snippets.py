@@ -22,3 +22,11 @@ def command(name: str) -> str:
     """A first agent under a routing name, by the hub's connector: it answers each question with the question."""
     hub = get_settings().public_url
     return f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name} --echo"
+
+
+def preset_command(name: str, preset: str, *, is_read_only: bool) -> str:
+    """A coding agent under a routing name, in the directory where the command is run."""
+    hub = get_settings().public_url
+    access = "" if is_read_only else " --access write"
+    connector = f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name}"
+    return f"{connector} --preset {preset} --directory .{access}"

@@ -8,6 +8,7 @@ import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 READ_BYTES = 16 * 1024
 POLL_S = 0.05
@@ -16,18 +17,23 @@ MAX_ERROR_CHARS = 500
 
 
 async def start(
-    argv: Sequence[str], *, stdin: str, environ: Mapping[str, str], keeps_open: bool = False
+    argv: Sequence[str],
+    *,
+    stdin: str,
+    environ: Mapping[str, str],
+    keeps_open: bool = False,
+    directory: Path | None = None,
 ) -> Process:
     """Start a program as the head of its own process group, with `stdin` to read.
 
-    `keeps_open`: more may follow by `Process.stdin`; without it comes end of file.
+    `keeps_open`: more may follow by `Process.stdin`; without it comes end of file. `directory`: where it works.
 
     Raises:
         OSError: it could not be started.
     """
     if keeps_open:
         process = await asyncio.create_subprocess_exec(
-            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
+            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environ, cwd=directory, start_new_session=True
         )
         write_input(process, stdin)
         return process
@@ -35,7 +41,7 @@ async def start(
         source.write(stdin.encode(errors="replace"))
         source.seek(0)
         return await asyncio.create_subprocess_exec(
-            *argv, stdin=source, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
+            *argv, stdin=source, stdout=PIPE, stderr=PIPE, env=environ, cwd=directory, start_new_session=True
         )
 
 

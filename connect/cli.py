@@ -17,6 +17,8 @@ from connect.command import TOKEN_VARIABLE, Command
 from connect.ending import Ending
 from connect.frames import Welcome
 from connect.hub_url import checked_name
+from connect.preset_answer import PresetAnswer, build_preset_answer
+from connect.presets import PRESETS
 from connect.session_file import SessionFile, default_path
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
@@ -30,6 +32,7 @@ examples:
   python3 connect.pyz --echo
   python3 connect.pyz --name word-counter --exec -- wc -w
   python3 connect.pyz --name helper --protocol lines --exec -- ./helper.py
+  python3 connect.pyz --name reviewer --preset claude --directory ~/project
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
 fails the task, with the end of standard error. More is in connect/README.md.
@@ -66,34 +69,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="what --exec's command speaks: text (default), or lines of JSON that say more (connect/README.md)",
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="for --exec: the rest of the line")
+    parser.add_argument(
+        "--preset", choices=sorted(PRESETS), help="answer with this coding agent, which must be installed"
+    )
+    parser.add_argument(
+        "--directory", type=Path, metavar="PATH", help="for --preset: where the program works and reads files"
+    )
+    parser.add_argument(
+        "--access",
+        choices=("read", "write"),
+        default="read",
+        help="for --preset: whether the program may only read (default), or change files too",
+    )
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        help="for --exec: the rest of the line; for --preset: more arguments of the program, after --",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Be an agent until told to stop; the answer is the exit code. Takes SIGINT and SIGTERM meanwhile."""
     with logs_on_stderr():
         try:
-            command = choose_command(options)
-            agent = build_agent(options, command)
+            agent, command = build_agent(options)
         except ValueError as problem:
             sys.stderr.write(f"connect: {problem}\n")
             return BAD_ARGUMENTS
         return EXIT_CODES[asyncio.run(run_until_signal(agent, command))]
 
 
-def choose_command(options: argparse.Namespace) -> Command | None:
-    """Give the command to run, or None for the echo.
+def choose_command(options: argparse.Namespace, session_file: SessionFile | None) -> Command | PresetAnswer | None:
+    """Give the command or preset that answers, or None for the echo.
 
     Raises:
-        ValueError: not exactly one of the two was asked for.
+        ValueError: not exactly one of the three was asked for, or an option of another one.
     """
     argv = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if options.echo == options.exec:
-        raise ValueError("want either --echo or --exec CMD")
-    if options.exec != bool(argv):
-        raise ValueError("--exec: want a command" if options.exec else f"{argv[0]!r} is in the way of --echo")
+    if [options.echo, options.exec, options.preset is not None].count(True) != 1:
+        raise ValueError("want one of --echo, --exec CMD and --preset NAME")
+    if options.echo and argv:
+        raise ValueError(f"{argv[0]!r} is in the way of --echo")
+    if options.exec and not argv:
+        raise ValueError("--exec: want a command")
     if options.protocol == "lines" and not options.exec:
         raise ValueError("--protocol lines: want --exec CMD")
+    if options.preset is None and (options.directory or options.access != "read"):
+        raise ValueError("--directory and --access: want --preset NAME")
+    if options.preset:
+        return build_preset_answer(
+            options.preset,
+            directory=options.directory,
+            writes=options.access == "write",
+            extra=argv,
+            store=session_file.path.with_suffix(".conversations") if session_file else None,
+        )
     if options.exec and shutil.which(argv[0]) is None:
         sys.stderr.write(
             f"connect: {argv[0]} is not there, or not executable: every question will get that answer\n"
@@ -101,30 +131,33 @@ def choose_command(options: argparse.Namespace) -> Command | None:
     return Command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
 
 
-def build_agent(options: argparse.Namespace, command: Command | None) -> Agent:
-    """Make the agent the options describe.
+def build_agent(options: argparse.Namespace) -> tuple[Agent, Command | PresetAnswer | None]:
+    """Make the agent the options describe, and what runs its programs.
 
     Raises:
         ValueError: an option is missing or cannot be right.
     """
     hub = required(options.hub, "--hub", HUB_VARIABLE)
     name = None if options.name is None else checked_name(options.name)
+    token = choose_token(options)
     file = hold_session_file(options, hub, name)
+    command = choose_command(options, file)
 
     def on_welcome(welcome: Welcome) -> None:
         sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
         if file:
             file.save(welcome.session_id)
 
-    return Agent(
+    agent = Agent(
         hub=hub,
-        token=choose_token(options),
+        token=token,
         answer=command or echo,
         name=name,
         streams=command is not None,
         session_id=file.load() if file else None,
         on_welcome=on_welcome,
     )
+    return agent, command
 
 
 def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
@@ -164,7 +197,7 @@ def required(flag: str | None, name: str, variable: str) -> str:
     raise ValueError(f"{name} is missing (or set {variable})")
 
 
-async def run_until_signal(agent: Agent, command: Command | None) -> Ending:
+async def run_until_signal(agent: Agent, command: Command | PresetAnswer | None) -> Ending:
     """Run the agent; the first signal asks it to stop, the second ends it and its programs at once."""
     work = asyncio.create_task(agent.run())
 

@@ -5,7 +5,9 @@ import logging
 import os
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
 
 from connect import child, lines
 from connect.answers import AnswerFailed
@@ -21,6 +23,18 @@ TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
 logger = logging.getLogger(__name__)
 
 
+class OutputReader(Protocol):
+    """Cuts the output of one run into parts of the reply."""
+
+    def feed(self, text: str) -> Iterator[ReplyPart]:
+        """Yield what is said with this much more output."""
+        ...
+
+    def finish(self) -> Iterator[ReplyPart]:
+        """Yield what the rest says."""
+        ...
+
+
 class Command:
     """Runs a command line, without a shell, once per question.
 
@@ -28,16 +42,26 @@ class Command:
     program, with all that it started.
 
     `speaks_lines`: the program speaks the line protocol (`connect.lines`), else text both ways.
+    `reader`: reads the output of the only run instead. `directory`: where the program works, else where we do.
     """
 
-    def __init__(self, argv: Sequence[str], *, speaks_lines: bool = False) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        speaks_lines: bool = False,
+        reader: OutputReader | None = None,
+        directory: Path | None = None,
+    ) -> None:
         self._argv = argv
         self._speaks_lines = speaks_lines
+        self._reader = reader
+        self._directory = directory
         self._groups: set[int] = set()
         self._term_grace_s = TERM_GRACE_S
         self._cancel_grace_s = CANCEL_GRACE_S
 
-    async def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
+    async def __call__(self, question: Question) -> AsyncGenerator[ReplyPart, None]:
         """Yield what the program says.
 
         Raises:
@@ -76,7 +100,11 @@ class Command:
         stdin = lines.question_line(question) if self._speaks_lines else question.text
         try:
             return await child.start(
-                self._argv, stdin=stdin, environ=environment(question), keeps_open=self._speaks_lines
+                self._argv,
+                stdin=stdin,
+                environ=environment(question),
+                keeps_open=self._speaks_lines,
+                directory=self._directory,
             )
         except FileNotFoundError:
             raise AnswerFailed(f"command not found: {program}") from None
@@ -84,15 +112,16 @@ class Command:
             raise AnswerFailed(f"command cannot be started: {program} ({problem.strerror})") from None
 
     async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
-        reader = Lines()
+        reader = Lines() if self._speaks_lines else self._reader
         async for text in child.decoded(stdout):
-            if not self._speaks_lines:
+            if reader is None:
                 yield text
                 continue
             for saying in reader.feed(text):
                 yield saying
-        for saying in reader.finish():
-            yield saying
+        if reader is not None:
+            for saying in reader.finish():
+                yield saying
 
     async def _part(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
         """No caller waits any more: a program that knows `cancel` is told, and gets time to end by itself."""

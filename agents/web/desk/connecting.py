@@ -18,6 +18,7 @@ from agents.models import Agent, Session
 from agents.models.session import live_connections
 from agents.web.desk import require_owner, require_owner_json
 from connect import packing
+from connect.presets import PRESETS
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
@@ -92,12 +93,21 @@ def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse
 
 def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> HttpResponse:
     text = token or NOT_SHOWN
+    name = make_slug(credential.name) or "my-agent"
     context = {
         "credential": credential,
         "token": token,
         "environment": snippets.environment(text),
         "checksum": packing.checksum(),
-        "command": snippets.command(make_slug(credential.name) or "my-agent"),
+        "command": snippets.command(name),
+        "presets": [
+            {
+                "id": f"preset-{key}",
+                "title": preset.title,
+                "command": snippets.preset_command(name, key, is_read_only=preset.read_only is not None),
+            }
+            for key, preset in PRESETS.items()
+        ],
         "mcp": snippets.mcp_json(text),
         "arrival": _find_arrival(credential),
     }
