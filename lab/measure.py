@@ -26,8 +26,8 @@ from lab.hub_storage import hub_env, manage
 from lab.processes import python, run
 from lab.receivers import receiving
 
-PRODUCT = ("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api") + (
-    "operators",
+PRODUCT = (
+    *("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api", "operators"),
     "webhooks",
 )
 THIN_LINES = 70
