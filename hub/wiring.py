@@ -54,6 +54,7 @@ from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.endpoint import McpEndpoint
+from openai_api.endpoint import ChatCompletions, ModelList
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -85,6 +86,8 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
+    chat: ChatCompletions
+    models: ModelList
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
@@ -225,6 +228,8 @@ def build_services() -> HubServices:
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
         mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
+        chat=ChatCompletions(runner, settings.PUBLIC_URL),
+        models=ModelList(ledger, settings.PUBLIC_URL),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,

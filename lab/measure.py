@@ -26,7 +26,10 @@ from lab.hub_storage import hub_env, manage
 from lab.processes import python, run
 from lab.receivers import receiving
 
-PRODUCT = ("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "operators", "webhooks")
+PRODUCT = (
+    *("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api", "operators"),
+    "webhooks",
+)
 THIN_LINES = 70
 UNNAMED_PEOPLE = ("whoever", "nobody", "somebody", "anybody", "everybody")
 METAPHORS = ("whomever", "goodbyes?", "patience", "corked", "estate", "doors?", "houses?")

@@ -21,6 +21,7 @@ class Surface(StrEnum):
     PROBE = "probe"
     DISPATCH = "dispatch"
     MCP = "mcp"
+    CHAT = "chat"
 
 
 class Failure(StrEnum):

@@ -20,6 +20,7 @@ SURFACE_NAMES = {
     Surface.PROBE: "probe",
     Surface.DISPATCH: "another agent",
     Surface.MCP: "MCP",
+    Surface.CHAT: "chat completions",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]

@@ -9,6 +9,7 @@ from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
 from mcp_server.metadata import OPERATIONS as MCP
+from openai_api.metadata import OPERATIONS as CHAT
 from operators.calls import OPERATIONS as OPERATORS
 from operators.frames import SOCKET as CLI
 
@@ -77,5 +78,5 @@ _OF_HUB = (
 )
 
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *QUESTIONS, *HOOKS, *OPERATORS, *_OF_HUB)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *_OF_HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

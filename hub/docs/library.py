@@ -17,7 +17,16 @@ RUNNING = "Run a hub"
 REFERENCE = "Reference"
 # In this order; a document without a line here stands at the end of its folder's group.
 GROUPS: dict[str, Sequence[str]] = {
-    ASKING: (*("ask-from-curl", "ask-from-python", "ask-from-typescript", "ask-from-openclaw", "receive-push"),),
+    ASKING: (
+        *(
+            "ask-from-curl",
+            "ask-from-python",
+            "ask-from-typescript",
+            "ask-from-openclaw",
+            "use-as-openai-model",
+            "receive-push",
+        ),
+    ),
     PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "receive-webhooks"),
     RUNNING: (
         *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tests.repository.tracked import ROOT, named, shown
 
-PRODUCT = {"a2a_bridge", "accounts", "agents", "connect", "kit", "mcp_server", "operators", "webhooks"}
+OF_AGENTS = {"agents", "connect", "mcp_server", "openai_api"}
+PRODUCT = OF_AGENTS | {"a2a_bridge", "accounts", "kit", "operators", "webhooks"}
 
 
 def imported(text: str) -> Iterator[str]:

@@ -255,6 +255,11 @@ MCP: dict[str, Rule] = {
     "TOOL cancel_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
 }
 
+CHAT: dict[str, Rule] = {
+    "POST /v1/chat/completions": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
+    "GET /v1/models": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
+}
+
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -382,4 +387,4 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

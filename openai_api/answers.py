@@ -1,0 +1,247 @@
+"""The answers of chat completions: one JSON object, or `chat.completion.chunk`s as they come."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import msgspec
+from msgspec import Struct
+
+from a2a_bridge.answering import Answer, Sending, public_error
+from a2a_bridge.calls import StreamedAnswer, Waiting
+from a2a_bridge.dialects.dialect import Dialect, keep_error, name_no_frame
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.errors import unauthenticated
+from a2a_bridge.streams import KEEPALIVE_S
+from a2a_bridge.tasks.record import ArtifactEvent, State, Task, TaskEvent, text_in
+from agents.core.errors import Denied
+from agents.models.choices import Surface
+from agents.transcript.pieces import plain_text_in
+from kit import sse
+from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send
+from kit.clock import approximate_now
+from kit.jsonrpc import RpcError
+from openai_api.content import attachments_of, content_of, reply_of
+from openai_api.errors import Refusal, refusal_of_denied, refusal_of_error, refusal_of_request, refusal_of_task
+from openai_api.messages import ChatRequest
+from openai_api.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
+
+DONE = b"data: [DONE]\n\n"
+TOO_LONG = Refusal(status=504, code="stream_too_long", message="the hub ends a stream of this age")
+
+encode = msgspec.json.Encoder().encode
+
+
+class TaskNews(Struct, frozen=True):
+    """A task as it is by now, and the text that its agent said with the event that made it so."""
+
+    task: Task
+    text: str = ""
+
+
+def _render_news(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[TaskNews]:
+    if not isinstance(event, ArtifactEvent):
+        return [TaskNews(task)]
+    if event.lead is not None:
+        return [TaskNews(task, event.lead + plain_text_in(event.artifact.parts))]
+    is_reply = event.artifact.id == task.reply_id and (event.append or not event.last_chunk)
+    return [TaskNews(task, text_in(event.artifact.parts) if is_reply else "")]
+
+
+# Its results are the hub's own tasks, which `ChatAnswer` turns into completions.
+CHAT: Dialect = replace(
+    V1,
+    name="chat",
+    surface=Surface.CHAT,
+    versions=frozenset(),
+    bindings=(),
+    methods={},
+    replays=False,
+    render_task=lambda task, history_length: task,
+    render_answer=lambda task, request: task,
+    render_opening=lambda task, request: [TaskNews(task, reply_of(task))],
+    render_event=_render_news,
+    frame_id=name_no_frame,
+    error=keep_error,
+)
+
+
+class ChatWire:
+    """Completions and errors as OpenAI's API has them. See `a2a_bridge.calls.Wire`."""
+
+    media_type = b"application/json"
+    allow = b"POST, OPTIONS"
+    streams_errors = False
+
+    def __init__(self, public_url: str) -> None:
+        self.public_url = public_url
+        self.model = ""
+        self.tells_usage = False  # of a stream; other answers always have it
+        self._created = int(approximate_now().timestamp())
+
+    def take(self, asked: ChatRequest) -> None:
+        """This is what the answer is for."""
+        self.model = asked.model
+        self.tells_usage = asked.stream_options is not None and asked.stream_options.include_usage
+
+    def result(self, result: object) -> bytes:
+        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
+        reply = Reply(content=content_of(result, self.public_url))
+        choices = [Choice(message=reply, finish_reason="stop")]
+        usage = usage_of(result)
+        return encode(
+            ChatCompletion(id=result.id, created=self._created, model=self.model, choices=choices, usage=usage)
+        )
+
+    def frame(self, shown: object) -> bytes:
+        return encode(shown)
+
+    def chunk(self, task: Task, delta: Delta, *, is_last: bool = False) -> bytes:
+        """A frame of a stream, as an event."""
+        choices = [ChunkChoice(delta=delta, finish_reason="stop" if is_last else None)]
+        return sse.event(self.frame(Chunk(id=task.id, created=self._created, model=self.model, choices=choices)))
+
+    def usage_chunk(self, task: Task) -> bytes:
+        """The frame that tells the usage of a stream, if it was reported and the client wants it."""
+        usage = usage_of(task) if self.tells_usage else None
+        if usage is None:
+            return b""
+        shown = Chunk(id=task.id, created=self._created, model=self.model, choices=[], usage=usage)
+        return sse.event(self.frame(shown))
+
+    def error(self, error: RpcError) -> bytes:
+        return refusal_of_error(error).body
+
+    def status(self, error: RpcError) -> int:
+        return refusal_of_error(error).status
+
+
+def usage_of(task: Task) -> TokenUsage | None:
+    """The tokens that an agent reported."""
+    told = task.usage
+    if told is None or (told.input_tokens is None and told.output_tokens is None):
+        return None
+    prompt, completion = told.input_tokens or 0, told.output_tokens or 0
+    return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+
+
+class ChatAnswer(Answer):
+    """The HTTP response to one completion. See `a2a_bridge.answering.ResponseWriter`.
+
+    What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
+    """
+
+    __slots__ = ("_chat",)
+
+    def __init__(self, receive: Receive, send: Send, wire: ChatWire, extra: Iterable[Header]) -> None:
+        super().__init__(receive, send, wire, extra)
+        self._chat = wire
+
+    def at_once(self, result: object) -> Sending:
+        """Send a task that is known."""
+        return self._finish(result, None)
+
+    def send_whole(self, body: bytes) -> Sending:
+        """Send a body that is no completion."""
+        return self._whole(body)
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Wait for the end of a turn, silently; a client that disconnects stops waiting."""
+        if not await waiting.run.answered(KEEPALIVE_S):
+            left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+            try:
+                while not await waiting.run.answered(KEEPALIVE_S):
+                    if left.done():
+                        raise ClientLeft
+            finally:
+                left.cancel()
+        await self._finish(waiting.result, getattr(waiting.run, "denied", None))
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Send text as it comes; a turn that was refused at once is an error with its own status."""
+        run = answer.run
+        if run is not None and run.denied is not None:
+            await self._refuse(refusal_of_denied(run.denied, run.task.handle))
+            return
+        self._is_stream = True
+        ends_at = time.monotonic() + max_age_s
+        await self._begin(sse.HEADERS)
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        task, sent = None, ""
+        try:
+            async for frame in answer.frames:
+                if left.done():
+                    raise ClientLeft
+                if frame is None:
+                    await self._say(sse.KEEPALIVE)
+                else:
+                    task, sent = await self._tell(frame[1], is_first=task is None, sent=sent)
+                if time.monotonic() > ends_at:
+                    break
+        finally:
+            left.cancel()
+        await self._end_stream(task, sent, run.denied if run else None)
+
+    async def refuse(self, error: RpcError) -> None:
+        """End with an error, before or after the response has begun."""
+        await self._refuse(refusal_of_error(error))
+
+    def end(self) -> Sending:
+        """The stream was cut off, because the caller's token is no longer valid."""
+        return self._refuse(refusal_of_error(unauthenticated()))
+
+    async def fail(self, failure: Exception) -> None:
+        """End with the public error of a failure."""
+        if isinstance(failure, ClientLeft):
+            return
+        with suppress(ClientLeft):
+            if isinstance(failure, RequestRefused):
+                await self._refuse(refusal_of_request(failure))
+            else:
+                await self.refuse(public_error(failure))
+
+    async def _tell(self, news: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
+        """Send what is new; returns the task, and all that was sent."""
+        assert isinstance(news, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
+        chunks = [Delta(role="assistant", content="")] if is_first else []
+        if news.text:
+            chunks.append(Delta(content=news.text))
+        if chunks:
+            await self._say(b"".join(self._chat.chunk(news.task, delta) for delta in chunks))
+        return news.task, sent + news.text
+
+    async def _end_stream(self, task: Task | None, sent: str, denied: Denied | None) -> None:
+        """Send what is missing, and the end."""
+        refusal = refusal_after(task, denied) if task is not None else TOO_LONG
+        if task is None or refusal is not None:
+            await self._refuse(refusal or TOO_LONG)
+            return
+        public_url = self._chat.public_url
+        whole = content_of(task, public_url)
+        # A reply that was replaced meanwhile is not said again.
+        rest = whole.removeprefix(sent) if whole.startswith(sent) else attachments_of(task, public_url)
+        more = self._chat.chunk(task, Delta(content=rest)) if rest else b""
+        last = self._chat.chunk(task, Delta(), is_last=True)
+        await self._say(b"".join([more, last, self._chat.usage_chunk(task), DONE]), is_last=True)
+
+    async def _finish(self, result: object, denied: Denied | None) -> None:
+        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
+        refusal = refusal_after(result, denied)
+        await (self._refuse(refusal) if refusal is not None else self._whole(self.wire.result(result)))
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        if self._has_begun:
+            await self._say(sse.event(refusal.body), is_last=True)
+        else:
+            await self._whole(refusal.body, refusal.status, refusal.all_headers)
+
+
+def refusal_after(task: Task, denied: Denied | None) -> Refusal | None:
+    """Why there is no answer; None when there is one."""
+    if denied is not None:
+        return refusal_of_denied(denied, task.handle)
+    if task.state is State.COMPLETED or task.is_interrupted:
+        return None
+    return refusal_of_task(task) if task.is_terminal else TOO_LONG

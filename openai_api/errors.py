@@ -1,0 +1,158 @@
+"""Refusals and failures as OpenAI's API writes them: HTTP status, a code for programs, headers for retries."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+import msgspec
+from msgspec import Struct
+
+from a2a_bridge import errors
+from a2a_bridge.errors import denied_text
+from a2a_bridge.http_json import STATUSES
+from a2a_bridge.reference.errors import ADVICE
+from a2a_bridge.tasks.record import State, Task, text_in
+from accounts.authn import Unauthenticated
+from agents.core.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCallerBudget,
+    OverCallerCostLimit,
+    OverCap,
+    OverCostLimit,
+    RateLimited,
+    TooDeep,
+    WaitAbandoned,
+)
+from kit.asgi import Header, RequestRefused
+from kit.clock import approximate_now
+from kit.jsonrpc import INTERNAL_ERROR, RpcError
+
+RETRY_AFTER_S = 2
+NO_RETRY = (b"x-should-retry", b"false")  # clients of OpenAI would ask the agent once more
+TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """An error response. `param`: the field that is wrong. `retry_after_s`: when to try again."""
+
+    status: int
+    code: str
+    message: str
+    param: str | None = None
+    retry_after_s: int | None = None
+    headers: tuple[Header, ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        """The response body."""
+        kind = TYPES.get(self.status) or ("server_error" if self.status >= 500 else "invalid_request_error")
+        error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        return msgspec.json.encode({"error": error})
+
+    @property
+    def all_headers(self) -> tuple[Header, ...]:
+        """The response headers besides those of every response."""
+        if self.retry_after_s is None:
+            return self.headers
+        return *self.headers, (b"retry-after", b"%d" % self.retry_after_s)
+
+
+def _until_midnight_s(denied: Denied) -> int:
+    now = approximate_now()
+    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int((midnight - now).total_seconds()) + 1
+
+
+def _soon_s(denied: Denied) -> int:
+    return RETRY_AFTER_S
+
+
+class DenialStatus(Struct, frozen=True):
+    """How a refusal of admission is told. `code`: empty: its reason."""
+
+    status: int
+    code: str = ""
+    retry_after_s: Callable[..., int] | None = None
+
+
+DENIED: Mapping[type[Denied], DenialStatus] = {
+    Offline: DenialStatus(503, "agent_offline", _soon_s),
+    Busy: DenialStatus(429, "", _soon_s),
+    OverCap: DenialStatus(429, "", _soon_s),
+    RateLimited: DenialStatus(429, "rate_limit_exceeded", lambda denied: denied.retry_in_s),
+    OverBudget: DenialStatus(429, "", _until_midnight_s),
+    OverCallerBudget: DenialStatus(429, "", _until_midnight_s),
+    OverCostLimit: DenialStatus(429, "", _until_midnight_s),
+    OverCallerCostLimit: DenialStatus(429, "", _until_midnight_s),
+    Blocked: DenialStatus(403),
+    Halted: DenialStatus(403),
+    TooDeep: DenialStatus(403),
+    Cycle: DenialStatus(403),
+    Ended: DenialStatus(403),
+    WaitAbandoned: DenialStatus(503, "", _soon_s),
+}
+FAILED: Mapping[State, tuple[int, str]] = {
+    State.FAILED: (502, "agent_failed"),
+    State.REJECTED: (422, "agent_rejected"),
+    State.CANCELED: (502, "canceled"),
+}
+CODES: Mapping[int, str] = {
+    errors.UNAUTHENTICATED: "invalid_api_key",
+    errors.AGENT_NOT_FOUND: "model_not_found",
+    errors.INSUFFICIENT_SCOPE: "insufficient_scope",
+    errors.FOREIGN_ORIGIN: "forbidden_origin",
+    errors.TOO_MANY_STREAMS: "too_many_streams",
+    errors.UNAVAILABLE: "unavailable",
+    errors.IDEMPOTENCY_KEY_REUSED: "idempotency_key_reused",
+    INTERNAL_ERROR: "internal_error",
+}
+WORDS: Mapping[int, str] = {
+    errors.UNAUTHENTICATED: "Send a live token of this hub as the API key: an app token with the scope `ask`.",
+    errors.AGENT_NOT_FOUND: "There is no such model: GET /v1/models lists those that you may ask.",
+}
+
+
+def refusal_of_denied(denied: Denied, handle: str) -> Refusal:
+    """A refusal of admission: the agent was not asked."""
+    told = DENIED[type(denied)]
+    retry_after_s = told.retry_after_s(denied) if told.retry_after_s else None
+    return Refusal(
+        status=told.status,
+        code=told.code or denied.reason,
+        message=f"{denied_text(denied, handle)}. {ADVICE[type(denied)]}",
+        retry_after_s=retry_after_s,
+        headers=() if told.retry_after_s in (None, _soon_s) or told.code else (NO_RETRY,),
+    )
+
+
+def refusal_of_task(task: Task) -> Refusal:
+    """The end of a task without an answer. The agent may have been asked, so clients are told not to repeat it."""
+    status, code = FAILED[task.state]
+    said = text_in(task.message.parts) if task.message is not None else ""
+    return Refusal(status=status, code=code, message=said or "the agent failed", headers=(NO_RETRY,))
+
+
+def refusal_of_error(error: RpcError) -> Refusal:
+    """An error of the bridge."""
+    status = error.status if error.status != 200 else STATUSES.get(error.code, 400)
+    return Refusal(
+        status=status,
+        code=CODES.get(error.code, "invalid_request"),
+        message=WORDS.get(error.code, error.message),
+        param=error.field or None,
+        retry_after_s=RETRY_AFTER_S if status in (429, 503) else None,
+        headers=((b"www-authenticate", b"Bearer"),) if status == 401 else (),
+    )
+
+
+def refusal_of_request(refused: RequestRefused) -> Refusal:
+    """A request whose form or caller is not accepted."""
+    if isinstance(refused, Unauthenticated) or type(refused) in errors.OF_CALLER:
+        return refusal_of_error(errors.form_error(refused))
+    return Refusal(status=refused.status, code=refused.code, message=str(refused), headers=tuple(refused.headers))

@@ -1,0 +1,68 @@
+"""The surface in the hub's public description."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from kit.describe import CALLER, Answer, Operation, Parameter
+from openai_api.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH
+from openai_api.messages import ChatRequest
+from openai_api.models import MAX_LISTED
+from openai_api.shapes import ChatCompletion, ChatError, Chunk, ModelPage
+
+
+def _failure(text: str) -> Answer:
+    return Answer(shape=ChatError, text=text)
+
+
+_OF_FORM = {
+    401: _failure("No live token came with it: `invalid_api_key`."),
+    403: _failure("The token is not for this, or the agent's owner does not let you ask."),
+    503: _failure("The agent is offline (`agent_offline`), or the hub takes no requests right now."),
+}
+
+OPERATIONS = (
+    Operation(
+        method="post",
+        path=COMPLETIONS_PATH,
+        name="createChatCompletion",
+        summary="Ask an agent as a model of OpenAI's chat API.",
+        text="The messages become one ask. Fields that are not named here are accepted and have no effect."
+        f" With the header {CONVERSATION}, or `user`, the agent goes on with that conversation.",
+        tag="models",
+        security=CALLER,
+        request=ChatRequest,
+        adds_errors=False,
+        answers={
+            200: Answer(shape=ChatCompletion, streams=Chunk, text="The answer."),
+            400: _failure("The body is not sound; `param` names the field."),
+            404: _failure("There is no such agent for this caller: `model_not_found`."),
+            408: _failure("The body did not come in time."),
+            413: _failure("The body is over the limit."),
+            415: _failure("Want Content-Type: application/json."),
+            422: _failure("The agent refused the question, or the Idempotency-Key came with another body."),
+            429: _failure("The agent is busy, a budget is spent or you ask too fast; Retry-After says how long."),
+            502: _failure("The agent failed, or did not answer in time."),
+            504: _failure("The hub ends a stream of this age."),
+            **_OF_FORM,
+        },
+    ),
+    Operation(
+        method="get",
+        path=MODELS_PATH,
+        name="listModels",
+        summary="The agents that you may ask, as models of OpenAI's API.",
+        tag="models",
+        security=CALLER,
+        parameters=(
+            Parameter(name="limit", shape=Annotated[int, Meta(ge=1, le=MAX_LISTED)], text=f"default {MAX_LISTED}"),
+            Parameter(name="after", shape=str, text="the last id of the page before"),
+        ),
+        adds_errors=False,
+        answers={
+            200: ModelPage,
+            400: _failure("The query is not sound; `param` names the parameter."),
+            **_OF_FORM,
+        },
+    ),
+)

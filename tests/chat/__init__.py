@@ -1,0 +1,1 @@
+"""The surface of OpenAI's chat API, by its official client."""

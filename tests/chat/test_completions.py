@@ -1,0 +1,256 @@
+"""Chat completions and models, by the official client of OpenAI."""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import openai
+import pytest
+
+from agents.core.errors import Denied
+from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.callers import ANSWER_WITHIN_S, bearer, web
+from lab.hub_process import HubProcess
+from openai_api.errors import DENIED
+from tests.channel.agents import sql
+
+
+def client_of(url: str, token: str) -> openai.AsyncOpenAI:
+    """The client as its users make it, but for retries: tests count what is asked."""
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=token, max_retries=0, timeout=ANSWER_WITHIN_S)
+
+
+def user(content: Any) -> list[Any]:
+    """One message."""
+    return [{"role": "user", "content": content}]
+
+
+async def read(stream: Any) -> tuple[str, list[Any]]:
+    """The text of a stream, and its chunks."""
+    chunks = [chunk async for chunk in stream]
+    return "".join(one.choices[0].delta.content or "" for one in chunks if one.choices), chunks
+
+
+async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
+        client_of(hub.urls[-1], alice) as client,
+    ):
+        model = f"agent/{agent.handle}"
+        answer = await client.chat.completions.create(model=model, messages=user("hello"), temperature=0.2)
+        assert (answer.model, answer.object) == (model, "chat.completion")
+        assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
+        assert answer.usage is not None
+        assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
+        surfaces = sql(hub, f"SELECT surface FROM agents_turn WHERE agent_id = {agent.agent['id']}")
+        assert model in [one.id async for one in client.models.list()]
+    assert surfaces == [("chat",)]
+
+
+async def test_a_stream_tells_the_text_as_it_comes(hub: HubProcess, alice: str) -> None:
+    pieces = ["one ", "two ", "three"]
+    async with online(hub, Chunker, pieces=pieces) as agent, client_of(hub.urls[-1], alice) as client:
+        model = f"agent/{agent.handle}"
+        stream = await client.chat.completions.create(model=model, messages=user("count"), stream=True)
+        text, chunks = await read(stream)
+        assert text == "one two three"
+        assert chunks[0].choices[0].delta.role == "assistant"
+        assert [one.choices[0].finish_reason for one in chunks[-2:]] == [None, "stop"]
+        async with web(hub.urls[0], headers=bearer(alice)) as http:
+            asked = {"model": model, "messages": user("count"), "stream": True}
+            raw = await http.post("/v1/chat/completions", json=asked)
+        assert raw.headers["content-type"] == "text/event-stream"
+        assert raw.text.endswith("data: [DONE]\n\n")
+
+
+async def test_the_usage_of_a_stream_is_its_last_chunk(embedded_hub: HubProcess) -> None:
+    async with (
+        online(embedded_hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
+        client_of(embedded_hub.url, embedded_hub.mint("alice", "app")) as client,
+    ):
+        stream = await client.chat.completions.create(
+            model=f"agent/{agent.handle}",
+            messages=user("hello"),
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        text, chunks = await read(stream)
+    assert text == "echo: hello"
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.total_tokens == 10
+
+
+async def test_messages_become_one_ask(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    earlier: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        *user("one"),
+        {"role": "assistant", "content": "1"},
+        *user("two"),
+    ]
+    async with online(embedded_hub, Echo) as agent, client_of(embedded_hub.url, token) as client:
+        model = f"agent/{agent.handle}"
+        await client.chat.completions.create(model=model, messages=earlier)
+        await client.chat.completions.create(model=model, messages=earlier, user="talk-1")
+        headers = {"X-Conversation-Id": "talk-1"}
+        await client.chat.completions.create(model=model, messages=user("three"), extra_headers=headers)
+        whole, second, third = agent.prompts
+    assert whole["text"] == "System: Be brief.\n\nUser: one\n\nAssistant: 1\n\nUser: two"
+    assert (second["text"], third["text"]) == ("two", "three")
+    assert second["contextId"] == third["contextId"] != whole["contextId"]
+
+
+async def test_files_go_both_ways(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    picture = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    asked = user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": picture}}])
+    steps = "say see: | raw notes hello | url plan https://example.com/plan.pdf"
+    async with (
+        online(embedded_hub, Echo) as agent,
+        online(embedded_hub, TaskPeer) as maker,
+        client_of(embedded_hub.url, token) as client,
+    ):
+        await client.chat.completions.create(model=f"agent/{agent.handle}", messages=asked)
+        part = agent.prompts[0]["parts"][1]
+        assert (base64.b64decode(part["raw"]), part["mediaType"]) == (b"png", "image/png")
+        model = f"agent/{maker.handle}"
+        answer = await client.chat.completions.create(model=model, messages=user(steps))
+        stream = await client.chat.completions.create(model=model, messages=user(steps), stream=True)
+        text, _ = await read(stream)
+    content = answer.choices[0].message.content or ""
+    assert content.startswith("see:")
+    assert "(<https://example.com/plan.pdf>)" in content
+    assert f"/agents/{maker.handle}?task={answer.id}" in content
+    assert text.partition("?task=")[0] == content.partition("?task=")[0]
+
+
+async def test_what_an_agent_asks_back_is_its_answer(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
+        model = f"agent/{agent.handle}"
+        answer = await client.chat.completions.create(model=model, messages=user("ask which one?"))
+    assert answer.choices[0].message.content == "which one?"
+
+
+async def test_refusals_are_errors_of_openai(hub: HubProcess, alice: str, bob: str) -> None:
+    async with online(hub, Held) as agent, client_of(hub.urls[-1], bob) as client:
+        model = f"agent/{agent.handle}"
+        async with client_of(hub.urls[0], alice) as first:
+            call = asyncio.create_task(first.chat.completions.create(model=model, messages=user("wait")))
+            await agent.heard("prompt")
+            with pytest.raises(openai.RateLimitError) as busy:
+                await client.chat.completions.create(model=model, messages=user("me too"))
+            assert (busy.value.code, busy.value.response.headers["retry-after"]) == ("busy", "2")
+            agent.release.set()
+            assert (await call).choices[0].message.content == "echo: wait"
+    async with client_of(hub.urls[-1], bob) as client:
+        for is_stream in (False, True):
+            with pytest.raises(openai.InternalServerError) as offline:
+                await client.chat.completions.create(model=model, messages=user("there?"), stream=is_stream)
+            assert (offline.value.status_code, offline.value.code) == (503, "agent_offline")
+            assert offline.value.response.headers["retry-after"] == "2"
+
+
+async def test_a_failure_is_an_error_that_clients_do_not_repeat(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
+        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("say well | fail no disk")}
+        with pytest.raises(openai.InternalServerError) as failed:
+            await client.with_options(max_retries=2).chat.completions.create(**asked)
+        assert (failed.value.status_code, failed.value.code) == (502, "agent_failed")
+        assert "no disk" in failed.value.message
+        with pytest.raises(openai.APIError, match="no disk"):
+            await read(await client.chat.completions.create(**asked, stream=True))
+        assert len(agent.prompts) == 2
+
+
+async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
+    alice, owner = embedded_hub.mint("alice", "session"), embedded_hub.mint("owner", "session")
+    async with online(embedded_hub, Echo, agent={"access": "private"}) as agent:
+        model = f"agent/{agent.handle}"
+        async with client_of(embedded_hub.url, owner) as client:
+            assert model in [one.id async for one in client.models.list()]
+            await client.chat.completions.create(model=model, messages=user("hello"))
+        async with client_of(embedded_hub.url, alice) as client:
+            assert model not in [one.id async for one in client.models.list()]
+            for name in (model, "agent/owner/absent", "gpt-4o", "agent/a/b/c"):
+                with pytest.raises(openai.NotFoundError) as absent:
+                    await client.chat.completions.create(model=name, messages=user("hello"))
+                assert absent.value.code == "model_not_found"
+        async with client_of(embedded_hub.url, "no-token") as client:
+            for call in (
+                client.models.list(),
+                client.chat.completions.create(model=model, messages=user("hello")),
+                client.chat.completions.create(model="gpt-4o", messages=[]),
+            ):
+                with pytest.raises(openai.AuthenticationError) as unknown:
+                    await call
+                assert unknown.value.code == "invalid_api_key"
+        assert len(agent.prompts) == 1
+    async with web(embedded_hub.url, headers=bearer(alice)) as http:
+        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "publishes", "scopes": ["publish"]})
+    async with client_of(embedded_hub.url, minted.json()["token"]) as client:
+        with pytest.raises(openai.PermissionDeniedError):
+            await client.models.list()
+
+
+BAD: Sequence[tuple[Any, str]] = [
+    ({"model": 1, "messages": user("hi")}, "model"),
+    ({"model": "agent/a/b"}, "messages"),
+    ({"model": "agent/a/b", "messages": []}, "messages"),
+    ({"model": "agent/a/b", "messages": user("")}, "messages"),
+    ({"model": "agent/a/b", "messages": [{"role": "assistant", "content": "hi"}]}, "messages"),
+    ({"model": "agent/a/b", "messages": [{"role": "boss", "content": "hi"}]}, "role"),
+    ({"model": "agent/a/b", "messages": user([{"type": "video", "video": "x"}])}, "type"),
+    ({"model": "agent/a/b", "messages": user("hi"), "n": 2}, "n"),
+    ({"model": "agent/a/b", "messages": user("hi"), "user": "a\u0007"}, "user"),
+    (
+        {
+            "model": "agent/a/b",
+            "messages": user(
+                [
+                    {"type": "text", "text": "see"},
+                    {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}},
+                ]
+            ),
+        },
+        "image_url",
+    ),
+    ([], "object"),
+]
+
+
+@pytest.mark.parametrize(("body", "named"), BAD)
+async def test_a_bad_body_is_an_error_that_names_the_field(
+    embedded_hub: HubProcess, body: Any, named: str
+) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with web(embedded_hub.url, headers=bearer(token)) as http:
+        answer = await http.post("/v1/chat/completions", json=body)
+        assert answer.status_code == 400, answer.text
+        error = answer.json()["error"]
+        assert error["type"] == "invalid_request_error"
+        assert named in error["message"]
+
+
+async def test_a_request_of_another_form_is_refused(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with web(embedded_hub.url, headers=bearer(token)) as http:
+        wrong = await http.get("/v1/chat/completions")
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+        broken = await http.post(
+            "/v1/chat/completions", content=b"{", headers={"content-type": "application/json"}
+        )
+        assert broken.status_code == 400
+        assert (
+            await http.post("/v1/chat/completions", content=b"{}", headers={"content-type": "text/x"})
+        ).status_code == 415
+        assert (await http.get("/v1/models", params={"limit": "0"})).status_code == 400
+        first = (await http.get("/v1/models", params={"limit": "1"})).json()
+        rest = await http.get("/v1/models", params={"after": first["data"][0]["id"] if first["data"] else ""})
+        assert first["data"][:1] != rest.json()["data"][:1] or not first["data"]
+
+
+def test_every_refusal_has_its_status() -> None:
+    assert set(Denied.__subclasses__()) == set(DENIED)
