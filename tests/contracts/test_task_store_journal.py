@@ -24,6 +24,7 @@ from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Settle
 from agents.core.types import SettledTurn
 from agents.models import Turn
+from agents.models.choices import Outcome
 from kit.async_db import db_call
 from kit.clock import iso
 from tests.contracts.rows import COMPLETED, HOME, admitted, ask, published
@@ -335,7 +336,7 @@ async def test_an_unannounced_task_is_written_whole_with_its_end(store: JournalT
 
 
 async def test_a_plain_reply_is_one_row_and_can_be_read(store: JournalTaskStore) -> None:
-    replied = plain_end(task(), "so", at(9))
+    replied = plain_end(task(), SettledTurn(Outcome.COMPLETED, "", "so"), at(9))
     await in_database(lambda: _settled_with(store, replied, ()))
     assert await store.find("task-1", caller_id=1) == replied
     assert await store.events_after(replied, 0) is None
