@@ -173,7 +173,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         choices=ACCESSES,
         initial=Agent.Access.PUBLIC,
         widget=forms.RadioSelect,
-        help_text="Others do not see it either.",
+        help_text="Others do not see a private agent.",
     )
     daily_limit_microusd = UsdField(
         label="Cost of a day in US dollars",

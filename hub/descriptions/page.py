@@ -28,12 +28,13 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One value that the form of a call asks for. `place`: path, query or header."""
+    """One value in the form of a call. `place`: path, query or header. `choices`: the only values it takes."""
 
     name: str
     place: str
     type: str
     required: bool
+    choices: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +108,13 @@ def _parameter(document: Json, one: Json) -> Field:
 
 
 def _input(document: Json, one: Json) -> Input:
-    required = one.get("required", False)
-    return Input(name=one["name"], place=one["in"], type=type_of(document, one["schema"]), required=required)
+    return Input(
+        name=one["name"],
+        place=one["in"],
+        type=type_of(document, one["schema"]),
+        required=one.get("required", False),
+        choices=one["schema"].get("enum", []),
+    )
 
 
 def _status(document: Json, status: str, answer: Json) -> Status:

@@ -1,4 +1,5 @@
 // Buttons with data-copy="ID" copy the value or the text of that element, also those that come later.
+import { make } from "./elements.js";
 import { toast } from "./toast.js";
 
 export function startCopying(root) {
@@ -8,6 +9,22 @@ export function startCopying(root) {
     const source = document.getElementById(button.dataset.copy);
     await copyText(source.value ?? source.textContent, source);
   });
+}
+
+// The code blocks of the documentation get a button each.
+export function addCopyButtons() {
+  for (const pre of document.querySelectorAll(".manual pre, .recipes pre, .call > pre")) {
+    const frame = make("div", "copyable");
+    pre.replaceWith(frame);
+    frame.append(pre, copyButton(pre));
+  }
+}
+
+export function copyButton(code) {
+  const button = make("button", "quiet", "Copy");
+  Object.assign(button, { type: "button", ariaLabel: "Copy the code" });
+  button.addEventListener("click", () => copyText(code.textContent, code));
+  return button;
 }
 
 // Copy a text that an element shows, perhaps in another form.

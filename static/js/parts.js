@@ -1,6 +1,6 @@
 // Parts of what an agent sent, as elements: text (Markdown, or as it is), images, files to save, data, links. Nothing of
 // a part is loaded from elsewhere: the page's policy forbids it, and a server would learn who reads. See `PartsView`.
-import { copyText } from "./copy.js";
+import { copyButton } from "./copy.js";
 import { inBytes, make } from "./elements.js";
 import { renderMarkdown } from "./markdown.js";
 
@@ -124,13 +124,6 @@ function paced(act) {
   };
 }
 
-function copyButton(code) {
-  const button = make("button", "quiet", "Copy");
-  Object.assign(button, { type: "button", ariaLabel: "Copy the code" });
-  button.addEventListener("click", () => copyText(code.textContent, code));
-  return button;
-}
-
 function showPlain(part) {
   const node = make("p", "said");
   node.dir = "auto";
@@ -161,7 +154,7 @@ function collapsed(title, json, isOpen) {
 function showTable({ data, filename }) {
   const all = [...new Set(data.slice(0, MAX_ROWS).flatMap((row) => Object.keys(row)))];
   const columns = all.slice(0, MAX_COLUMNS);
-  const heads = columns.map((name) => Object.assign(make("th", "", name), { scope: "col" }));
+  const heads = columns.map((name) => Object.assign(make("th", holdsNumbers(data, name) ? "number" : "", name), { scope: "col" }));
   const rows = data.slice(0, MAX_ROWS).map((row) => make("tr", "", ...columns.map((name) => cellOf(row[name]))));
   const table = make("table", "", make("thead", "", make("tr", "", ...heads)), make("tbody", "", ...rows));
   const scroll = make("div", "table-scroll", table);
@@ -170,6 +163,8 @@ function showTable({ data, filename }) {
   const summary = ["As JSON", ...left.filter(Boolean)].join(", ");
   return { node: make("div", "data", scroll, collapsed(summary, JSON.stringify(data, null, 2), false)) };
 }
+
+const holdsNumbers = (rows, name) => rows.slice(0, MAX_ROWS).every((row) => ["number", "undefined"].includes(typeof row[name]));
 
 function cellOf(value) {
   const shown = value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);

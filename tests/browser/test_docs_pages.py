@@ -13,7 +13,10 @@ async def test_a_place_is_found_as_one_types_and_opened_by_keyboard(visitor: Vis
     page = visitor.page
     await visitor.go("/")
     await page.get_by_role("link", name="Docs", exact=True).click()
-    await page.get_by_label("Search guides").press_sequentially("roll-secret")
+    await page.wait_for_url("**/docs")
+    await page.keyboard.press("/")
+    await expect(page.get_by_label("Search guides")).to_be_focused()
+    await page.keyboard.type("roll-secret")
     found = page.get_by_role("link", name="POST /api/v1/webhooks/{webhook_id}/roll-secret")
     await found.wait_for()
     assert "?q=roll-secret" in page.url
@@ -22,6 +25,8 @@ async def test_a_place_is_found_as_one_types_and_opened_by_keyboard(visitor: Vis
     await expect(page.locator("section.call:target h2")).to_have_text(
         "POST /api/v1/webhooks/{webhook_id}/roll-secret"
     )
+    await page.locator("section.call:target").get_by_role("button", name="Copy the code").click()
+    await page.get_by_text("Copied.").wait_for()
     await visitor.check_calm()
 
 

@@ -222,7 +222,7 @@ async def test_the_owner_shares_and_puts_away(visitor: Visitor, site: HubProcess
         await page.get_by_role("dialog").get_by_role("button", name="Share", exact=True).click()
         await expect(page.get_by_text("Shared with @bob, as approver")).to_be_visible()
         await page.get_by_role("button", name="Share (1)").click()
-        await page.get_by_role("button", name="Take it back from bob").click()
+        await page.get_by_role("button", name="Remove bob").click()
         await expect(page.get_by_text("@bob no longer sees")).to_be_visible()
         await page.get_by_role("button", name="Archive").click()
         await expect(page.get_by_text("archived", exact=True)).to_be_visible()
