@@ -17,8 +17,11 @@ RUNNING = "Run a hub"
 REFERENCE = "Reference"
 # In this order; a document without a line here stands at the end of its folder's group.
 GROUPS: dict[str, Sequence[str]] = {
-    ASKING: (*("ask-from-curl", "ask-from-python", "ask-from-typescript", "ask-from-openclaw", "receive-push"),),
-    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "receive-webhooks"),
+    ASKING: (
+        *("ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp", "ask-from-openclaw"),
+        "receive-push",
+    ),
+    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "limit-costs", "alerts", "receive-webhooks"),
     RUNNING: (
         *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),
         "capacity",
@@ -29,7 +32,7 @@ GROUPS: dict[str, Sequence[str]] = {
     ),
 }
 FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}
-FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages"}  # of the hub itself
+FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "visual-system"}  # of the hub itself
 ALONE = ("glossary.md",)
 
 

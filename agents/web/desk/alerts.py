@@ -76,10 +76,10 @@ class AlertsForm(forms.Form):
 
 
 MEANS = {
-    AlertKind.OFFLINE: "No question reaches it for so long. Ends when it is back.",
-    AlertKind.BUDGET: "So much of today’s questions is used. Ends at midnight UTC, or with a higher budget.",
-    AlertKind.FAILURES: "So many of at least 5 questions of the last hour failed; refused ones do not count. Ends"
-    " below half of it.",
+    AlertKind.OFFLINE: "The alert begins when the agent has been offline for this long, and ends when it is back.",
+    AlertKind.BUDGET: "The alert begins when this part of the budget is used, and ends at midnight UTC, or with a higher budget.",
+    AlertKind.FAILURES: "The alert begins when this part of at least 5 questions of the last hour failed, and ends below"
+    " half of it. Refused questions do not count.",
 }
 
 
