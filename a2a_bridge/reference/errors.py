@@ -34,7 +34,7 @@ ADVICE: dict[type[Denied], str] = {
     OverBudget: "The day's questions are used up. They come back at midnight UTC.",
     OverCallerBudget: "Your own questions to it are used up. They come back at midnight UTC.",
     OverCostLimit: "It cost as much today as its owner allows. It takes questions again at midnight UTC.",
-    OverCallerCostLimit: "Your questions cost as much today as its owner allows you. You can ask again at midnight UTC.",
+    OverCallerCostLimit: "Your questions cost as much today as its owner allows. Ask again after midnight UTC.",
     Blocked: "Its owner decides who may ask.",
     Halted: "Its owner or the hub's administrators have to let it, or you, go on.",
     Ended: "The question for which an agent asked on was canceled or failed. Ask again.",

@@ -170,7 +170,7 @@ ENDED = {
     AlertKind.FAILURES: "The failure alert of @{handle} has ended",
 }
 DETAILS = {
-    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} minutes.",
+    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} min.",
     AlertKind.BUDGET: "Found at {since}. Your threshold: {threshold} %. The budget is new at midnight UTC.",
     AlertKind.FAILURES: "Found at {since}. Your threshold: {threshold} %, of at least 5 questions.",
 }

@@ -32,7 +32,8 @@ GROUPS: dict[str, Sequence[str]] = {
     ),
 }
 FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}
-FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "visual-system"}  # of the hub itself
+# Of the hub itself.
+FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "visual-system"}
 ALONE = ("glossary.md",)
 
 

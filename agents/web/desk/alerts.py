@@ -76,10 +76,10 @@ class AlertsForm(forms.Form):
 
 
 MEANS = {
-    AlertKind.OFFLINE: "The alert begins when the agent has been offline for this long, and ends when it is back.",
-    AlertKind.BUDGET: "The alert begins when this part of the budget is used, and ends at midnight UTC, or with a higher budget.",
-    AlertKind.FAILURES: "The alert begins when this part of at least 5 questions of the last hour failed, and ends below"
-    " half of it. Refused questions do not count.",
+    AlertKind.OFFLINE: "Begins when the agent has been offline for this long. Ends when it is back.",
+    AlertKind.BUDGET: "Begins when this part of it is used. Ends at midnight UTC, or with a higher budget.",
+    AlertKind.FAILURES: "Begins when this part of at least 5 questions of the last hour failed. Ends below half of"
+    " it. Refused questions do not count.",
 }
 
 
