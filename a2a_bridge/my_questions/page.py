@@ -68,7 +68,7 @@ class Row:
 
     @property
     def note(self) -> str:
-        """See above."""
+        """Why the question has no reply; empty where the script looks for one."""
         if not self.question.is_askable:
             return NOT_OPEN
         return "" if self.question.task_id else NO_TASK
