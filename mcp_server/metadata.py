@@ -23,7 +23,7 @@ def protected_resource(request: HttpRequest) -> HttpResponse:
         "scopes_supported": SCOPES,
         "bearer_methods_supported": ["header"],
         "resource_name": "Clawbridge",
-        "resource_documentation": f"{public_url}/llms.txt",
+        "resource_documentation": f"{public_url}/docs/use-from-mcp",
     }
     etag = weak_etag(shown)
     answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type="application/json")

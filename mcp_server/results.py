@@ -59,7 +59,7 @@ def render_result(result: CallResult) -> types.CallToolResult:
             shown.content.append(_names(task))
         return shown
     if task is None:
-        raise RuntimeError("a call came to nothing")
+        raise RuntimeError("the call has neither a task nor an error")
     content = _contents(task, result)
     is_refused = result.denied is not None
     if not is_refused:
@@ -82,7 +82,7 @@ def _contents(task: Task, result: CallResult) -> Contents:
             parts = (*task.message.parts, *parts)
         return _blocks(task, parts) or [types.TextContent(text="(The agent gave an empty answer.)")]
     if task.is_interrupted:
-        wanted = "asks you to sign in or give leave" if task.state is State.AUTH_REQUIRED else "asks back"
+        wanted = "asks you to sign in or to authorise it" if task.state is State.AUTH_REQUIRED else "asks back"
         asked = _blocks(task, task.message.parts) if task.message is not None else []
         advice = f"The agent {wanted}. Answer with answer_task and the task_id below."
         return [*asked, types.TextContent(text=advice)]

@@ -222,14 +222,14 @@ TOOLS: Mapping[str, HubTool] = {
         run=get_task,
         arguments=NameTask,
         title="Read a task",
-        description="How a question stands that was asked before: its answer, or that it is not answered yet.",
+        description="Read the answer to an earlier question, or that it is not answered yet.",
         is_read_only=True,
     ),
     "answer_task": HubTool(
         run=answer_task,
         arguments=AnswerTask,
         title="Answer a task",
-        description="Answer what an agent asked back. Of a request for leave: approve or deny.",
+        description="Answer what an agent asked back. To a permission request answer approve or deny.",
     ),
     "cancel_task": HubTool(
         run=cancel_task,

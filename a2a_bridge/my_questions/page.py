@@ -68,7 +68,7 @@ class Row:
 
     @property
     def note(self) -> str:
-        """See above."""
+        """Why the question has no reply; empty where the script looks for one."""
         if not self.question.is_askable:
             return NOT_OPEN
         return "" if self.question.task_id else NO_TASK
@@ -84,7 +84,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     try:
         query = read_query(given)
     except ValueError as wrong:
-        query, error = QuestionQuery(), f"Nothing was searched, so all questions are shown. The hub says: {wrong}"
+        query, error = QuestionQuery(), f"Nothing was searched, so all questions are shown. {wrong}"
     page = find_questions(asker.pk, query)
     kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
     context = {

@@ -33,6 +33,15 @@ STATES: Mapping[str | None, QuestionState] = {
     Outcome.FAILED: "failed",
     Outcome.DENIED: "denied",
 }
+WANTED = {
+    "q": "at most 200 characters",
+    "agent": "a handle of at most 200 characters",
+    "state": "queued, open, completed, failed or denied",
+    "day": "a date such as 2026-03-01",
+    "tz": "a time zone of at most 64 characters",
+    "before": "the `next` of a page",
+    "limit": f"a number from 1 to {MAX_LIMIT}",
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEWEST_FIRST = ("-asked_at", "-pk")
 TEXT = "begin_of_question"
@@ -163,7 +172,8 @@ def read_query(given: Mapping[str, str]) -> QuestionQuery:
             {name: value for name, value in known.items() if value}, QuestionQuery, strict=False
         )
     except msgspec.ValidationError as wrong:
-        raise ValueError(str(wrong)) from None
+        name = str(wrong).rpartition("$.")[2].removesuffix("`")  # the text ends with the path of the value
+        raise ValueError(f"{name}: want {WANTED[name]}") from None
     try:
         _ = query.hours, query.position
     except (ValueError, OverflowError, OSError, LookupError):

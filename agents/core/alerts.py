@@ -1,7 +1,8 @@
 """Watches agents for their owners: raises alerts and ends them, and tells of each by webhook and mail.
 
 Every minute one job compares the conditions that hold with the open rows (docs/adr/0108). A row is raised or ended
-by the transaction that locks it, with the webhook deliveries and the mail: twice at once tells once.
+by the transaction that locks it, which also writes the webhook deliveries and the mail: two runs of the job at the
+same time send them once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -104,7 +105,7 @@ def _end(alert_ids: Collection[int], now: datetime) -> int:
 
 
 def _lock(rows: QuerySet[Alert]) -> list[Alert]:
-    """Those that no other process is at; what is locked here is as it was found."""
+    """Lock these rows, and return them as they are now; rows that another process has locked are left out."""
     return list(
         rows.select_for_update(skip_locked=True, of=("self",)).select_related("agent__session").order_by("pk")
     )
@@ -169,7 +170,7 @@ ENDED = {
     AlertKind.FAILURES: "The failure alert of @{handle} has ended",
 }
 DETAILS = {
-    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} minutes.",
+    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} min.",
     AlertKind.BUDGET: "Found at {since}. Your threshold: {threshold} %. The budget is new at midnight UTC.",
     AlertKind.FAILURES: "Found at {since}. Your threshold: {threshold} %, of at least 5 questions.",
 }

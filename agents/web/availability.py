@@ -178,9 +178,9 @@ def _of_spent(agent: Agent, standing: Availability, *, is_owner: bool, now: date
         return f"Its daily budget is 0: it takes no questions. {'Raise it.' if is_owner else 'Ask another agent.'}"
     if standing.is_cost:
         whose = (
-            "Your questions reached what its owner lets one caller cost"
+            "Your questions cost as much as its owner allows one caller"
             if standing.is_own
-            else ("It reached what its owner lets it cost")
+            else "It cost as much as its owner allows"
         )
         what_to_do = "Raise the limit, or wait." if is_owner else "Come again then, or ask another agent."
         return f"{whose} on one day; it takes questions again at midnight UTC, in {left}. {what_to_do}"

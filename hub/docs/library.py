@@ -18,16 +18,11 @@ REFERENCE = "Reference"
 # In this order; a document without a line here stands at the end of its folder's group.
 GROUPS: dict[str, Sequence[str]] = {
     ASKING: (
-        *(
-            "ask-from-curl",
-            "ask-from-python",
-            "ask-from-typescript",
-            "ask-from-openclaw",
-            "use-as-openai-model",
-            "receive-push",
-        ),
+        *("ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp", "ask-from-openclaw"),
+        "use-as-openai-model",
+        "receive-push",
     ),
-    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "receive-webhooks"),
+    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "limit-costs", "alerts", "receive-webhooks"),
     RUNNING: (
         *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),
         "capacity",
@@ -38,7 +33,8 @@ GROUPS: dict[str, Sequence[str]] = {
     ),
 }
 FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}
-FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages"}  # of the hub itself
+# Of the hub itself.
+FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "visual-system"}
 ALONE = ("glossary.md",)
 
 

@@ -312,6 +312,11 @@ async def test_who_may_read_it_and_what_is_refused(served: Served) -> None:
     assert (await served.get(reads, method="POST"))[0] == 405
     status, _, body = await served.get(reads, "day=tomorrow")
     assert (status, body["error"]) == (400, "validation_failed")
+    assert body["message"] == "day: want a date such as 2026-03-01"
+    wrong = {"q": "q" * 201, "agent": "a" * 201, "state": "x", "tz": "t" * 65, "before": "x", "limit": "0"}
+    for name, value in wrong.items():
+        _, _, body = await served.get(reads, f"{name}={value}")
+        assert body["message"].startswith(f"{name}: want "), name
     assert (await served.get(reads, "&".join(f"a{n}=1" for n in range(200))))[0] == 400
     status, headers, body = await served.get(reads, origin="https://app.example")
     assert (status, body) == (200, {"items": [], "next": None})

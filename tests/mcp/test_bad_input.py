@@ -40,6 +40,7 @@ async def test_without_a_live_token_the_answer_says_where_to_sign_in(
     async with web(embedded_hub.url) as client:
         named = (await client.get(where)).json()
         assert named == (await client.get("/.well-known/oauth-protected-resource")).json()
+        assert (await client.get(named["resource_documentation"])).status_code == 200
     assert named["resource"] == f"{embedded_hub.url}/mcp"
     assert named["authorization_servers"] == [embedded_hub.url]
 

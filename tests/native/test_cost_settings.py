@@ -78,7 +78,7 @@ def test_a_caller_is_told_before_asking(alice: Person, bob: Person, is_own: bool
     spend(agent, 1_000_000, bob.user if is_own else None)
     page = browser(bob.session).get(path).content.decode()
     assert ("your cost limit of today reached" if is_own else "cost limit of today reached") in page
-    assert "what its owner lets" in page
+    assert ("as its owner allows one caller" if is_own else "as its owner allows on one day") in page
     assert "1.00" not in page  # how much is the owner's matter
     assert ("Raise the limit" in browser(alice.session).get(path).content.decode()) is not is_own
     sheet = browser().get(f"/api/a2a/v1/agents/{agent.handle}/usage.md").content.decode()

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 from django.test import Client
 
-from hub.docs.library import FOR_DEVELOPERS, GROUPS, docs_folder, pages, shown_files
+from hub.docs.library import ASKING, FOR_DEVELOPERS, GROUPS, PUBLISHING, docs_folder, pages, shown_files
 from hub.docs.views import search
 from kit.markdown import read_document
 
@@ -30,6 +30,11 @@ def test_every_document_is_shown_or_is_for_developers() -> None:
     contents = html_of("/docs")
     for name in shown_files():
         assert f'href="/docs/{name}"' in contents
+
+
+def test_guides_stand_in_the_group_of_what_they_are_for() -> None:
+    assert pages()["use-from-mcp"].group == ASKING
+    assert pages()["limit-costs"].group == pages()["alerts"].group == PUBLISHING
 
 
 def test_every_link_of_a_document_leads_somewhere() -> None:

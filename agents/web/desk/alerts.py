@@ -76,10 +76,10 @@ class AlertsForm(forms.Form):
 
 
 MEANS = {
-    AlertKind.OFFLINE: "Begins when no question could reach an agent for so many minutes. Ends when it is back.",
-    AlertKind.BUDGET: "Begins when so much of it is used today. Ends at midnight UTC or with a higher budget.",
-    AlertKind.FAILURES: "Begins when so many of at least 5 questions of the last hour failed; refused ones do not"
-    " count. Ends below half of that.",
+    AlertKind.OFFLINE: "Begins when the agent has been offline for this long. Ends when it is back.",
+    AlertKind.BUDGET: "Begins when this part of it is used. Ends at midnight UTC, or with a higher budget.",
+    AlertKind.FAILURES: "Begins when this part of at least 5 questions of the last hour failed. Ends below half of"
+    " it. Refused questions do not count.",
 }
 
 
