@@ -16,7 +16,7 @@ from tests.native.rows import Person, browser, connect, make_agent, make_turn, p
 
 def listed(query: dict[str, str] | None = None, visitor: Person | None = None) -> list[str]:
     """The handles on one page of the directory."""
-    return re.findall(r'<h3><a href="/agents/([^"]+)">', page(query, visitor))
+    return re.findall(r'<h3><a href="/agents/([^"]+)" ', page(query, visitor))
 
 
 def page(query: dict[str, str] | None = None, visitor: Person | None = None) -> str:
