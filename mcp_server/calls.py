@@ -17,13 +17,14 @@ from a2a_bridge.requests import Cancel, Get, Request, Send
 from a2a_bridge.services import find_of_caller
 from a2a_bridge.streams import KEEPALIVE_S
 from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, text_in
-from accounts.authn import Identity, Presented
+from accounts.authn import Identity, Presented, TokenScope
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from agents.transcript.pieces import plain_text_in
 from kit.jsonrpc import RpcError
 
 OPERATIONS: dict[type[Request], Operation] = {Send: Operation.SEND, Get: Operation.GET, Cancel: Operation.CANCEL}
+FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 Progress = Callable[[str], Awaitable[None]]
 
@@ -71,6 +72,12 @@ class ToolCaller:
     identity: Identity
     body_bytes: int
     traceparent: str
+
+    @property
+    def may_list(self) -> bool:
+        """Whether the token may learn which agents there are."""
+        identity = self.identity
+        return any(identity.may(scope, agent=identity.only_agent) for scope in FOR_LISTING)
 
 
 @dataclass(slots=True)

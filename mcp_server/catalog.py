@@ -69,8 +69,10 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
     """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
+    if not tool.startswith(TOOL_PREFIX) or not caller.may_list:
+        return None
     owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition("_")  # a login holds no underscore
-    agent = find_askable(f"{owner}/{slug}", caller.identity.user_id) if tool.startswith(TOOL_PREFIX) else None
+    agent = find_askable(f"{owner}/{slug}", caller.identity.user_id)
     return agent.handle if agent is not None and name_tool(agent.handle) == tool else None
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 from a2a_bridge.dialects.reading import read_params
 from a2a_bridge.requests import Cancel, Get
 from a2a_bridge.tasks.record import State
-from accounts.authn import TokenScope
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
 from mcp_server.arguments import (
@@ -41,7 +40,6 @@ INSTRUCTIONS = (
 )
 ANSWER = "answer"
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 Context = Any  # `ServerRequestContext` of the SDK; its request is a Starlette request
 Answer = types.CallToolResult | types.InputRequiredResult
@@ -120,7 +118,7 @@ class HubTool:
 async def list_agents(call: ToolCall) -> Answer:
     """The agents that the caller may ask."""
     wanted: ListAgents = call.read(ListAgents)
-    if not any(call.caller.identity.may(scope, agent=call.caller.identity.only_agent) for scope in FOR_LISTING):
+    if not call.caller.may_list:
         return render_text(
             "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
         )
@@ -252,9 +250,10 @@ class ToolHandlers:
         scope, cursor = context.request.scope, (params.cursor if params else None) or ""
         if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
             raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
-        if not scope[LISTS_AGENTS_KEY]:
+        caller: ToolCaller = scope[CALLER_KEY]
+        if not (scope[LISTS_AGENTS_KEY] and caller.may_list):
             return types.ListToolsResult(tools=LISTED)
-        page = await db_call(load_agent_tools)(scope[CALLER_KEY], cursor)
+        page = await db_call(load_agent_tools)(caller, cursor)
         shown = [_show_agent(*one) for one in page.tools]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
 

@@ -144,7 +144,7 @@ def _edit(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 
 def _pause(request: HttpRequest, own: Subscription) -> HttpResponse:
-    subscription_changes.revise(own, {"paused_at": own.paused_at or db_now()})
+    subscription_changes.revise(own, {"paused_at": db_now()})
     messages.warning(request, "Paused.")
     return _back(own)
 

@@ -207,7 +207,8 @@ class OneWebhook(APIView):
         own = get_own(webhook_id, caller_of(request))
         body = SubscriptionBody(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
-        subscription_changes.revise(own, body.fields_of_row())
+        if not subscription_changes.revise(own, body.fields_of_row()):
+            raise NotFound("no such webhook")
         return Response(show_subscription(own))
 
     @extend_schema(request=None, responses={204: None})

@@ -48,14 +48,22 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     return WithSecret(Subscription.objects.create(owner=owner, secret=seal_secret(secret), **details), secret)
 
 
-def revise(subscription: Subscription, changes: Mapping[str, Any]) -> None:
-    """Change fields; what waits to be sent goes to the new URL, and at once when `paused_at` becomes None."""
-    for field, value in changes.items():
+def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
+    """Change fields; returns whether the subscription was still there.
+
+    What waits to be sent goes to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
+    the time when it began.
+    """
+    changed = dict(changes)
+    if changed.get("paused_at") and subscription.paused_at:
+        del changed["paused_at"]
+    for field, value in changed.items():
         setattr(subscription, field, value)
-    if changes:
-        subscription.save(update_fields=[*changes])
-    if "paused_at" in changes:
+    if changed and not Subscription.objects.filter(pk=subscription.pk).update(**changed):
+        return False
+    if "paused_at" in changed:
         transaction.on_commit(wake)
+    return True
 
 
 @transaction.atomic

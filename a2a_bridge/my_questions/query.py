@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from agents.models import Agent, Process, QueuedAsk, Turn
 from agents.models.choices import Outcome
 from agents.models.session import alive_since
+from kit import sql
 from kit.clock import db_now
 
 SEARCHED = 10_000
@@ -237,9 +238,7 @@ def _matching(rows: Rows, query: QuestionQuery) -> Rows:
     """Those of the agent, with the words."""
     if query.handle:
         rows = rows.filter(agent__handle_key=query.handle.lower())
-    for word in query.words:
-        rows = rows.filter(question__icontains=word)
-    return rows
+    return sql.filter_by_words(rows, "question", query.words)
 
 
 def _cut(rows: Rows) -> Rows:

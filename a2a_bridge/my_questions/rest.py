@@ -43,7 +43,11 @@ METHODS = ("GET", "HEAD")
 MAX_REPLY_CHARS = 2_000
 MAX_PARAMETERS = 64
 PARAMETERS = (
-    Parameter(name="q", shape=Typed, text="words that are each in the question, 6 at most, in any case"),
+    Parameter(
+        name="q",
+        shape=Typed,
+        text="words, 6 at most, in any case, that are each in the question's first 10000 characters",
+    ),
     Parameter(name="agent", shape=Typed, text="of this agent alone, by its handle"),
     Parameter(name="state", shape=QuestionState),
     Parameter(name="day", shape=date, text="asked on this day"),

@@ -75,6 +75,8 @@ def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[Conditio
     facts = {pk: rest for pk, *rest in sessions.values_list("pk", "seen_at", "remote__pk", "remote__retry_at")}
     found = {}
     for agent, minutes in watched:
+        if agent.session_id not in facts:  # deleted a moment ago, with its agent
+            continue
         seen_at, remote_id, retry_at = facts[agent.session_id]
         if retry_at is None and agent.session_id in online:
             continue

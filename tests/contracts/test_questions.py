@@ -26,6 +26,7 @@ from hub.wiring import build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.sql import SEARCHED_CHARS
 from tests.contracts.rows import Published, live_process, published, user
 from tests.contracts.stored_tasks import task
 from tests.native.rows import make_turn
@@ -96,6 +97,17 @@ class TestTheList:
         assert texts(day=day, tz="Europe/Berlin") == []
         assert texts(day=day + timedelta(days=1), tz="Europe/Berlin") == ["lifetimes of stars"]
         assert asked_agents(user("alice").pk) == sorted([one.agent.handle, other.agent.handle])
+
+    def test_letters_beyond_ascii_are_found_in_any_case(self) -> None:
+        ask(published(), "Über den Wolken, ÄRGER")
+        assert texts(q="über") == texts(q="Ärger ÜBER") == ["Über den Wolken, ÄRGER"]
+
+    def test_of_long_questions_the_beginning_is_searched(self) -> None:
+        """Each page looks at 10,000 questions, which may be a megabyte each."""
+        beginning = "needle".rjust(SEARCHED_CHARS)
+        ask(published(), f"{beginning} thread")
+        assert len(texts(q="needle")) == 1
+        assert texts(q="thread") == []
 
     def test_those_that_wait_in_a_process_that_lives_come_first_once(self) -> None:
         agent = published()

@@ -13,6 +13,7 @@ from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from mcp_server.server import TOOLS
 from tests.mcp.clients import MODES, mcp_client, task_id_of, text_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -190,6 +191,20 @@ async def test_who_asks_by_tools(embedded_hub: HubProcess) -> None:
     async with mcp_client(embedded_hub.url, minted.json()["token"]) as client:
         answer = await client.call_tool("ask_agent", {"handle": "owner/x", "message": "hello"})
         assert answer.is_error
+
+
+async def test_a_token_that_may_not_list_agents_finds_none_among_the_tools(embedded_hub: HubProcess) -> None:
+    owner = embedded_hub.mint("owner", "session")
+    async with web(embedded_hub.url, headers=bearer(owner)) as http:
+        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "publishes", "scopes": ["publish"]})
+    async with (
+        online(embedded_hub, Echo) as agent,
+        mcp_client(embedded_hub.url, minted.json()["token"], query="?agents=tools") as client,
+    ):
+        assert (await client.call_tool("list_agents", {})).is_error
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("ask_" + agent.handle.replace("/", "_"), {"message": "hello"})
 
 
 @pytest.mark.parametrize("mode", MODES)

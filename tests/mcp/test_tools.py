@@ -1,6 +1,7 @@
 """The tools of MCP, on both kinds of hub and in both generations of the protocol."""
 
 import asyncio
+from functools import partial
 
 import mcp_types as types
 import pytest
@@ -199,6 +200,28 @@ async def test_a_client_that_leaves_does_not_stop_the_agent(hub: HubProcess, ali
                 return text_of(shown).startswith("echo: take your time\n")
 
             await eventually(answered, "the answer is kept")
+        assert len(agent.prompts) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_leaves_gives_up_its_position(embedded_hub: HubProcess, mode: str) -> None:
+    alice, bob = embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
+    async with online(embedded_hub, Held, agent={"queueing": {"max": 3, "waitS": 60}, "isolated": True}) as agent:
+        async with mcp_client(embedded_hub.url, alice, mode) as first:
+            asked = {"handle": agent.handle, "message": "first"}
+            call = asyncio.create_task(first.call_tool("ask_agent", asked))
+            await agent.heard("prompt")
+            async with mcp_client(embedded_hub.url, bob, mode) as second:
+                waits = asyncio.create_task(second.call_tool("ask_agent", asked | {"message": "second"}))
+
+                async def queued(count: int) -> bool:
+                    return sql(embedded_hub, "SELECT count(*) FROM agents_queuedask")[0][0] == count
+
+                await eventually(partial(queued, 1), "it waits")
+                waits.cancel()
+            await eventually(partial(queued, 0), "its position is given up")
+            agent.release.set()
+            assert text_of(await call).startswith("echo: first")
         assert len(agent.prompts) == 1
 
 

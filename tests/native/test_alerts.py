@@ -219,6 +219,17 @@ def test_a_second_process_that_saw_the_same_tells_nothing(alice: Person) -> None
     assert types() == ["alert.raised", "alert.ended"]
 
 
+def test_an_agent_that_is_deleted_meanwhile_does_not_hold_up_the_others(alice: Person) -> None:
+    """Between the look at the agents and the look at their sessions."""
+    warn(alice.user, "offline", 10)
+    kept, gone = make_agent(alice.user, "kept"), make_agent(alice.user, "gone")
+    seen(kept, minutes_ago=60)
+    watched = [WatchedAgent(one.pk, alice.user.pk, one.session_id, one.daily_budget) for one in (kept, gone)]
+    gone.session.delete()
+    assert set(find_conditions(watched, timezone.now(), ())) == {(kept.pk, "offline")}
+    assert alerts._compare(watched, timezone.now()) == 1
+
+
 def test_many_agents_take_as_many_queries_as_one(alice: Person, django_assert_max_num_queries: Any) -> None:
     for kind, threshold in (("offline", 10), ("budget", 80), ("failures", 50)):
         warn(alice.user, kind, threshold)

@@ -21,6 +21,7 @@ from agents.models.choices import Failure, Interruption
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from hub import env
+from kit import sql
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -214,7 +215,7 @@ def test_a_search_reads_no_more_than_its_bounds(
     alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "MOST_SEARCHED", 3)
-    monkeypatch.setattr(audit, "SEARCHED_CHARS", 20)
+    monkeypatch.setattr(sql, "SEARCHED_CHARS", 20)
     agent, now = make_agent(alice.user), timezone.now()
     for number in range(5):
         make_turn(agent, bob.user, question=f"why {number}?", asked_at=now - timedelta(minutes=number))

@@ -12,6 +12,7 @@ from tests.webhooks.subscriptions import NOWHERE, deliver, fresh, happen, lease_
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import unseal_secret
+from webhooks.subscription_changes import revise
 
 pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"
@@ -226,6 +227,22 @@ def test_a_delivery_shows_what_was_sent_and_answered(alice: Person, bob: Person)
     assert api(bob.session).get(address).status_code == 404
     others = f"{WEBHOOKS}/{add(alice).json()['id']}/deliveries/{only_delivery().pk}"
     assert api(alice.session).get(others).status_code == 404  # of another webhook
+
+
+def test_a_change_of_a_webhook_that_is_deleted_meanwhile_changes_nothing(alice: Person) -> None:
+    """Looking at the URL takes seconds, in which its owner may delete it."""
+    made = add(alice).json()
+    own = Subscription.objects.get(pk=made["id"])
+    api(alice.session).delete(f"{WEBHOOKS}/{own.pk}")
+    assert not revise(own, {"url": HERE})
+    assert not Subscription.objects.exists()
+
+
+def test_a_pause_is_kept_as_it_began(alice: Person) -> None:
+    path = f"{WEBHOOKS}/{add(alice, paused=True).json()['id']}"
+    began = Subscription.objects.get().paused_at
+    api(alice.session).patch(path, {"paused": True}, format="json")
+    assert Subscription.objects.get().paused_at == began
 
 
 def test_while_it_is_paused_nothing_is_queued_or_sent(alice: Person) -> None:

@@ -4,15 +4,13 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any, Self, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Left, Length
+from django.db.models import QuerySet
+from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -28,6 +26,7 @@ from agents.transcript.replies import Reply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
+from kit import sql
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -36,7 +35,6 @@ from kit.money import decimal_usd
 ON_A_PAGE = 25
 OPEN = "open"
 MOST_SEARCHED = 10_000
-SEARCHED_CHARS = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
 OUTCOMES = {"completed": "answered", "failed": "failed", "denied": "refused", OPEN: "open"}
@@ -146,16 +144,7 @@ class Filters:
         if not self.words:
             return turns, None
         turns, since = figures.newest_of(turns, MOST_SEARCHED)
-        turns = turns.alias(beginning=Left("question", SEARCHED_CHARS))
-        for word in self.words.split()[:MAX_WORDS]:
-            turns = turns.filter(_has(word))
-        return turns, since
-
-
-def _has(word: str) -> Q:
-    """A word in any case. SQLite, and PostgreSQL in some locales, know no case of letters beyond ASCII."""
-    spellings = {word, word.lower(), word.upper(), word.capitalize()} if not word.isascii() else {word}
-    return reduce(or_, [Q(beginning__icontains=one) for one in sorted(spellings)])
+        return sql.filter_by_words(turns, "question", self.words.split()[:MAX_WORDS]), since
 
 
 def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:
