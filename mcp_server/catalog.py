@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from accounts.authn import TokenScope
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
@@ -14,6 +15,7 @@ MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
+FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 
 class AgentTool(NamedTuple):
@@ -29,6 +31,12 @@ class ToolPage(NamedTuple):
 
     tools: Sequence[AgentTool]
     cursor: str
+
+
+def may_list(caller: ToolCaller) -> bool:
+    """Whether the caller's token is for reading agents, or for asking them."""
+    identity = caller.identity
+    return any(identity.may(scope, agent=identity.only_agent) for scope in FOR_LISTING)
 
 
 def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
@@ -50,7 +58,12 @@ def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
 
 
 def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
-    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database."""
+    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database.
+
+    Empty for a token that may not list agents.
+    """
+    if not may_list(caller):
+        return ToolPage((), "")
     found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
     if caller.identity.only_agent:
         found = found.filter(handle_key=caller.identity.only_agent)
@@ -69,6 +82,8 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
     """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
+    if not may_list(caller):
+        return None
     owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition("_")  # a login holds no underscore
     agent = find_askable(f"{owner}/{slug}", caller.identity.user_id) if tool.startswith(TOOL_PREFIX) else None
     return agent.handle if agent is not None and name_tool(agent.handle) == tool else None

@@ -11,12 +11,11 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from a2a_bridge.answering import public_error
 from a2a_bridge.dialects.reading import read_params
 from a2a_bridge.requests import Cancel, Get
 from a2a_bridge.tasks.record import State
-from accounts.authn import TokenScope
 from kit.async_db import db_call
-from kit.jsonrpc import RpcError
 from mcp_server.arguments import (
     MAX_HANDLE_CHARS,
     AnswerTask,
@@ -28,7 +27,7 @@ from mcp_server.arguments import (
     schema_of,
 )
 from mcp_server.calls import CallResult, Progress, ToolCaller, ToolCalls
-from mcp_server.catalog import describe_agents, find_handle, load_agent_tools
+from mcp_server.catalog import describe_agents, find_handle, load_agent_tools, may_list
 from mcp_server.endpoint import CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.results import question_of, render_error, render_result, render_text
 
@@ -41,7 +40,6 @@ INSTRUCTIONS = (
 )
 ANSWER = "answer"
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 Context = Any  # `ServerRequestContext` of the SDK; its request is a Starlette request
 Answer = types.CallToolResult | types.InputRequiredResult
@@ -120,7 +118,7 @@ class HubTool:
 async def list_agents(call: ToolCall) -> Answer:
     """The agents that the caller may ask."""
     wanted: ListAgents = call.read(ListAgents)
-    if not any(call.caller.identity.may(scope, agent=call.caller.identity.only_agent) for scope in FOR_LISTING):
+    if not may_list(call.caller):
         return render_text(
             "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
         )
@@ -254,7 +252,11 @@ class ToolHandlers:
             raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
         if not scope[LISTS_AGENTS_KEY]:
             return types.ListToolsResult(tools=LISTED)
-        page = await db_call(load_agent_tools)(scope[CALLER_KEY], cursor)
+        try:
+            page = await db_call(load_agent_tools)(scope[CALLER_KEY], cursor)
+        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
+            error = public_error(failure)
+            raise MCPError(code=error.code, message=error.message) from None
         shown = [_show_agent(*one) for one in page.tools]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
 
@@ -264,14 +266,14 @@ class ToolHandlers:
         caller: ToolCaller = scope[CALLER_KEY]
         tool = TOOLS.get(params.name)
         run = tool.run if tool is not None else None
-        if run is None and (handle := await db_call(find_handle)(caller, params.name[: 2 * MAX_HANDLE_CHARS])):
-            run = partial(ask_this_agent, handle)
-        if run is None:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"no tool {params.name[:60]!r} here: see tools/list")
         try:
-            return await run(ToolCall(caller, context, params, self.calls))
-        except RpcError as error:
-            return render_error(error)
+            if run is None and (handle := await db_call(find_handle)(caller, params.name[: 2 * MAX_HANDLE_CHARS])):
+                run = partial(ask_this_agent, handle)
+            if run is not None:
+                return await run(ToolCall(caller, context, params, self.calls))
+        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
+            return render_error(public_error(failure))
+        raise MCPError(code=types.INVALID_PARAMS, message=f"no tool {params.name[:60]!r} here: see tools/list")
 
 
 def _show_agent(name: str, title: str, description: str) -> types.Tool:
