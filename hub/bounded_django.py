@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
 from django.db import Error as DatabaseDown
+from django.utils.http import parse_header_parameters
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, find_holder, presented
 from kit.asgi import (
@@ -24,6 +25,7 @@ from kit.asgi import (
     RequestRefused,
     Scope,
     Send,
+    media_type_of,
     receive_of,
     respond_error,
     two_values,
@@ -36,6 +38,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 UPLOAD = re.compile(r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files")
 UPLOAD_WITHIN_S = 120.0
 UPLOADS_AT_ONCE = 4
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+UTF_8 = ("utf-8", "utf8")
+NOT_UTF_8 = "want forms in UTF-8"
 NO_SUCH_METHOD = "no address of the hub takes this HTTP method"
 TOO_MANY = "you send too many files at once"
 DOWN = "the database is out of reach; nothing was stored"
@@ -67,6 +72,8 @@ class BoundedDjango:
                 raise RequestRefused(405, "method_not_allowed", NO_SUCH_METHOD, (b"allow", ALLOW_ALL))
             if request.contradicted:
                 raise two_values(request.contradicted)
+            if is_form_in_another_charset(request.headers.get("content-type", "")):
+                raise RequestRefused(415, "unsupported_media_type", NOT_UTF_8)
             if is_upload(request):
                 await self._upload(request, send)
             else:
@@ -111,6 +118,17 @@ class BoundedDjango:
             await self._application(scope, receive_of(body, request.receive), send)
         finally:
             slots.release()
+
+
+def is_form_in_another_charset(content_type: str) -> bool:
+    """Whether a form names another charset than UTF-8: Python's codecs fail at some, or make no text."""
+    if media_type_of(content_type) not in FORMS:
+        return False
+    try:
+        _, parameters = parse_header_parameters(content_type)
+    except ValueError:
+        return True
+    return parameters.get("charset", "utf-8").lower() not in UTF_8
 
 
 def is_upload(request: HttpRequest) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from accounts.authn import TokenScope
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
@@ -14,6 +15,7 @@ MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
+FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 
 class AgentTool(NamedTuple):
@@ -50,7 +52,12 @@ def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
 
 
 def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
-    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database."""
+    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database.
+
+    Empty for a token that may not list agents.
+    """
+    if not caller.may_list:
+        return ToolPage((), "")
     found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
     if caller.identity.only_agent:
         found = found.filter(handle_key=caller.identity.only_agent)

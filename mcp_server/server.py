@@ -11,11 +11,11 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from a2a_bridge.answering import public_error
 from a2a_bridge.dialects.reading import read_params
 from a2a_bridge.requests import Cancel, Get
 from a2a_bridge.tasks.record import State
 from kit.async_db import db_call
-from kit.jsonrpc import RpcError
 from mcp_server.arguments import (
     MAX_HANDLE_CHARS,
     AnswerTask,
@@ -253,7 +253,11 @@ class ToolHandlers:
         caller: ToolCaller = scope[CALLER_KEY]
         if not (scope[LISTS_AGENTS_KEY] and caller.may_list):
             return types.ListToolsResult(tools=LISTED)
-        page = await db_call(load_agent_tools)(caller, cursor)
+        try:
+            page = await db_call(load_agent_tools)(caller, cursor)
+        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
+            error = public_error(failure)
+            raise MCPError(code=error.code, message=error.message) from None
         shown = [_show_agent(*one) for one in page.tools]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
 
@@ -263,14 +267,14 @@ class ToolHandlers:
         caller: ToolCaller = scope[CALLER_KEY]
         tool = TOOLS.get(params.name)
         run = tool.run if tool is not None else None
-        if run is None and (handle := await db_call(find_handle)(caller, params.name[: 2 * MAX_HANDLE_CHARS])):
-            run = partial(ask_this_agent, handle)
-        if run is None:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"no tool {params.name[:60]!r} here: see tools/list")
         try:
-            return await run(ToolCall(caller, context, params, self.calls))
-        except RpcError as error:
-            return render_error(error)
+            if run is None and (handle := await db_call(find_handle)(caller, params.name[: 2 * MAX_HANDLE_CHARS])):
+                run = partial(ask_this_agent, handle)
+            if run is not None:
+                return await run(ToolCall(caller, context, params, self.calls))
+        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
+            return render_error(public_error(failure))
+        raise MCPError(code=types.INVALID_PARAMS, message=f"no tool {params.name[:60]!r} here: see tools/list")
 
 
 def _show_agent(name: str, title: str, description: str) -> types.Tool:

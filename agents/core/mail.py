@@ -8,6 +8,7 @@ import smtplib
 import time
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from email.errors import MessageError
 
 from django.core import signing
 from django.core.mail import EmailMessage, get_connection
@@ -34,7 +35,7 @@ RETRY_AFTER_S = tuple(map(seconds, (60, 300, 1800, 7200, 21600)))
 CONFIRM_WITHIN = timedelta(days=1)
 ASK_AGAIN_AFTER = timedelta(minutes=10)
 SALT = "agents.alert-address"
-FAILURES = (OSError, smtplib.SMTPException)
+FAILURES = (OSError, smtplib.SMTPException, MessageError, ValueError)  # the last two: it cannot be written
 
 
 class AskedJustNow(Exception):

@@ -14,6 +14,7 @@ from agents import jobs
 from agents.core import alerts
 from agents.core.alert_conditions import LEAST_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
+from agents.core.mail import queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
@@ -273,6 +274,18 @@ def test_a_mail_that_fails_is_tried_again_under_the_same_id_and_given_up(
     assert AlertAddress.objects.get().failed_at is not None
 
 
+def test_a_mail_that_cannot_be_written_does_not_stop_the_others(
+    alice: Person, bob: Person, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    queue_mails([(alice.user.pk, '"a\x0cBcc: x"@example.org', "subject", "text")])
+    queue_mails([(bob.user.pk, "bob@example.org", "subject", "text")])
+    assert (jobs.send_mails(), jobs.send_mails()) == (1, 0)
+    assert "To: bob@example.org" in capsys.readouterr().out
+    row = Mail.objects.get()
+    assert (row.owner_id, row.attempts, row.next_attempt_at > timezone.now()) == (alice.user.pk, 1, True)
+
+
 def test_what_waits_is_sent_once_and_not_while_sending_is_paused(alice: Person) -> None:
     seen(make_agent(alice.user), minutes_ago=60)
     warn(alice.user, "offline", 10)
@@ -344,6 +357,8 @@ def test_alerts_are_switched_on_changed_and_off(alice: Person) -> None:
         {"budget_threshold": "many"},
         {"email": "no-address"},
         {"email": "a@example.org\nBcc: b@example.org"},
+        {"email": '"a\x0cBcc: x"@example.org'},
+        {"email": '"a\x01"@example.org'},
     ],
 )
 def test_what_makes_no_sense_is_said_and_not_saved(alice: Person, wrong: dict[str, str]) -> None:

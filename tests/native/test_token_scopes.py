@@ -12,8 +12,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from rest_framework.permissions import AllowAny
 
+from accounts.authn import find_holder, presented
 from accounts.models import Credential, User
 from accounts.rest import HasBrowserSession, HasUnlimitedToken
+from mcp_server.calls import ToolCaller
+from mcp_server.catalog import find_handle, load_agent_tools
 from tests.native.rows import Person, api, browser, make_agent
 
 pytestmark = pytest.mark.django_db
@@ -200,3 +203,15 @@ def test_a_card_is_shown_to_tokens_that_may_ask_or_read(alice: Person) -> None:
         ({"agent": "alice/other"}, 404),
     ):
         assert api(token(alice, **limits)).get(path).status_code == status, limits
+
+
+@pytest.mark.parametrize(("scope", "lists"), [("ask", True), ("read", True), ("publish", False), ("admin", False)])
+def test_agents_are_tools_of_tokens_that_may_list_them(alice: Person, scope: str, lists: bool) -> None:
+    agent = make_agent(alice.user)
+    shown = presented({"authorization": f"Bearer {token(alice, scopes=[scope])}"})
+    holder = find_holder(shown, "app")
+    assert shown is not None
+    assert holder is not None
+    caller = ToolCaller(token=shown, identity=holder.identity, body_bytes=0, traceparent="")
+    assert [one.name for one in load_agent_tools(caller, "").tools] == ["ask_alice_helper"] * lists
+    assert find_handle(caller, "ask_alice_helper") == (agent.handle if lists else None)

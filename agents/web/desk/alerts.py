@@ -55,6 +55,13 @@ class AlertsForm(forms.Form):
     failures_threshold = _number("Percent of an hour’s questions", AlertKind.FAILURES, 100)
     email = forms.EmailField(label="Mail address", required=False, max_length=MAX_EMAIL_CHARS)
 
+    def clean_email(self) -> str:
+        """An address that can be written in a header: Django takes control characters between quotes."""
+        email: str = self.cleaned_data["email"]
+        if not email.isprintable():
+            raise forms.ValidationError("Want an address without control characters.")
+        return email
+
     def clean(self) -> dict[str, Any]:
         """A kind that is on has its number."""
         super().clean()

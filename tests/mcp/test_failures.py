@@ -1,0 +1,43 @@
+"""What a client of `/mcp` gets when the hub fails: a fixed text, never that of the failure."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from accounts.authn import Identity, Presented
+from hub import wiring
+from kit.jsonrpc import INTERNAL_ERROR
+from mcp_server.calls import ToolCaller, ToolCalls
+from mcp_server.endpoint import CALLER_KEY, LISTS_AGENTS_KEY
+from mcp_server.server import ToolHandlers
+
+# pytest-django refuses the database to these tests: each read of it fails, with a text of its own.
+
+
+def make_handlers() -> ToolHandlers:
+    return ToolHandlers(ToolCalls(wiring.build_services().bridge.runner))
+
+
+def make_context() -> Any:
+    identity = Identity(1, "session", "", 1, "alice", is_staff=False, is_stale=False)
+    caller = ToolCaller(token=Presented("0" * 64, False), identity=identity, body_bytes=1, traceparent="")
+    scope = {CALLER_KEY: caller, LISTS_AGENTS_KEY: True}
+    return SimpleNamespace(request=SimpleNamespace(scope=scope), meta=None)
+
+
+async def test_a_list_that_cannot_be_read_does_not_show_why() -> None:
+    with pytest.raises(MCPError) as failed:
+        await make_handlers().list(make_context(), None)
+    assert (failed.value.code, str(failed.value)) == (INTERNAL_ERROR, "internal error")
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [("list_agents", {}), ("ask_alice_helper", {"message": "hello"})])
+async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[str, Any]) -> None:
+    params = types.CallToolRequestParams(name=tool, arguments=arguments)
+    answer = await make_handlers().call(make_context(), params)
+    assert isinstance(answer, types.CallToolResult)
+    assert answer.is_error
+    assert [one.text for one in answer.content if isinstance(one, types.TextContent)] == ["Error: internal error."]
