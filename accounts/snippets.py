@@ -18,15 +18,18 @@ def environment(token: str) -> str:
     return f"export CLAWBRIDGE_TOKEN={token}"
 
 
+def fetch_command() -> str:
+    """How the hub's connector comes into the current directory."""
+    return f"curl -fO {get_settings().public_url}/connect.pyz"
+
+
 def command(name: str) -> str:
     """A first agent under a routing name, by the hub's connector: it answers each question with the question."""
-    hub = get_settings().public_url
-    return f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name} --echo"
+    return f"{fetch_command()} && python3 connect.pyz --hub {get_settings().public_url} --name {name} --echo"
 
 
 def preset_command(name: str, preset: str, *, is_read_only: bool) -> str:
     """A coding agent under a routing name, in the directory where the command is run."""
-    hub = get_settings().public_url
     access = "" if is_read_only else " --access write"
-    connector = f"curl -fO {hub}/connect.pyz && python3 connect.pyz --hub {hub} --name {name}"
-    return f"{connector} --preset {preset} --directory .{access}"
+    hub = get_settings().public_url
+    return f"python3 connect.pyz --preset {preset} --directory .{access} --hub {hub} --name {name}"

@@ -27,8 +27,8 @@ def test_the_wizard_shows_the_token_once_with_all_there_is_to_copy(alice: Person
         packing.checksum(),
         "wss://hub.example",
         "clawborrator-mcp",
-        "connect.pyz --hub https://hub.example --name my-agent --preset claude --directory .<",
-        "--preset openclaw --directory . --access write<",
+        "python3 connect.pyz --preset claude --directory . --hub https://hub.example --name my-agent<",
+        "--preset openclaw --directory . --access write --hub",
     ):
         assert copied in page
     later = text(client, f"/desk/connect/{credential.pk}")

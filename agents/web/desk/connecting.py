@@ -100,6 +100,7 @@ def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> H
         "environment": snippets.environment(text),
         "checksum": packing.checksum(),
         "command": snippets.command(name),
+        "fetch_command": snippets.fetch_command(),
         "presets": [
             {
                 "id": f"preset-{key}",
