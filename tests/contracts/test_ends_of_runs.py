@@ -55,7 +55,7 @@ async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its
 @pytest.mark.parametrize("text", ["hi", ""])
 def test_the_events_of_a_plain_reply_make_the_task_that_was_kept(text: str) -> None:
     made = task(text_type="text/markdown")
-    ended = plain_end(made, text, at(5))
+    ended = plain_end(made, SettledTurn(Outcome.COMPLETED, "", text), at(5))
     assert after(made, events_of_plain(ended)) == ended
     assert [event.seq for event in events_of_plain(ended)] == list(range(1, ended.seq + 1))
 
