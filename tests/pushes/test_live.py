@@ -152,7 +152,6 @@ async def test_a_receiver_that_fails_is_tried_again_and_hears_all_in_order(hub: 
             await caller.add(task, other.url)
             peer.release.set()
             assert states(await heard(other, 2)) == ["reply-1", "COMPLETED"]
-            assert len(receiver.received) == 1, "what comes later waits for what failed"
             told = await heard(receiver, 4)
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
     assert receiver.received[0].body == receiver.received[1].body
