@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from websockets.asyncio.client import ClientConnection
@@ -91,7 +92,9 @@ class Connection:
                 if not self._has_ended(frame.chat_id):
                     self._questions.drop(frame.chat_id)
             case Ping():
-                await self._send(frames.pong(frame))
+                # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
+                with suppress(ConnectionClosed):
+                    await self._send(frames.pong(frame))
             case Welcome():
                 self._takes_more = frame.takes_more_than_text
                 self._on_welcome(frame)

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import NoneType
 from typing import Any, Self
 
@@ -132,7 +133,9 @@ class ChannelAgent:
     async def on_frame(self, frame: Json) -> None:
         """React to a frame that is no prompt."""
         if frame["type"] == "ping":
-            await self.send(**frames.pong(frame))
+            # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
+            with suppress(ConnectionClosed):
+                await self.send(**frames.pong(frame))
 
     def keeps(self, frame: Json) -> bool:
         """Whether a frame stays in `frames`."""
@@ -163,7 +166,10 @@ class ChannelAgent:
             async with asyncio.timeout(within_s), self._heard:
                 await self._heard.wait_for(is_so)
         except TimeoutError:
-            raise TimeoutError(f"{what} did not come in {within_s:g} s; the hub sent {self.frames}") from None
+            ended = f"closed ({self.socket.close_code})" if self.closed.is_set() else "open"
+            raise TimeoutError(
+                f"{what} did not come in {within_s:g} s; the socket is {ended}, the hub sent {self.frames}"
+            ) from None
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -90,6 +90,22 @@ async def test_a_final_bye_ends_it(hub, start, reason, expected):
     assert reason in errors
 
 
+async def test_a_bye_counts_although_the_pong_before_it_cannot_be_sent(hub, start):
+    program = await start("--echo")
+    visit = await hub.next_visit()
+    await visit.welcome()
+    await program.line()
+    program.signal(signal.SIGSTOP)  # so that it reads all that follows at once
+    await visit.send(type="ping", ts="2026-01-01T00:00:00Z")
+    await visit.send(type="bye", reason="superseded", retry=False)
+    closing = asyncio.create_task(visit.socket.close(1000))
+    await asyncio.sleep(0)
+    program.signal(signal.SIGCONT)
+    status, errors = await program.ended()
+    await closing
+    assert (status, "superseded" in errors) == (3, True)
+
+
 async def test_it_comes_back_after_a_second_with_its_session(hub, start, tmp_path):
     file = tmp_path / "session"
     file.write_text(SESSION)

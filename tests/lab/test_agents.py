@@ -42,6 +42,19 @@ async def test_a_socket_closed_instead_of_a_welcome_is_an_error_at_once() -> Non
             await ChannelAgent(url, "token").connect()
 
 
+async def test_a_bye_is_read_although_the_pong_before_it_cannot_be_sent() -> None:
+    async def ping_and_leave(socket: ServerConnection) -> None:
+        await welcome(socket)
+        # Nothing here waits, so the agent reads the three frames at once.
+        await socket.send(json.dumps({"type": "ping", "ts": "now"}))
+        await socket.send(json.dumps({"type": "bye", "reason": "halted", "retry": True}))
+        await socket.close(1013)
+
+    async with listening(ping_and_leave) as url, ChannelAgent(url, "token") as agent:
+        assert (await agent.heard("bye", within_s=5))["reason"] == "halted"
+        assert agent.frames[-2]["type"] == "ping"
+
+
 async def test_an_agent_of_the_faults_comes_back_as_the_same_session_and_answers(tmp_path: Path) -> None:
     registered: list[Json] = []
     replied = asyncio.Event()
