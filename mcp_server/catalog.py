@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accounts.authn import TokenScope
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
@@ -15,7 +14,6 @@ MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 
 class AgentTool(NamedTuple):
@@ -56,7 +54,7 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
     Empty for a token that may not list agents.
     """
-    if not caller.may_list:
+    if not caller.identity.may_list_agents:
         return ToolPage((), "")
     found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
     if caller.identity.only_agent:
@@ -76,7 +74,7 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
     """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
-    if not tool.startswith(TOOL_PREFIX) or not caller.may_list:
+    if not tool.startswith(TOOL_PREFIX) or not caller.identity.may_list_agents:
         return None
     owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition("_")  # a login holds no underscore
     agent = find_askable(f"{owner}/{slug}", caller.identity.user_id)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from a2a_bridge.answering import CallRunner
 from a2a_bridge.errors import form_error
-from accounts.authn import TokenScope, Unauthenticated, check_caller, presented
+from accounts.authn import TokenScope, Unauthenticated, presented
 from kit import strict_json
 from kit.asgi import (
     ClientLeft,
@@ -19,6 +19,7 @@ from kit.asgi import (
     RequestRefused,
     Scope,
     Send,
+    answer_preflight,
     receive_of,
     respond,
 )
@@ -107,8 +108,7 @@ class McpEndpoint:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         if request.method == "OPTIONS":
-            await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
-            await send({"type": "http.response.body", "body": b""})
+            await answer_preflight(send, PREFLIGHT)
             return
         response = Response(send, [*CORS, request.enter_trace()])
         try:
@@ -145,8 +145,7 @@ class McpEndpoint:
         """
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self._public_url)
-        found = await self._ledger.look_up(token.digest, None) if token else None
-        identity = check_caller(token, found.identity if found else None)
+        identity = await self._ledger.get_caller(token)
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
         check_message(body)
         traceparent = request.traceparent

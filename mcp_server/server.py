@@ -118,7 +118,7 @@ class HubTool:
 async def list_agents(call: ToolCall) -> Answer:
     """The agents that the caller may ask."""
     wanted: ListAgents = call.read(ListAgents)
-    if not call.caller.may_list:
+    if not call.caller.identity.may_list_agents:
         return render_text(
             "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
         )
@@ -251,7 +251,7 @@ class ToolHandlers:
         if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
             raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
         caller: ToolCaller = scope[CALLER_KEY]
-        if not (scope[LISTS_AGENTS_KEY] and caller.may_list):
+        if not (scope[LISTS_AGENTS_KEY] and caller.identity.may_list_agents):
             return types.ListToolsResult(tools=LISTED)
         try:
             page = await db_call(load_agent_tools)(caller, cursor)

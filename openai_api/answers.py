@@ -2,28 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
-from msgspec import Struct
 
 from a2a_bridge.answering import Answer, Sending, public_error
 from a2a_bridge.calls import StreamedAnswer, Waiting
-from a2a_bridge.dialects.dialect import Dialect, keep_error, name_no_frame
-from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.errors import unauthenticated
 from a2a_bridge.streams import KEEPALIVE_S
-from a2a_bridge.tasks.record import ArtifactEvent, State, Task, TaskEvent, text_in
+from a2a_bridge.tasks.record import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
-from agents.transcript.pieces import plain_text_in
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
-from openai_api.content import attachments_of, content_of, reply_of
+from openai_api.content import attachments_of, content_of
 from openai_api.errors import Refusal, refusal_of_denied, refusal_of_error, refusal_of_request, refusal_of_task
 from openai_api.messages import ChatRequest
 from openai_api.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
@@ -34,38 +30,7 @@ TOO_LONG = Refusal(status=504, code="stream_too_long", message="the hub ends a s
 encode = msgspec.json.Encoder().encode
 
 
-class TaskNews(Struct, frozen=True):
-    """A task as it is by now, and the text that its agent said with the event that made it so."""
-
-    task: Task
-    text: str = ""
-
-
-def _render_news(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[TaskNews]:
-    if not isinstance(event, ArtifactEvent):
-        return [TaskNews(task)]
-    if event.lead is not None:
-        return [TaskNews(task, event.lead + plain_text_in(event.artifact.parts))]
-    is_reply = event.artifact.id == task.reply_id and (event.append or not event.last_chunk)
-    return [TaskNews(task, text_in(event.artifact.parts) if is_reply else "")]
-
-
-# Its results are the hub's own tasks, which `ChatAnswer` turns into completions.
-CHAT: Dialect = replace(
-    V1,
-    name="chat",
-    surface=Surface.CHAT,
-    versions=frozenset(),
-    bindings=(),
-    methods={},
-    replays=False,
-    render_task=lambda task, history_length: task,
-    render_answer=lambda task, request: task,
-    render_opening=lambda task, request: [TaskNews(task, reply_of(task))],
-    render_event=_render_news,
-    frame_id=name_no_frame,
-    error=keep_error,
-)
+CHAT = make_task_dialect(Surface.CHAT)
 
 
 class ChatWire:
@@ -133,11 +98,11 @@ class ChatAnswer(Answer):
     What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
     """
 
-    __slots__ = ("_chat",)
+    __slots__ = ("chat",)
 
     def __init__(self, receive: Receive, send: Send, wire: ChatWire, extra: Iterable[Header]) -> None:
         super().__init__(receive, send, wire, extra)
-        self._chat = wire
+        self.chat = wire
 
     def at_once(self, result: object) -> Sending:
         """Send a task that is known."""
@@ -209,7 +174,7 @@ class ChatAnswer(Answer):
         if news.text:
             chunks.append(Delta(content=news.text))
         if chunks:
-            await self._say(b"".join(self._chat.chunk(news.task, delta) for delta in chunks))
+            await self._say(b"".join(self.chat.chunk(news.task, delta) for delta in chunks))
         return news.task, sent + news.text
 
     async def _end_stream(self, task: Task | None, sent: str, denied: Denied | None) -> None:
@@ -218,13 +183,13 @@ class ChatAnswer(Answer):
         if task is None or refusal is not None:
             await self._refuse(refusal or TOO_LONG)
             return
-        public_url = self._chat.public_url
+        public_url = self.chat.public_url
         whole = content_of(task, public_url)
         # A reply that was replaced meanwhile is not said again.
         rest = whole.removeprefix(sent) if whole.startswith(sent) else attachments_of(task, public_url)
-        more = self._chat.chunk(task, Delta(content=rest)) if rest else b""
-        last = self._chat.chunk(task, Delta(), is_last=True)
-        await self._say(b"".join([more, last, self._chat.usage_chunk(task), DONE]), is_last=True)
+        more = self.chat.chunk(task, Delta(content=rest)) if rest else b""
+        last = self.chat.chunk(task, Delta(), is_last=True)
+        await self._say(b"".join([more, last, self.chat.usage_chunk(task), DONE]), is_last=True)
 
     async def _finish(self, result: object, denied: Denied | None) -> None:
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks

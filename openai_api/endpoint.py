@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions` and `GET /v1/models`. The guard of all surfaces checks a request first."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from a2a_bridge.answering import CallRunner
@@ -8,9 +9,9 @@ from a2a_bridge.calls import Incoming
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import MAX_ID_CHARS, check_printable, invalid
 from a2a_bridge.errors import agent_not_found
-from accounts.authn import Identity, OutOfScope, Presented, TokenScope, check_caller, presented
+from accounts.authn import OutOfScope, Presented, TokenScope, presented
 from agents.core.ledger import Ledger
-from kit.asgi import HttpRequest, Send
+from kit.asgi import HttpRequest, Send, answer_preflight
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
 from openai_api.answers import CHAT, ChatAnswer, ChatWire, encode
@@ -20,7 +21,6 @@ from openai_api.models import load_models, read_query
 COMPLETIONS_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
 CONVERSATION = "X-Conversation-Id"
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
@@ -38,24 +38,19 @@ class ChatCompletions:
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if request.method == "OPTIONS":
-            await answer_preflight(send)
-            return
-        wire = ChatWire(self.public_url)
-        answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
+        await answer_request(request, send, ChatWire(self.public_url), self._complete)
+
+    async def _complete(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self.public_url)
         try:
-            body = await request.read_checked(("POST",))
-            token = presented(request.headers, request.method, self.public_url)
-            try:
-                incoming = read_call(request, token, body, wire)
-                del request, body  # an answer may take long; a stream need not hold them
-                await self.runner.run(incoming, answer)
-            except RpcError:
-                # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
-                await find_identity(self.runner.ledger, token)
-                raise
-        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
-            await answer.fail(failure)
+            incoming = read_call(request, token, body, answer.chat)
+            del body  # an answer may take long; a stream need not hold it
+            await self.runner.run(incoming, answer)
+        except RpcError:
+            # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
+            await self.runner.ledger.get_caller(token)
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +62,29 @@ class ModelList:
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if request.method == "OPTIONS":
-            await answer_preflight(send)
-            return
-        wire = ChatWire(self.public_url)
-        answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
-        try:
-            await request.read_checked(("GET", "HEAD"))
-            token = presented(request.headers, request.method, self.public_url)
-            caller = await find_identity(self.ledger, token)
-            if not any(caller.may(scope, agent=caller.only_agent) for scope in FOR_LISTING):
-                raise OutOfScope(TokenScope.READ)
-            limit, after = read_query(request)
-            await answer.send_whole(encode(await db_call(load_models)(caller, limit, after)))
-        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
-            await answer.fail(failure)
+        await answer_request(request, send, ChatWire(self.public_url), self._list)
+
+    async def _list(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        await request.read_checked(("GET", "HEAD"))
+        caller = await self.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+        if not caller.may_list_agents:
+            raise OutOfScope(TokenScope.READ)
+        limit, after = read_query(request)
+        await answer.send_whole(encode(await db_call(load_models)(caller, limit, after)))
+
+
+async def answer_request(
+    request: HttpRequest, send: Send, wire: ChatWire, run: Callable[[HttpRequest, ChatAnswer], Awaitable[None]]
+) -> None:
+    """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form."""
+    if request.method == "OPTIONS":
+        await answer_preflight(send, PREFLIGHT)
+        return
+    answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
+    try:
+        await run(request, answer)
+    except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+        await answer.fail(failure)
 
 
 def read_call(request: HttpRequest, token: Presented | None, body: bytes, wire: ChatWire) -> Incoming:
@@ -113,19 +116,3 @@ def read_call(request: HttpRequest, token: Presented | None, body: bytes, wire: 
         traceparent=request.traceparent,
         is_plain_send=not key,
     )
-
-
-async def find_identity(ledger: Ledger, token: Presented | None) -> Identity:
-    """The caller.
-
-    Raises:
-        RequestRefused: there is none.
-    """
-    found = await ledger.look_up(token.digest, None) if token else None
-    return check_caller(token, found.identity if found else None)
-
-
-async def answer_preflight(send: Send) -> None:
-    """Answer a CORS preflight: pages of other origins may send everything but cookies."""
-    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
-    await send({"type": "http.response.body", "body": b""})
