@@ -20,6 +20,7 @@ GROUPS: dict[str, Sequence[str]] = {
     ASKING: (
         *("ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp", "ask-from-openclaw"),
         "use-as-openai-model",
+        "verify-a-token",
         "receive-push",
     ),
     PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "limit-costs", "alerts", "receive-webhooks"),

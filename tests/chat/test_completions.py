@@ -189,7 +189,8 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
                 assert unknown.value.code == "invalid_api_key"
         assert len(agent.prompts) == 1
     async with web(embedded_hub.url, headers=bearer(alice)) as http:
-        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "publishes", "scopes": ["publish"]})
+        body = {"name": "publishes", "scopes": ["publish"], "format": "jwt", "expires_in": 600}
+        minted = await http.post("/api/v1/auth/apps/mint", json=body)
     async with client_of(embedded_hub.url, minted.json()["token"]) as client:
         with pytest.raises(openai.PermissionDeniedError):
             await client.models.list()
