@@ -34,9 +34,9 @@ from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchFo
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
-from agents.links.channel.link import ChannelLink
-from agents.links.channel.requests import Requests
+from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.remote.link import RemoteLink
+from agents.links.sockets import SocketLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
@@ -71,7 +71,7 @@ class HubServices:
     ledger: Ledger
     post: Post
     message_sender: MessageSender
-    link: ChannelLink
+    link: SocketLink
     links: Mapping[str, Link]
     live: LiveViews
     dispatcher: Dispatcher
@@ -162,7 +162,7 @@ def build_services() -> HubServices:
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
-    link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
+    link = SocketLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
     links: dict[str, Link] = {  # by `Session.link`
         CHANNEL_LINK: link,
         REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
@@ -178,8 +178,9 @@ def build_services() -> HubServices:
         live=live,
         clock=time.monotonic,
     )
-    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=link)
-    requests = Requests(asking, link)
+    notes = ReplyNotes()
+    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=notes)
+    requests = Requests(asking, notes)
     meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
     hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()
