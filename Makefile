@@ -62,6 +62,7 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench.calls
 	@$(BIN)/python -m lab.bench.directory
 	@$(BIN)/python -m lab.bench.events
+	@$(BIN)/python -m lab.bench.mcp
 	@$(BIN)/python -m lab.bench.relay
 	@DATA_DIR=$(VENV)/check $(BIN)/python -m lab.bench.rendering
 
