@@ -150,6 +150,7 @@ def test_signing_in_again_replaces_the_token(browser: Browser) -> None:
         code = allow(browser, consent(pkce, client_id, resource=f"{browser.hub.url}/mcp"))["code"]
         answer = redeem(browser, client_id, code, pkce.verifier, resource=f"{browser.hub.url}/mcp")
         assert answer.headers["cache-control"] == "no-store"
+        assert answer.json()["expires_in"] == 30 * 24 * 3600
         tokens.append(answer.json()["access_token"])
     old, new = tokens
     for token, status in ((old, 401), (new, 200)):
