@@ -4,11 +4,16 @@
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [url, token, handle] = process.argv.slice(2);
 const say = (step, value) => console.log(JSON.stringify({ step, value }));
 
-const client = new Client({ name: "a test", version: "1" });
+const client = new Client({ name: "a test", version: "1" }, { capabilities: { elicitation: {} } });
+client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+  say("elicited", params.message);
+  return { action: "accept", content: { answer: "the second" } };
+});
 const requestInit = { headers: { Authorization: `Bearer ${token}` } };
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
 say("server", { name: client.getServerVersion().name, capabilities: client.getServerCapabilities() });
@@ -19,6 +24,8 @@ say("tools", (await client.listTools()).tools.map((tool) => tool.name));
 
 const onprogress = (progress) => say("progress", progress.message);
 say("answer", await call("ask_agent", { handle, message: "say one | say , two" }, { onprogress }));
+
+say("asked back", await call("ask_agent", { handle, message: "ask which one?" }));
 
 // The client gives up a question once the agent works on it, finds its task by asking the same, and cancels that.
 const held = { handle, message: "note begun | wait" };

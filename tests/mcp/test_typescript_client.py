@@ -33,15 +33,18 @@ async def watch(*arguments: str) -> Run:
             await process.wait()
 
 
-async def test_the_typescript_client_lists_asks_and_cancels(hub: HubProcess, alice: str) -> None:
+async def test_the_typescript_client_lists_asks_elicits_and_cancels(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         run = await watch(f"{hub.urls[-1]}/mcp", alice, agent.handle)
-        assert [prompt["text"] for prompt in agent.prompts] == ["say one | say , two", "note begun | wait"]
+        asked = [prompt["text"] for prompt in agent.prompts]
+    assert asked == ["say one | say , two", "ask which one?", "the second", "note begun | wait"]
     assert run.one("server").value == {"name": "clawbridge", "capabilities": {"tools": {"listChanged": False}}}
     assert run.one("tools").value[:2] == ["list_agents", "ask_agent"]
     assert "".join(said.value for said in run.at("progress")) == "one, two"
     answer = run.one("answer").value
     assert answer["content"][0]["text"] == "one, two"
+    assert run.one("elicited").value == f"@{agent.handle} asks back: which one?"
+    assert run.one("asked back").value["content"][0]["text"] == "you said: the second"
     assert "no longer wanted" in run.one("gave up").value
     canceled = run.one("canceled").value["content"][0]["text"]
     assert canceled.startswith("The task task-")
