@@ -30,7 +30,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import Limits, Link
-from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, ElicitationAnswered, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -53,6 +53,7 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.elicitation import Elicitations
 from mcp_server.endpoint import McpEndpoint
 from openai_api.endpoint import ChatCompletions, ModelList
 from operators.asgi import Operators
@@ -103,6 +104,8 @@ class HubServices:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, ElicitationAnswered):
+            self.mcp.elicitations.take(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
@@ -228,7 +231,12 @@ def build_services() -> HubServices:
         callers=callers,
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
-        mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
+        mcp=McpEndpoint(
+            runner,
+            Elicitations(process_id, post, callers),
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        ),
         chat=ChatCompletions(runner, settings.PUBLIC_URL),
         models=ModelList(ledger, settings.PUBLIC_URL),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
