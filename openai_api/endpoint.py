@@ -26,6 +26,7 @@ COMPLETIONS_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
 MODELS_PATH = "/v1/models"
 CONVERSATION = "X-Conversation-Id"
+EXPOSED = (b"access-control-expose-headers", b"Retry-After, X-Should-Retry")  # clients in pages read these
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
@@ -119,7 +120,7 @@ async def answer_request(
     if request.method == "OPTIONS":
         await answer_preflight(send, PREFLIGHT)
         return
-    answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
+    answer = ChatAnswer(request.receive, send, wire, [request.enter_trace(), EXPOSED])
     try:
         await run(request, answer)
     except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
@@ -160,7 +161,7 @@ def make_call(
         body_bytes=body_bytes,
         dialect=CHAT,
         operation=Operation.STREAM if asked.is_stream else Operation.SEND,
-        request=make_send(asked, conversation_id),
+        request=make_send(asked, conversation_id, key),
         key=key,
         traceparent=request.traceparent,
         is_plain_send=not key,

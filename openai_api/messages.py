@@ -1,5 +1,6 @@
 """The bodies of completions and responses: what they may hold, and the one ask that their messages become."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, TypeVar
@@ -271,9 +272,10 @@ def read_request(kind: type[BodyKind], body: bytes) -> BodyKind:
     return asked
 
 
-def make_send(asked: AskedAnswer, conversation_id: str) -> Send:
+def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     """The ask that the messages become.
 
+    `key`: with the same one the same body is the same message; without one it is another each time.
     `conversation_id`: names what the agent remembers: it gets the messages after the last of the assistant
     alone. Without one it gets all, each with its role when there are several.
 
@@ -293,8 +295,9 @@ def make_send(asked: AskedAnswer, conversation_id: str) -> Send:
     if len(files) >= MAX_PARTS:
         raise invalid(asked.field, f"{asked.field}: at most {MAX_PARTS - 1} images and files")
     parts = (Part(text=question), *files)
+    message_id = f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
     return Send(
-        message=Message(unguessable("chat-"), Role.USER, parts),
+        message=Message(message_id, Role.USER, parts),
         question=question,
         parts=parts if files else (),
         context_id=conversation_id,
