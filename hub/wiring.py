@@ -55,7 +55,9 @@ from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.elicitation import Elicitations
 from mcp_server.endpoint import McpEndpoint
-from openai_api.endpoint import ChatCompletions, ModelList
+from openai_api.completions import ChatWire
+from openai_api.endpoint import ModelAnswers, ModelList
+from openai_api.responses import ResponseWire
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -87,7 +89,8 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
-    chat: ChatCompletions
+    chat: ModelAnswers
+    responses: ModelAnswers
     models: ModelList
     questions: QuestionList
     operators: Operators
@@ -237,7 +240,8 @@ def build_services() -> HubServices:
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
-        chat=ChatCompletions(runner, settings.PUBLIC_URL),
+        chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
+        responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
