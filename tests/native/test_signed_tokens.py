@@ -32,7 +32,8 @@ DAY_S = 24 * 3600
 PAGE = (ROOT / "docs" / "howto" / "verify-a-token.md").read_text()
 ONE_AGENT = Limits(("ask",), "bob/helper", timedelta(hours=1), is_jwt=True)
 (_CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-exec(_CODE, RECIPE := {})
+RECIPE: dict[str, Any] = {}
+exec(_CODE, RECIPE)
 
 
 @pytest.fixture(autouse=True)
