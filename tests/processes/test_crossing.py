@@ -171,6 +171,8 @@ async def test_a_callers_rate_holds_over_processes(make_storage: MakeStorage, st
 
         for url in hub.urls:  # each has asked Redis before
             assert await send(url, agent.handle, "another caller", bob)
-        answers = await asyncio.gather(*(ask([a, b][number % 2]) for number in range(ASKS)))
+        answers: list[str] = []
+        while len(answers) < ASKS:  # not all at once: Redis, which is asked each time, must answer within a second
+            answers += await asyncio.gather(*(ask([a, b][number % 2]) for number in range(RATE)))
         passed = [text for text in answers if not text.startswith("over your rate limit")]
         assert RATE <= len(passed) <= RATE + 1
