@@ -12,7 +12,7 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import eventually_queued, sql
 from tests.channel.test_caller_approvals import Careful
-from tests.mcp.clients import HANDSHAKE, MODERN, MODES, mcp_client, task_id_of, text_of
+from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of, text_of
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -87,7 +87,8 @@ async def test_what_an_agent_asks_back_is_answered_by_its_task(hub: HubProcess, 
         assert text_of(answer).startswith("you said: the first\n")
 
 
-async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess) -> None:
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess, mode: str) -> None:
     questions: list[str] = []
 
     async def elicit(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -97,21 +98,22 @@ async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess) -> 
     token = embedded_hub.mint("alice", "session")
     async with (
         online(embedded_hub, TaskPeer) as agent,
-        mcp_client(embedded_hub.url, token, MODERN, elicitation_callback=elicit) as client,
+        mcp_client(embedded_hub.url, token, mode, elicitation_callback=elicit) as client,
     ):
         answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
     assert questions == [f"@{agent.handle} asks back: which one?"]
     assert text_of(answer).startswith("you said: the second\n")
 
 
-async def test_who_declines_leaves_the_task_waiting(embedded_hub: HubProcess) -> None:
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_declines_leaves_the_task_waiting(embedded_hub: HubProcess, mode: str) -> None:
     async def decline(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
     token = embedded_hub.mint("alice", "session")
     async with (
         online(embedded_hub, TaskPeer) as agent,
-        mcp_client(embedded_hub.url, token, MODERN, elicitation_callback=decline) as client,
+        mcp_client(embedded_hub.url, token, mode, elicitation_callback=decline) as client,
     ):
         answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
     assert "still waits" in text_of(answer)
