@@ -15,7 +15,7 @@ from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.core.ledger.state import ended_parents
 from agents.core.post import Evict
-from agents.links.channel.link import ChannelLink, Socket
+from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
@@ -190,7 +190,7 @@ class SocketDrain:
     Those whose turns are over go first.
     """
 
-    def __init__(self, link: ChannelLink) -> None:
+    def __init__(self, link: SocketLink) -> None:
         self._link = link
         self._began = time.monotonic()
         self._a_second = max(FEW_A_SECOND, len(link.sockets) / SPREAD_S)

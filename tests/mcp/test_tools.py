@@ -1,7 +1,6 @@
 """The tools of MCP, on both kinds of hub and in both generations of the protocol."""
 
 import asyncio
-from functools import partial
 
 import mcp_types as types
 import pytest
@@ -11,7 +10,7 @@ from lab.agents import Chunker, Echo, Held, TaskPeer, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.agents import sql
+from tests.channel.agents import eventually_queued, sql
 from tests.channel.test_caller_approvals import Careful
 from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of, text_of
 
@@ -215,13 +214,9 @@ async def test_a_client_that_leaves_gives_up_its_position(embedded_hub: HubProce
             await agent.heard("prompt")
             async with mcp_client(embedded_hub.url, bob, mode) as second:
                 waits = asyncio.create_task(second.call_tool("ask_agent", asked | {"message": "second"}))
-
-                async def queued(count: int) -> bool:
-                    return sql(embedded_hub, "SELECT count(*) FROM agents_queuedask")[0][0] == count
-
-                await eventually(partial(queued, 1), "it waits")
+                await eventually_queued(embedded_hub, agent, 1)
                 waits.cancel()
-            await eventually(partial(queued, 0), "its position is given up")
+            await eventually_queued(embedded_hub, agent, 0)
             agent.release.set()
             assert text_of(await call).startswith("echo: first")
         assert len(agent.prompts) == 1
