@@ -60,6 +60,7 @@ dist: $(VENV)/.base ## Make connect.pyz and the wheel clawbridge-connect in ./di
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench
 	@$(BIN)/python -m lab.bench.calls
+	@$(BIN)/python -m lab.bench.completions
 	@$(BIN)/python -m lab.bench.directory
 	@$(BIN)/python -m lab.bench.events
 	@$(BIN)/python -m lab.bench.relay
