@@ -27,7 +27,18 @@ from lab.processes import python, run
 from lab.receivers import receiving
 
 PRODUCT = (
-    *("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api", "operators"),
+    *(
+        "a2a_bridge",
+        "accounts",
+        "agents",
+        "clawbridge",
+        "connect",
+        "hub",
+        "kit",
+        "mcp_server",
+        "openai_api",
+        "operators",
+    ),
     "webhooks",
 )
 THIN_LINES = 70
