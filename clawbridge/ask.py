@@ -5,7 +5,7 @@ import binascii
 import signal
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -105,6 +105,7 @@ class Conversation:
         last_id, failures = "", 0
         while failures <= MAX_RECONNECTS:
             if failures:
+                self._note("the connection broke: trying again")
                 time.sleep(FIRST_PAUSE_S * 2 ** (failures - 1))
             try:
                 with closing(self._events(message, last_id)) as events:
@@ -162,9 +163,8 @@ class Conversation:
             self._print(artifact.artifact_id, artifact.parts)
         if event.status_update:
             self.status = event.status_update.status
-            if self.status.name == "WORKING" and self.status.text and not self._is_quiet:
-                self.end_line()
-                write_note(self.status.text)
+            if self.status.name == "WORKING" and self.status.text:
+                self._note(self.status.text)
         if event.message:
             self.direct = msgspec.to_builtins(event.message)
             self._print("", event.message.parts)
@@ -187,9 +187,13 @@ class Conversation:
         if text:
             write_reply(text)
             self._ends_line = text.endswith("\n")
-        elif text is None and not self._is_quiet:
-            self.end_line()
-            write_note(describe_file(part))
+        elif text is None:
+            self._note(describe_file(part))
+
+    def _note(self, text: str) -> None:
+        """Print a note on a line of its own; standard output has the reply alone."""
+        if not self._is_quiet:
+            write_note(text, after_line=self._ends_line)
 
 
 def describe_file(part: Part) -> str:
@@ -261,13 +265,15 @@ def ask(
         talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
         try:
-            code = converse(talk, parts, signals, asks_back=not as_json and is_interactive())
+            code: int = converse(talk, parts, signals, asks_back=not as_json and is_interactive())
+            if as_json:
+                write_json(talk.result())
         except Interrupted:
+            with suppress(Interrupted):  # a second signal does not wait for the hub
+                report(talk.cancel() if talk.task_id else "interrupted before the hub answered")
+            code = 128 + signals.number
+        finally:
             talk.end_line()
-            report(talk.cancel() if talk.task_id else "interrupted before the hub answered")
-            end(128 + signals.number)
-        if as_json:
-            write_json(talk.result())
     end(code)
 
 
@@ -275,15 +281,16 @@ def converse(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *,
     """Send the question, and the user's answers while the agent asks back; how the task ended."""
     while True:
         talk.send(parts, signals)
-        talk.end_line()
         status = talk.status
         if talk.direct is not None or status is None:
             return ExitCode.COMPLETED
         if status.name not in WAITING:
+            talk.end_line()
             if status.name != "COMPLETED":
                 report(status.text or f"the task is {status.name}")
             return ExitCode[status.name]
         signals.allow()
+        talk.end_line()
         answer = read_answer(status.text) if asks_back else None
         if not answer:
             report(

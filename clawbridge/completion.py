@@ -5,8 +5,9 @@ import re
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from clawbridge.hub_client import AgentPage
 from clawbridge.sign_in import open_hub
-from clawbridge.terminal import ExitCode, Failure
+from clawbridge.terminal import ExitCode, Failure, one_line
 
 ANSWER_WITHIN_S = 2.0
 MAX_SUGGESTIONS = 100
@@ -20,13 +21,14 @@ def complete_handle(ctx: click.Context, parameter: click.Parameter, incomplete: 
     options = (ctx.params.get("hub"), None, ctx.params.get("token_file"))
     try:
         with open_hub(*options, within_s=ANSWER_WITHIN_S) as client:
-            listed = client.call("GET", "/api/v1/agents", query={"q": typed, "limit": MAX_SUGGESTIONS})
+            answer = client.call("GET", "/api/v1/agents", query={"q": typed, "limit": MAX_SUGGESTIONS})
+            page = client.read(answer, AgentPage)
     except Failure:
         return []
     return [
-        CompletionItem(f"@{one['handle']}", help=one["tagline"] or one["name"])
-        for one in listed["items"]
-        if one["handle"].lower().startswith(typed.lower())
+        CompletionItem(f"@{one.handle}", help=one_line(one.tagline or one.name))
+        for one in page.items
+        if one.handle.lower().startswith(typed.lower())
     ]
 
 

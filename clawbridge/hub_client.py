@@ -1,23 +1,23 @@
 """The public API of one hub over HTTP: A2A 1.0 as HTTP+JSON, and REST. Every wait ends."""
 
 from collections.abc import Generator
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
 from clawbridge import VERSION
-from clawbridge.terminal import ExitCode, Failure, bad_arguments
+from clawbridge.terminal import ExitCode, Failure, bad_arguments, one_line
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 UNAUTHORIZED = "the hub refuses the token: run `clawbridge login`, or check --token-file and CLAWBRIDGE_TOKEN"
 NO_AGENT = "no such agent"
 ENDED = frozenset({"COMPLETED", "FAILED", "REJECTED", "CANCELED"})
+Value = TypeVar("Value")
 STATE_PREFIX = "TASK_STATE_"
 
 
@@ -108,6 +108,22 @@ class StreamEvent(WireStruct, frozen=True):
     message: Message | None = None
 
 
+class AgentRow(msgspec.Struct):
+    """What is shown of an agent."""
+
+    handle: str
+    name: str
+    tagline: str
+    online: bool
+
+
+class AgentPage(msgspec.Struct):
+    """`GET /api/v1/agents`."""
+
+    items: list[AgentRow]
+    total: int
+
+
 class Broken(Exception):
     """The connection failed or fell silent; what was sent may have reached the hub."""
 
@@ -119,7 +135,6 @@ class HubClient:
         self.url = url
         headers = {"User-Agent": f"clawbridge/{VERSION}"} | ({"Authorization": f"Bearer {token}"} if token else {})
         timeout = httpx2.Timeout(within_s, connect=min(within_s, CONNECT_WITHIN_S))
-        # It follows no redirect: the token is for this hub.
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, follow_redirects=False)
 
     def __enter__(self) -> Self:
@@ -142,6 +157,17 @@ class HubClient:
             raise self.refusal(response)
         return self._decode(response.content, Any) if response.content else None
 
+    def read(self, answer: Any, wanted: type[Value]) -> Value:
+        """The JSON of an answer as a value of that type.
+
+        Raises:
+            Failure: the hub answered something else.
+        """
+        try:
+            return msgspec.convert(answer, wanted)
+        except msgspec.ValidationError as problem:
+            raise self._unexpected(problem) from None
+
     def stream(self, path: str, body: Any, *, key: str, after: str = "") -> Generator[tuple[str, StreamEvent]]:
         """The events of a streaming send, each with its id. `key`: the send may be repeated under it.
 
@@ -160,6 +186,8 @@ class HubClient:
                 for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
                         yield event.id, self._decode(event.data, StreamEvent)
+        except httpx2.SSEError as problem:
+            raise self._unexpected(problem) from None
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as problem:
             if after:
                 raise Broken from None
@@ -181,8 +209,10 @@ class HubClient:
         error = body.get("error") if isinstance(body, dict) else None
         text = (error if isinstance(error, dict) else body or {}).get("message") if error else None
         if not isinstance(text, str):
-            problem = f"{self.url} answered HTTP {response.status_code}: no Clawbridge hub?"
-            return Failure(ExitCode.UNREACHABLE, problem)
+            problem = f"{self.url} answered HTTP {response.status_code}"
+            if target := response.headers.get("Location"):  # not followed: the token is for this hub
+                return Failure(ExitCode.UNREACHABLE, f"{problem}: it redirects to {one_line(target)}")
+            return Failure(ExitCode.UNREACHABLE, f"{problem}: no Clawbridge hub?")
         reason = error if isinstance(error, str) else ""
         if response.status_code == 401:
             return Failure(ExitCode.NOT_SIGNED_IN, UNAUTHORIZED, reason)
@@ -197,7 +227,10 @@ class HubClient:
         try:
             return msgspec.json.decode(content, type=wanted)
         except (msgspec.DecodeError, RecursionError) as problem:
-            raise Failure(ExitCode.UNREACHABLE, f"{self.url} sent what is not A2A 1.0: {problem}") from None
+            raise self._unexpected(problem) from None
+
+    def _unexpected(self, problem: Exception) -> Failure:
+        return Failure(ExitCode.UNREACHABLE, f"{self.url} answered what no Clawbridge hub answers: {problem}")
 
 
 def agent_path(handle: str) -> str:

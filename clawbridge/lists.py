@@ -5,11 +5,30 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from clawbridge.completion import complete_handle
-from clawbridge.hub_client import agent_path
+from clawbridge.hub_client import AgentPage, agent_path
 from clawbridge.sign_in import connection_options, open_hub
 from clawbridge.terminal import write_json, write_note, write_table
+
+
+class QuestionRow(msgspec.Struct, rename="camel"):
+    """What is shown of a question."""
+
+    asked_at: datetime
+    state: str
+    agent: str
+    task_id: str | None
+    question: str
+
+
+class QuestionPage(msgspec.Struct):
+    """`GET /api/v1/questions`."""
+
+    items: list[QuestionRow]
+    next: str | None
+
 
 STATES = ("queued", "open", "completed", "failed", "denied")
 MAX_AGENTS = 1000
@@ -40,24 +59,26 @@ def agents(
     """List the agents that you may ask, by handle. SEARCH: a text in handle, name or tagline."""
     query: dict[str, Any] = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
     with open_hub(hub, token, token_file) as client:
-        listed = client.call("GET", "/api/v1/agents", query=query)
-    items = [one for one in listed["items"] if one["online"] or not online]
+        answer = client.call("GET", "/api/v1/agents", query=query)
+        page = client.read(answer, AgentPage)
     if as_json:
-        write_json({**listed, "items": items})
+        items = [shown for shown, one in zip(answer["items"], page.items, strict=True) if one.online or not online]
+        write_json({**answer, "items": items})
         return
-    if items:
-        rows = [
-            [f"@{one['handle']}", "online" if one["online"] else "offline", one["tagline"] or one["name"]]
-            for one in items
-        ]
+    rows = [
+        [f"@{one.handle}", "online" if one.online else "offline", one.tagline or one.name]
+        for one in page.items
+        if one.online or not online
+    ]
+    if rows:
         write_table([["AGENT", "STATE", "ABOUT"], *rows])
     elif search or online or mine or offset:
         write_note("No agent fits. `clawbridge agents` lists all that you may ask.")
     else:
         write_note("No agent is published. `clawbridge connect --help` says how to make one.")
-    shown = offset + len(listed["items"])
-    if shown < listed["total"]:
-        write_note(f"{shown} of {listed['total']} agents; --offset {shown} continues")
+    end = offset + len(page.items)
+    if end < page.total:
+        write_note(f"{end} of {page.total} agents; --offset {end} continues")
 
 
 @click.command()
@@ -87,13 +108,14 @@ def tasks(
     wanted = {"agent": (handle or "").removeprefix("@"), "q": search, "state": state, "before": before}
     query = {"limit": limit} | {name: value for name, value in wanted.items() if value}
     with open_hub(hub, token, token_file) as client:
-        listed = client.call("GET", "/api/v1/questions", query=query)
+        answer = client.call("GET", "/api/v1/questions", query=query)
+        page = client.read(answer, QuestionPage)
     if as_json:
-        write_json(listed)
+        write_json(answer)
         return
     rows = [
-        [local_time(one["askedAt"]), one["state"], f"@{one['agent']}", one["taskId"] or "-", one["question"]]
-        for one in listed["items"]
+        [local_time(one.asked_at), one.state, f"@{one.agent}", one.task_id or "-", one.question]
+        for one in page.items
     ]
     if rows:
         write_table([["ASKED", "STATE", "AGENT", "TASK", "QUESTION"], *rows])
@@ -101,10 +123,10 @@ def tasks(
         write_note("No question fits. `clawbridge tasks` lists all that you asked.")
     else:
         write_note('No question yet. Ask one: clawbridge ask @OWNER/SLUG "…"')
-    if listed["next"]:
-        write_note(f"more: --before {listed['next']}")
+    if page.next:
+        write_note(f"more: --before {page.next}")
 
 
-def local_time(text: str) -> str:
+def local_time(at: datetime) -> str:
     """A time of the hub's in this machine's time zone."""
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")

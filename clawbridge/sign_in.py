@@ -53,6 +53,18 @@ class DeviceCodes(msgspec.Struct):
     interval: float
 
 
+class GrantedToken(msgspec.Struct):
+    """What it answers to `POST /api/v1/auth/device/token`, once the user has allowed it."""
+
+    access_token: str
+
+
+class SignedInUser(msgspec.Struct, rename="camel"):
+    """What it answers to `GET /api/v1/me`."""
+
+    github_login: str
+
+
 def config_path() -> Path:
     """Where sign-ins are stored."""
     home = os.environ.get(CONFIG_VARIABLE, "")
@@ -180,16 +192,12 @@ def login(hub: str | None) -> None:
         name = f"clawbridge on {platform.node() or 'a machine'}"
         shown = "".join(letter for letter in name if letter.isprintable())[:MAX_APP_NAME_CHARS]
         body = {"app_name": shown, "machine_id": stored.machine}
-        answer = client.call("POST", "/api/v1/auth/device/code", body=body)
-        try:
-            codes = msgspec.convert(answer, DeviceCodes)
-        except msgspec.ValidationError as problem:
-            raise Failure(ExitCode.UNREACHABLE, f"{url} sent no device code: {problem}") from None
+        codes = client.read(client.call("POST", "/api/v1/auth/device/code", body=body), DeviceCodes)
         click.echo(f"Open {one_line(codes.verification_uri_complete)}", err=True)
         click.echo(f"and allow the code {one_line(codes.user_code)}. Waiting, Ctrl-C ends it …", err=True)
         token = wait_for_token(client, codes)
     with HubClient(url, token) as client:
-        user = one_line(str(client.call("GET", "/api/v1/me")["githubLogin"]))
+        user = one_line(client.read(client.call("GET", "/api/v1/me"), SignedInUser).github_login)
     previous = stored.hubs.get(url)
     stored.hubs[url], stored.hub = SignIn(token, user), url
     save(stored)
@@ -197,6 +205,8 @@ def login(hub: str | None) -> None:
         with suppress(Failure), HubClient(url, previous.token) as client:
             client.call("POST", "/api/v1/auth/logout")
     click.echo(f"signed in to {url} as {user}", err=True)
+    if os.environ.get(TOKEN_VARIABLE):
+        report(f"{TOKEN_VARIABLE} is set: commands use that token, not this sign-in")
 
 
 def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
@@ -211,7 +221,8 @@ def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
     time.sleep(min(FIRST_POLL_S, interval_s))
     while time.monotonic() < deadline:
         try:
-            return str(client.call("POST", "/api/v1/auth/device/token", body=body)["access_token"])
+            answer = client.call("POST", "/api/v1/auth/device/token", body=body)
+            return client.read(answer, GrantedToken).access_token
         except Failure as refused:
             if refused.reason == "slow_down":
                 interval_s += SLOWER_BY_S

@@ -62,7 +62,8 @@ def write_reply(text: str) -> None:
 
 def write_json(value: object) -> None:
     """Print one line of JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    click.echo(text.translate(CONTROLS) if sys.stdout.isatty() else text)
 
 
 def report(text: str) -> None:
@@ -70,17 +71,22 @@ def report(text: str) -> None:
     click.echo(f"clawbridge: {text.translate(STEERING)}", err=True)
 
 
-def write_note(text: str) -> None:
-    """Print what an agent says besides its reply."""
+def write_note(text: str, *, after_line: bool = True) -> None:
+    """Print what is said besides the reply. `after_line`: the reply so far ends with a line feed."""
+    if not after_line and sys.stdout.isatty():
+        click.echo(err=True)
     click.secho(text.translate(STEERING), err=True, dim=True)
 
 
 def read_answer(question: str) -> str | None:
     """Ask on the terminal; None at the end of input. Standard output stays free for the reply."""
     click.echo(f"{question.translate(STEERING)}\n> ", nl=False, err=True)
-    line = sys.stdin.readline()
-    if not line:
-        click.echo(err=True)
+    line = ""
+    try:
+        line = sys.stdin.readline()
+    finally:
+        if not line:  # the end of input, or Ctrl-C
+            click.echo(err=True)
     return line.strip() if line else None
 
 

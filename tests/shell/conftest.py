@@ -24,6 +24,7 @@ class Shell:
     def __init__(self, folder: Path, hub: str, token: str) -> None:
         self.folder = folder
         mine = {"CLAWBRIDGE_HUB": hub, "CLAWBRIDGE_TOKEN": token, "XDG_CONFIG_HOME": str(folder / "config")}
+        mine["NO_PROXY"] = "127.0.0.1"
         self.env = {name: value for name, value in os.environ.items() if name not in OURS} | mine
         self._count = 0
 

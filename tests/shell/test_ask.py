@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,17 +13,24 @@ from urllib.parse import urlsplit
 import pytest
 
 from lab.agents import Echo, TaskPeer, gone, online
-from lab.callers import bearer, web
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.shell.conftest import WITHIN_S, Shell
 
 
+class Direct(ChannelAgent):
+    """Answers with a message and no task."""
+
+    async def answer(self, prompt: Json) -> None:
+        await self.reply(prompt["chatId"], f"at once: {prompt['text']}", direct=True)
+
+
 async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell: Shell) -> None:
     async with online(embedded_hub, TaskPeer) as agent:
-        command = shell.start(
-            "ask", f"@{agent.handle}", "note reading | say one,  | hold | say two | text plan three"
-        )
+        steps = 'say one,  | note reading | hold | say two | text a1 three | data a2 {"b": 4} | raw a3 hello'
+        command = shell.start("ask", f"@{agent.handle}", steps)
 
         async def printed() -> bool:
             return command.output == "one, " and "reading" in command.errors
@@ -30,7 +38,8 @@ async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell
         await eventually(printed, "the first piece is printed", within_s=30)
         agent.release.set()
         assert await command.end() == 0
-        assert command.output == "one, two\nthree\n"
+        assert command.output == 'one, two\nthree\n{\n  "b": 4\n}\n'
+        assert command.errors == "reading\nfile a3.txt (text/plain), 5 bytes: --json has its content\n"
 
 
 async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, shell: Shell) -> None:
@@ -185,3 +194,35 @@ async def test_what_is_wrong_with_hub_and_token_is_said_and_no_token_is_shown(
         assert "can read --token" in commands[1][2].errors
         from_file = await shell.run(*ask, "--token-file", str(file), CLAWBRIDGE_TOKEN=secret)
         assert (from_file.code, from_file.output, from_file.errors) == (0, "echo: hi\n", "")
+
+
+async def test_an_answer_without_a_task_is_printed(embedded_hub: HubProcess, shell: Shell) -> None:
+    async with online(embedded_hub, Direct, features=["direct_message"]) as agent:
+        plain = await shell.run("ask", agent.handle, "hi")
+        assert (plain.code, plain.output) == (0, "at once: hi\n")
+        as_json = await shell.run("ask", agent.handle, "hi", "--json")
+        assert json.loads(as_json.output)["message"]["parts"][0]["text"] == "at once: hi"
+
+
+async def not_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A web server that is no hub: a page at `/site`, else a redirect."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    await reader.readexactly(
+        int(length[1]) if length else 0
+    )  # to close over unread bytes would reset the connection
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
+    writer.write(page if head.split(b" ")[1].startswith(b"/site/") else redirect)
+    await writer.drain()
+    writer.close()
+
+
+async def test_a_server_that_is_no_hub_gets_no_traceback(shell: Shell) -> None:
+    async with await asyncio.start_server(not_a_hub, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for command in (("ask", "a/b", "hi"), ("agents",), ("tasks",), ("login",)):
+            refused = await shell.run(*command, "--hub", f"{url}/site")
+            assert (refused.code, "no Clawbridge hub" in refused.errors) == (9, True), refused.errors
+        moved = await shell.run("agents", "--hub", url)
+        assert (moved.code, "redirects to https://elsewhere.example/" in moved.errors) == (9, True), moved.errors

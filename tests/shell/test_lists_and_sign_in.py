@@ -39,14 +39,14 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
 
 
 async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProcess, shell: Shell) -> None:
-    login = shell.start("login")
+    cookies = {"cw_session": embedded_hub.mint("device-user", "session")}
+    login = shell.start("login", CLAWBRIDGE_TOKEN="")
 
     async def shown() -> str | None:
         found = re.search(r"allow the code ([A-Z]{4}-[A-Z]{4})", login.errors)
         return found[1] if found else None
 
     code = await eventually(shown, "the command shows a code", within_s=30)
-    cookies = {"cw_session": embedded_hub.mint("device-user", "session")}
     async with web(embedded_hub.url, cookies=cookies, headers={"Origin": embedded_hub.url}) as browser:
         await browser.get("/device")
         form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"], "user_code": code, "decision": "allow"}
