@@ -86,6 +86,7 @@ class Conversation:
         self.status: Status | None = None
         self.direct: Any = None
         self._client = client
+        self.handle = handle
         self._path = agent_path(handle)
         self._prints_reply = prints_reply
         self._is_quiet = is_quiet
@@ -269,6 +270,7 @@ def ask(
             if as_json:
                 write_json(talk.result())
         except Interrupted:
+            talk.end_line()
             with suppress(Interrupted):  # a second signal does not wait for the hub
                 report(talk.cancel() if talk.task_id else "interrupted before the hub answered")
             code = 128 + signals.number
@@ -296,6 +298,6 @@ def converse(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *,
             report(
                 f"the agent asks for {WAITING[status.name]}: {status.text}" if not asks_back else "no answer given"
             )
-            report(f"answer with: clawbridge ask HANDLE ANSWER --task {talk.task_id}")
+            report(f"answer with: clawbridge ask {talk.handle} ANSWER --task {talk.task_id}")
             return ExitCode[status.name]
         parts = [{"text": answer}]

@@ -208,9 +208,8 @@ async def not_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     """A web server that is no hub: a page at `/site`, else a redirect."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = re.search(rb"(?i)content-length: (\d+)", head)
-    await reader.readexactly(
-        int(length[1]) if length else 0
-    )  # to close over unread bytes would reset the connection
+    # A server that closes before it has read all resets the connection.
+    await reader.readexactly(int(length[1]) if length else 0)
     page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
     redirect = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
     writer.write(page if head.split(b" ")[1].startswith(b"/site/") else redirect)
