@@ -51,11 +51,14 @@ format: $(VENV)/.dev ## Format and mend what can be mended
 screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
 	@$(BIN)/python -m tests.browser.screenshots
 
-dist: $(VENV)/.base ## Make connect.pyz and the wheel clawbridge-connect in ./dist
+dist: $(VENV)/.base ## Make connect.pyz and the wheels clawbridge and clawbridge-connect in ./dist
 	@$(BIN)/python -m connect.packing dist
 	@rm -rf $(VENV)/wheel && mkdir $(VENV)/wheel && cp connect/pyproject.toml $(VENV)/wheel
 	@mkdir $(VENV)/wheel/connect && cp connect/*.py connect/README.md $(VENV)/wheel/connect
 	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist $(VENV)/wheel
+	@rm -rf build # what setuptools kept there of an older checkout
+	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist .
+	@rm -rf build clawbridge.egg-info
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench

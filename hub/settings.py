@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.oauth.providers import LOOPBACK
 from hub import env
+from hub.data_dir import default_data_dir
 from kit.asgi import MAX_BODY_BYTES
 from kit.durations import TIME_SCALE, seconds
 
@@ -21,7 +22,7 @@ LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}
 PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
 PATH_PREFIX = urlsplit(PUBLIC_URL).path
 PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
-DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve()
+DATA_DIR = Path(env.text("DATA_DIR", str(default_data_dir(BASE_DIR)))).resolve()
 DATABASE_URL = env.text("DATABASE_URL")
 REDIS_URL = env.text("REDIS_URL")
 
