@@ -110,9 +110,10 @@ class ProgramServer:
             raise ServerFailed(f"the MCP server cannot be started: {self._argv[0]} ({problem.strerror})") from None
 
     async def _end(self, process: Process, stdout: asyncio.StreamReader) -> None:
-        """As MCP says: close its input, give it time, then signal it."""
+        """As MCP says: close its input, give it time, then signal it and what it started."""
         try:
-            await child.given_time(process, stdout, within_s=CLOSE_WAIT_S)
+            if process.returncode is None:
+                await child.given_time(process, stdout, within_s=CLOSE_WAIT_S)
         finally:
             await child.end(process, stdout, grace_s=TERM_GRACE_S)
 
@@ -211,9 +212,10 @@ async def _read_messages(
                 continue
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await messages.send(SessionMessage(message))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STATUS_WAIT_S):
-                await process.wait()
+        if process.returncode is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STATUS_WAIT_S):
+                    await process.wait()
         status = process.returncode
         loss.report(f"the MCP server ended: {failure(status)}" if status else "the MCP server ended")
 

@@ -16,7 +16,7 @@ from agents.web.card_fields import SkillsField
 from connect import cli, packing
 from connect.answers import AnswerFailed, CannotStart
 from connect.frames import Question
-from connect.mcp_answer import MAX_WAITING_NOTES, build_mcp_answer
+from connect.mcp_answer import build_mcp_answer
 from connect.mcp_servers import MAX_LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES
 from connect.reply_parts import Artifact, Failed, Rejected, Status
 from lab.waiting import eventually
@@ -128,8 +128,7 @@ async def test_a_server_that_hangs_is_left_alone_and_replaced(tmp_path):
     async with bad_tool(tmp_path, timeout_s=0.5) as answer:
         with pytest.raises(AnswerFailed, match=r"the MCP server did not answer within 0\.5 s"):
             await ask(answer, "hang")
-        await answer.find_tool()
-        await eventually(lambda: seen(tmp_path / "cancelled"), "the server was told")
+        assert (await answer.find_tool()).name == "work"
 
 
 async def seen(path):
@@ -162,7 +161,7 @@ async def test_notes_and_standard_error_are_bounded_and_no_token_is_passed_on(tm
     with caplog.at_level(logging.INFO, "connect.mcp_servers"):
         async with bad_tool(tmp_path) as answer:
             *notes, text = await ask(answer, "notes")
-            assert (text, len(notes) > MAX_WAITING_NOTES * 2_000) == ("noted", False)
+            assert text == "noted"
             assert all(isinstance(note, Status) and note.text.endswith(" of 2000") for note in notes)
             assert await ask(answer, "environment") == ["A_TOKEN"]
             assert await ask(answer, "errors") == ["logged"]
@@ -200,7 +199,8 @@ async def test_an_address_where_no_server_is_is_one_line():
 
 async def test_the_command_line_answers_and_ends_its_server(hub, start, tmp_path, lifeline):
     program = await start("--mcp", command("bad_tool_server.py", str(tmp_path)), "--tool", "work")
-    visit = await hub.next_visit()
+    async with asyncio.timeout(LONG_S):  # it imports the SDK first
+        visit = await hub.visits.get()
     await visit.welcome(features=FEATURES)
     assert (await visit.answer("leave a child")).isdecimal()
     await visit.ask("", parts=[{"data": ["work"]}])

@@ -1,7 +1,5 @@
 """What a question gives to an MCP tool."""
 
-import time
-
 import pytest
 
 from connect.frames import Question
@@ -83,7 +81,5 @@ def test_what_a_caller_sends_costs_little_to_check():
         "patternProperties": {"^(b+)+$": NUMBER},
         "additionalProperties": False,
     }
-    began_at = time.process_time()
     hostile = {"word": "a" * 60 + "!", "list": [{} for _ in range(100_000)], "b" * 60 + "!": 1}
-    read_arguments(asked("", {"data": hostile}), schema)
-    assert time.process_time() - began_at < 2
+    assert read_arguments(asked("", {"data": hostile}), schema) == hostile  # else it would take hours
