@@ -12,14 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import Tool
 
 from connect.answers import AnswerFailed, CannotStart
 from connect.frames import Question
 from connect.mcp_arguments import BadArguments, compact, read_arguments, text_property
-from connect.mcp_connection import ToolServer
+from connect.mcp_connection import ToolConnection, ToolServer
 from connect.mcp_results import read_result
-from connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, WebServer
+from connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, SessionEnded, WebServer
 from connect.reply_parts import Rejected, ReplyPart, Status
 from connect.tasks import running
 
@@ -87,18 +88,25 @@ class McpAnswer:
             if notes.qsize() < MAX_WAITING_NOTES:
                 notes.put_nowait(Status(text=message or describe_progress(progress, total)))
 
-        connection = self._server.connection()
         try:
-            async with connection.used(), asyncio.timeout(self._timeout_s):
-                tool = await connection.open()
-                arguments = read_arguments(question, tool.input_schema)
-                return list(read_result(await connection.call(arguments, on_progress)))
+            try:
+                return await self._call_over(self._server.connection(), question, on_progress)
+            except SessionEnded:  # servers end idle sessions
+                return await self._call_over(self._server.connection(), question, on_progress)
         except BadArguments as bad:
             return [Rejected(str(bad))]
         except ServerFailed as failed:
             raise AnswerFailed(str(failed)) from None
         except TimeoutError:
             raise AnswerFailed(f"the MCP server did not answer within {self._timeout_s:g} s") from None
+
+    async def _call_over(
+        self, connection: ToolConnection, question: Question, on_progress: ProgressFnT
+    ) -> Sequence[ReplyPart]:
+        async with connection.used(), asyncio.timeout(self._timeout_s):
+            tool = await connection.open()
+            arguments = read_arguments(question, tool.input_schema)
+            return list(read_result(await connection.call(arguments, on_progress)))
 
 
 def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> McpAnswer:

@@ -15,7 +15,7 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, CallToolResult, Impleme
 
 from connect.answers import AnswerFailed
 from connect.cleaning import cleaned
-from connect.mcp_servers import ProgramServer, ServerFailed, ServerLoss, WebServer
+from connect.mcp_servers import ProgramServer, ServerFailed, ServerLoss, SessionEnded, WebServer
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ class ToolConnection:
 
         Raises:
             AnswerFailed: the server refuses the arguments.
+            SessionEnded: the tool was not called; a new connection may do it.
             ServerFailed: the connection is lost, or what comes over it is not MCP.
         """
         client, tool = await asyncio.shield(self._opened)
@@ -96,6 +97,8 @@ class ToolConnection:
             if error.code == INVALID_PARAMS:
                 raise AnswerFailed(text) from None
             is_lost = error.code == CONNECTION_CLOSED
+            if self._loss.has_session_ended and not is_lost:
+                raise SessionEnded(text) from None
             raise ServerFailed((self._loss.reason or LOST) if is_lost else text) from None
         except (ValueError, RuntimeError) as problem:
             logger.warning("the result of the tool %s is not usable: %s", tool.name, describe_problem(problem))

@@ -42,11 +42,19 @@ class ServerFailed(Exception):
     """There is no connection to the MCP server; the text is for the caller."""
 
 
+class SessionEnded(ServerFailed):
+    """The server does not know this connection's session any more, and did not do what was asked."""
+
+
 class ServerLoss:
-    """Why a connection ended. The first reason counts; it is for the caller."""
+    """Why a connection ended. The first reason counts; it is for the caller.
+
+    `has_session_ended`: the server answered that it does not know the session.
+    """
 
     def __init__(self) -> None:
         self.reason = ""
+        self.has_session_ended = False
         self._has_reason = asyncio.Event()
 
     def report(self, reason: str) -> None:
@@ -129,7 +137,12 @@ class WebServer:
     async def connect(self, loss: ServerLoss) -> AsyncGenerator[Streams]:
         """Exchange messages while the block runs; a connection is made for each request."""
         timeout = httpx2.Timeout(CONNECT_WAIT_S, read=READ_WAIT_S)
-        hooks = {"response": [_bound_response]}
+
+        async def on_response(response: httpx2.Response) -> None:
+            loss.has_session_ended |= is_session_ended(response)
+            bound_response(response)
+
+        hooks = {"response": [on_response]}
         async with (
             httpx2.AsyncClient(headers=self._headers, timeout=timeout, event_hooks=hooks) as client,
             streamable_http_client(self._url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
@@ -158,7 +171,12 @@ class _BoundedBody(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-async def _bound_response(response: httpx2.Response) -> None:
+def is_session_ended(response: httpx2.Response) -> bool:
+    """Whether it says, as MCP wants it, that the request's session is over."""
+    return response.status_code == 404 and "mcp-session-id" in response.request.headers
+
+
+def bound_response(response: httpx2.Response) -> None:
     """Bound what the SDK reads whole. An event stream has a bound for each event."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if response.headers.get("content-encoding", "identity") != "identity":

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import logging
 import shlex
 import sys
@@ -23,6 +24,8 @@ from lab.waiting import eventually
 
 HERE = Path(__file__).parent
 LONG_S = 60.0
+TOOL = {"name": "work", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+TEXT = {"type": "text", "text": "done"}
 FEATURES = ["cancel", "task_artifact", "task_status"]
 
 
@@ -190,6 +193,44 @@ async def test_an_address_that_speaks_no_mcp_is_one_line(status, headers, body):
     async with serving(app) as origin:
         with pytest.raises(CannotStart, match="cannot be reached, or does not speak MCP"):
             await tool("shout", f"{origin}/mcp").__aenter__()
+
+
+async def test_a_session_that_the_server_ended_is_begun_anew():
+    sessions, calls = [], []
+
+    async def app(scope, receive, send):
+        if scope["type"] == "lifespan":
+            return
+        message = json.loads((await receive())["body"] or "null")
+        session = dict(scope["headers"]).get(b"mcp-session-id", b"").decode()
+        method, headers, body = message and message["method"], [(b"content-type", b"application/json")], b""
+        status, results = 200, {"tools/list": {"tools": [TOOL]}, "tools/call": {"content": [TEXT]}}
+        if method == "initialize":
+            sessions.append(f"s{len(sessions)}")
+            headers.append((b"mcp-session-id", sessions[-1].encode()))
+            answer = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "serverInfo": {"name": "a", "version": "1"},
+            }
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer}).encode()
+        elif method in results and session == sessions[-1]:
+            calls.append(method)
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": results[method]}).encode()
+        elif method and "id" in message:
+            status = 404
+            error = {"code": -32001, "message": "Session not found"}
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+        else:
+            status = 202 if method else 405
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async with serving(app) as origin, tool("work", f"{origin}/mcp") as answer:
+        assert await ask(answer, "one") == ["done"]
+        sessions.append("another")
+        assert await ask(answer, "two") == ["done"]
+        assert (sessions, calls) == (["s0", "another", "s2"], ["tools/list", "tools/call"] * 2)
 
 
 async def test_an_address_where_no_server_is_is_one_line():

@@ -1,9 +1,14 @@
-"""What a question gives to an MCP tool."""
+"""What a question gives to an MCP tool, what its results become, and its skill."""
 
 import pytest
+from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
+from agents.web.card_fields import SkillsField
 from connect.frames import Question
+from connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
 from connect.mcp_arguments import MAX_SCHEMA_CHARS, BadArguments, read_arguments, text_property
+from connect.mcp_results import read_result
+from connect.reply_parts import Artifact, Failed
 
 STRING, NUMBER = {"type": "string"}, {"type": "integer"}
 SEARCH = {"type": "object", "properties": {"query": STRING, "limit": NUMBER}, "required": ["query"]}
@@ -83,3 +88,47 @@ def test_what_a_caller_sends_costs_little_to_check():
     }
     hostile = {"word": "a" * 60 + "!", "list": [{} for _ in range(100_000)], "b" * 60 + "!": 1}
     assert read_arguments(asked("", {"data": hostile}), schema) == hostile  # else it would take hours
+
+
+def make_result(*content, **more):
+    return CallToolResult(content=list(content), **more)
+
+
+A, B = TextContent(text="a"), TextContent(text="b")
+BROKEN = ImageContent(data="a", mime_type="image/png")
+ODD = ImageContent(data="YQ==", mime_type="no media type")
+RESULTS = [
+    (make_result(), []),
+    (make_result(A, B), ["a\nb"]),
+    (make_result(A, structured_content={"result": "a"}), ["a"]),
+    (make_result(TextContent(text="5"), structured_content={"result": 5}), ["5"]),
+    (make_result(A, structured_content={"n": float("nan")}), ["a"]),
+    (make_result(BROKEN), ["(a file that is not valid base64 was left out)"]),
+    (
+        make_result(ODD),
+        [Artifact(artifact_id="result-1", parts=[{"raw": "YQ==", "filename": "result-1"}], name="result-1")],
+    ),
+    (make_result(A, ODD, is_error=True), [Failed("a")]),
+    (make_result(is_error=True), [Failed("the tool failed")]),
+]
+
+
+@pytest.mark.parametrize(("result", "parts"), RESULTS)
+def test_a_result_becomes_parts_of_a_reply(result, parts):
+    assert list(read_result(result)) == parts
+
+
+def test_a_skill_with_a_long_schema_loses_its_notes_and_then_its_end():
+    long = {"type": "string", "description": "x" * MAX_DESCRIPTION_CHARS}
+    noted = {"type": "object", "properties": {"description": long}}
+    wide = {"type": "object", "properties": {f"property_{number}": STRING for number in range(500)}}
+    texts = "\n\n".join(
+        describe_skill(Tool(name=name, description="One.\n\nTwo.", input_schema=schema))
+        for name, schema in (("noted", noted), ("wide", wide))
+    )
+    without_notes, cut = (skill["description"] for skill in SkillsField().clean(texts))
+    start = "One.\nTwo.\nArguments, as a JSON Schema: "
+    assert without_notes == start + '{"type":"object","properties":{"description":{"type":"string"}}}'
+    assert cut.startswith(start)
+    assert cut.endswith("…")
+    assert len(cut) <= MAX_DESCRIPTION_CHARS
