@@ -15,7 +15,7 @@ from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.core.ledger.state import ended_parents
 from agents.core.post import Evict
-from agents.links.channel.link import ChannelLink, Socket
+from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
@@ -77,6 +77,7 @@ class Runtime:
         """
         # First: from now on `/readyz` answers 503 and new agents are refused, so that other processes get them.
         draining.set()
+        self.hub_services.mcp.elicitations.end_all()
         leaving, deadline = SocketDrain(self.hub_services.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.hub_services.dispatcher.drain(settings.DRAIN_S), name="drain turns")
         while (turns := self.hub_services.dispatcher.open_turns) or self.hub_services.link.sockets:
@@ -189,7 +190,7 @@ class SocketDrain:
     Those whose turns are over go first.
     """
 
-    def __init__(self, link: ChannelLink) -> None:
+    def __init__(self, link: SocketLink) -> None:
         self._link = link
         self._began = time.monotonic()
         self._a_second = max(FEW_A_SECOND, len(link.sockets) / SPREAD_S)

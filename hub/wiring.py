@@ -30,13 +30,13 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import Limits, Link
-from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, ElicitationAnswered, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
-from agents.links.channel.link import ChannelLink
-from agents.links.channel.requests import Requests
+from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.remote.link import RemoteLink
+from agents.links.sockets import SocketLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
@@ -53,8 +53,11 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.elicitation import Elicitations
 from mcp_server.endpoint import McpEndpoint
-from openai_api.endpoint import ChatCompletions, ModelList
+from openai_api.completions import ChatWire
+from openai_api.endpoint import ModelAnswers, ModelList
+from openai_api.responses import ResponseWire
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -71,7 +74,7 @@ class HubServices:
     ledger: Ledger
     post: Post
     message_sender: MessageSender
-    link: ChannelLink
+    link: SocketLink
     links: Mapping[str, Link]
     live: LiveViews
     dispatcher: Dispatcher
@@ -86,7 +89,8 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
-    chat: ChatCompletions
+    chat: ModelAnswers
+    responses: ModelAnswers
     models: ModelList
     questions: QuestionList
     operators: Operators
@@ -103,6 +107,8 @@ class HubServices:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, ElicitationAnswered):
+            self.mcp.elicitations.take(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
@@ -162,7 +168,7 @@ def build_services() -> HubServices:
     waiting = WaitingTurns()
     limits = _limits()
     post = _post()
-    link = ChannelLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
+    link = SocketLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
     links: dict[str, Link] = {  # by `Session.link`
         CHANNEL_LINK: link,
         REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
@@ -178,8 +184,9 @@ def build_services() -> HubServices:
         live=live,
         clock=time.monotonic,
     )
-    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=link)
-    requests = Requests(asking, link)
+    notes = ReplyNotes()
+    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=notes)
+    requests = Requests(asking, notes)
     meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
     hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
     tasks = _tasks()
@@ -227,8 +234,14 @@ def build_services() -> HubServices:
         callers=callers,
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
-        mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
-        chat=ChatCompletions(runner, settings.PUBLIC_URL),
+        mcp=McpEndpoint(
+            runner,
+            Elicitations(process_id, post, callers),
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        ),
+        chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
+        responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,

@@ -28,7 +28,7 @@ from lab.receivers import receiving
 
 PRODUCT = (
     *("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api", "operators"),
-    "webhooks",
+    *("gateway", "webhooks"),
 )
 THIN_LINES = 70
 UNNAMED_PEOPLE = ("whoever", "nobody", "somebody", "anybody", "everybody")

@@ -32,7 +32,10 @@ from webhooks.outbox import OutboxEvent, queue  # noqa: E402
 from webhooks.sending import Sender, client  # noqa: E402
 from webhooks.subscription_changes import subscribe  # noqa: E402
 
-PRODUCT = ("a2a_bridge", "accounts", "agents", "hub", "kit", "mcp_server", "openai_api", "operators", "webhooks")
+PRODUCT = (
+    *("a2a_bridge", "accounts", "agents", "gateway", "hub", "kit", "mcp_server", "openai_api", "operators"),
+    "webhooks",
+)
 TRACEPARENT = f"00-{1:032x}-{1:016x}-01"
 CHANGES = {"tagline": "answers slowly", "dailyBudgetQueries": 70, "access": "public"}
 

@@ -7,7 +7,8 @@ import pytest
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent
-from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, Report, TooLarge
+from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
+from agents.links.sockets import Report
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
 

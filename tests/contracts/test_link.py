@@ -11,8 +11,7 @@ from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.post import Chunk, Evict, ExtraPiece, Final, Message, Post, Prompt, Withdrawn
 from agents.core.types import Ask, Ending, OpenTurn, Target
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.channel.link import ChannelLink, ToSocket
-from agents.links.channel.protocol import Report
+from agents.links.sockets import Report, SocketLink, ToSocket
 from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.redis_post import RedisPost
@@ -70,7 +69,7 @@ class End:
     released: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.link = ChannelLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
+        self.link = SocketLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
 
     async def release(self, chat_id: str, late: str, usage: Usage | None) -> None:
         self.released.append(chat_id)
@@ -104,7 +103,7 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
 async def replied(running: RunningTurn) -> Ending:
     """How the wait for the reply ends."""
     if running.ending is None:
-        await running.until_replied.wait(10)
+        await running.until_replied.wait(30)
     assert running.ending is not None
     return running.ending
 

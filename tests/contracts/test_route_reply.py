@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.core.post import LocalPost
-from agents.core.waiting import WaitingTurns
-from agents.links.channel.link import ChannelLink
+from agents.links.channel.requests import ReplyNotes
 from agents.models import Connection
 from agents.transcript.announcements import AgentFrame
 from kit.async_db import db_call
@@ -19,10 +17,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     carried: list[Any] = []
     monkeypatch.setattr("agents.transcript.announcements._carriers", [carried.extend])
-    link = ChannelLink(process_id="here", post=LocalPost(), waiting=WaitingTurns(), release=_release)
+    notes = ReplyNotes()
     agent: Published = await db_call(published)()
     here = agent.ref.session_id
-    await link.route_reply(here, chat_id="c1", from_name="alice/helper", text="done", origin="mcp")
+    await notes.route_reply(here, chat_id="c1", from_name="alice/helper", text="done", origin="mcp")
     ((process, message),) = carried
     assert isinstance(message, AgentFrame)
     frame = json.loads(bytes(message.frame))
@@ -36,9 +34,5 @@ async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.Monk
         "origin": "mcp",
     }
     await db_call(Connection.objects.all().delete)()
-    await link.route_reply(here, chat_id="c2", from_name="alice/helper", text="to no caller", origin="operator")
+    await notes.route_reply(here, chat_id="c2", from_name="alice/helper", text="to no caller", origin="operator")
     assert len(carried) == 1
-
-
-async def _release(chat_id: str, late: str) -> None:
-    raise AssertionError("nothing is released here")

@@ -23,10 +23,10 @@ from agents.links.channel.agent_frames import (
     registration_of,
 )
 from agents.links.channel.frames import BadFrame, Error, Frame, Register
-from agents.links.channel.link import ChannelLink, ToSocket
 from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
 from agents.links.channel.requests import OpenRequests, Requests
+from agents.links.sockets import SocketLink, ToSocket
 from agents.transcript import permissions
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution
 from agents.transcript.pieces import ApprovalDecided
@@ -103,7 +103,7 @@ class AgentSocket(FrameSocket):
     def __init__(
         self,
         *,
-        link: ChannelLink,
+        link: SocketLink,
         ledger: Ledger,
         requests: Requests,
         meter: StorageMeter,
@@ -170,12 +170,12 @@ class AgentSocket(FrameSocket):
 
     @property
     def session_id(self) -> int:
-        """See `agents.links.channel.link.Socket`."""
+        """See `agents.links.sockets.Socket`."""
         assert self._registered is not None  # noqa: S101  for the type checker: the link holds registered ones
         return self._registered.session_id
 
     async def prompt(self, prompt: Prompt) -> None:
-        """Send a question. See `agents.links.channel.link.Socket`."""
+        """Send a question. See `agents.links.sockets.Socket`."""
         if self._over:
             raise NotDelivered
         # Before it is sent: the agent's answer may be read before `_send_encoded` returns.
@@ -192,7 +192,7 @@ class AgentSocket(FrameSocket):
             raise NotDelivered from None
 
     async def take(self, message: ToSocket) -> None:
-        """Something from the hub. See `agents.links.channel.link.Socket`."""
+        """Something from the hub. See `agents.links.sockets.Socket`."""
         match message:
             case Evict():  # a newer connection has the session: fail what is open here, then leave
                 await self._lose()

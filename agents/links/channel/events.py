@@ -20,7 +20,7 @@ from agents.core.ledger import Ledger
 from agents.core.post import Hook
 from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
-from agents.links.channel.link import ChannelLink
+from agents.links.sockets import SocketLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import STORAGE_FULL, USAGE_ROW_BYTES, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
@@ -59,7 +59,7 @@ class HookEvent(Struct, frozen=True, rename="camel"):
 class HookEvents:
     """Serves the hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
 
-    def __init__(self, *, ledger: Ledger, link: ChannelLink, meter: StorageMeter) -> None:
+    def __init__(self, *, ledger: Ledger, link: SocketLink, meter: StorageMeter) -> None:
         self._ledger = ledger
         self._meter = meter
         self._link = link

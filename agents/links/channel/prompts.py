@@ -13,7 +13,8 @@ from agents.core.ports import Clock
 from agents.core.post import Final, Prompt
 from agents.links.channel import frames
 from agents.links.channel.payloads import ReplyFrame
-from agents.links.channel.protocol import ChannelProtocol, Report, TooLarge
+from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.links.sockets import Report
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.channel.frames import FROM_AGENT, TO_AGENT, BadFrame, ChatEvent
 from agents.links.channel.payloads import Reply, ReplyChunk, ReplyFrame, TaskArtifact, TaskStatus, size_of_json
+from agents.links.sockets import Report
 from agents.models.choices import Failure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra, Usage
 from kit.describe import CHANNEL_TOKEN, Socket
@@ -67,13 +68,6 @@ class AwaitedReply(Struct):
             raise TooLarge(chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=is_finished)
         self.pieces += 1
         return self.pieces - 1
-
-
-class Report(Struct, frozen=True):
-    """Something for the process that waits."""
-
-    home: str
-    message: Chunk | ExtraPiece | Final
 
 
 class ChannelProtocol:

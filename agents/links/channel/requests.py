@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from accounts.authn import Identity
 from agents.core.ask_starter import TURN_WAIT_S, AmbiguousPeer, Asker, AskStarter, NoSuchTarget
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.core.ports import Notifier
+from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel import refusals
@@ -30,8 +30,11 @@ from agents.links.channel.frames import (
     ProbeRequest,
     ProbeResponse,
     Request,
+    RouteReply,
     RouteRequest,
     RouteResponse,
+    encode,
+    now,
 )
 from agents.links.channel.prompts import Driver
 from agents.links.channel.protocol import size_of
@@ -47,6 +50,7 @@ from agents.links.channel.refusals import (
 )
 from agents.models.choices import Outcome, Surface
 from agents.transcript.access import NotAllowed
+from agents.transcript.announcements import send_frame_to_agent
 from agents.transcript.mentions import MAX_FILES, mentions
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -146,6 +150,21 @@ class StartedQuestion:
     name: str
     running: RunningTurn | None = None
     refusal: str = ""
+
+
+class ReplyNotes:
+    """Shows agents on `/channel` the answers that they did not wait for. See `agents.core.ports.Notifier`."""
+
+    def __init__(self) -> None:
+        self._noting = asyncio.Lock()
+
+    async def route_reply(
+        self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
+    ) -> None:
+        """Show an answer to a session's agent. See `agents.core.ports.Notifier`."""
+        reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
+        async with self._noting:  # in the order in which the replies came
+            await db_call(send_frame_to_agent)(session_id, encode(reply))
 
 
 class Requests:

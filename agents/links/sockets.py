@@ -1,4 +1,9 @@
-"""The link over agents' WebSockets: sends prompts and receives replies, also through other processes."""
+"""The link over agents' WebSockets: sends prompts and receives replies, also through other processes.
+
+It knows no frame. Each socket protocol of agents has a consumer that is a `Socket`, and attaches it here once its
+connection is registered (`agents.core.presence`): ids of connections are unique over all protocols. So the process
+finds all sockets of its agents in one place (docs/adr/0123).
+"""
 
 import asyncio
 import logging
@@ -6,11 +11,12 @@ from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from accounts.sealing import pseudonym
 from agents.core.errors import NoReceipt, NotDelivered
-from agents.core.ports import Release, RouteOrigin
+from agents.core.ports import Release
 from agents.core.post import (
     Chunk,
     Evict,
@@ -27,10 +33,7 @@ from agents.core.post import (
 )
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
-from agents.links.channel.frames import RouteReply, encode, now
-from agents.links.channel.protocol import Report
-from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, send_frame_to_agent
-from kit.async_db import db_call
+from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided
 from kit.durations import seconds
 from kit.tasks import TaskSet
 
@@ -81,7 +84,14 @@ class Socket(Protocol):
         """Send a ping when it is due; close the socket of an agent that was silent for too long."""
 
 
-class ChannelLink:
+class Report(Struct, frozen=True):
+    """Something for the process that waits."""
+
+    home: str
+    message: Chunk | ExtraPiece | Final
+
+
+class SocketLink:
     """Reaches agents whose sockets this process holds, and, through the post, those of other processes."""
 
     def __init__(self, *, process_id: str, post: Post, waiting: WaitingTurns, release: Release) -> None:
@@ -98,7 +108,6 @@ class ChannelLink:
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
-        self._noting = asyncio.Lock()
 
     @property
     def sessions(self) -> dict[int, int]:
@@ -174,14 +183,6 @@ class ChannelLink:
             await self.take(message)
         else:
             await self._post.send(process_id, message)
-
-    async def route_reply(
-        self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
-    ) -> None:
-        """Show an answer to a session's agent. See `agents.core.ports.Notifier`."""
-        reply = RouteReply(route_id=chat_id, from_name=from_name, text=text, ts=now(), origin=origin)
-        async with self._noting:  # in the order in which the replies came
-            await db_call(send_frame_to_agent)(session_id, encode(reply))
 
     async def take(self, message: Message) -> None:
         """Handle a message from another process without blocking: slow work runs in a task."""

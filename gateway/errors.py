@@ -1,0 +1,114 @@
+"""The errors of `a2a-v1`: codes and names, and which one each refusal and failure of the hub is."""
+
+from enum import IntEnum
+
+from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
+from agents.core.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Halted,
+    NotPublished,
+    Offline,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
+from agents.models.choices import Failure
+from agents.transcript.access import NotAllowed
+
+
+class ErrorCode(IntEnum):
+    """The registry of error codes; the name of a member is the name on the wire."""
+
+    CONNECTION_REFUSED = 1001
+    CONNECTION_TIMEOUT = 1002
+    CONNECTION_RESET = 1003
+    PROTOCOL_ERROR = 1004
+    RATE_LIMITED = 1005
+    INVALID_JSON = 2001
+    MISSING_FIELD = 2002
+    INVALID_TYPE = 2003
+    UNKNOWN_TYPE = 2004
+    INVALID_CONTENT = 2005
+    AGENT_NOT_FOUND = 3001
+    AGENT_OFFLINE = 3002
+    AGENT_BUSY = 3003
+    AGENT_ERROR = 3004
+    SESSION_NOT_FOUND = 4001
+    SESSION_EXPIRED = 4002
+    SESSION_LOCKED = 4003
+    SESSION_CORRUPT = 4004
+    AUTH_REQUIRED = 5001
+    AUTH_FAILED = 5002
+    TOKEN_EXPIRED = 5003
+    PERMISSION_DENIED = 5004
+
+
+MESSAGE_ERRORS = range(2000, 3000)
+
+
+class FrameRefused(Exception):
+    """A frame is answered by an error; the exception's own text is public.
+
+    `field`: what is wrong in the frame; `reason`: for programs; `close_code`: how the socket ends after it, 0: it
+    stays open. `correlation_id`, `frame_id`: of the refused frame, as far as it could be read.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        field: str = "",
+        reason: str = "",
+        retry_after_ms: int = 0,
+        close_code: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+        self.reason = reason
+        self.retry_after_ms = retry_after_ms
+        self.close_code = close_code
+        self.correlation_id = self.frame_id = ""
+
+
+NOT_FOUND = "there is no such agent, or it is not open to you"
+_DENIED: dict[type[Exception], tuple[ErrorCode, str]] = {
+    NoSuchTarget: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
+    NotPublished: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
+    NotAllowed: (ErrorCode.PERMISSION_DENIED, "you may see this agent, and not send it messages"),
+    AmbiguousPeer: (ErrorCode.AGENT_NOT_FOUND, "several agents have that name: write @owner/name"),
+    Offline: (ErrorCode.AGENT_OFFLINE, "the agent is offline"),
+    Busy: (ErrorCode.AGENT_BUSY, "the agent works for another caller"),
+    OverCap: (ErrorCode.AGENT_BUSY, "you have as many open messages at this agent as one caller may have"),
+    Blocked: (ErrorCode.PERMISSION_DENIED, "the agent's owner blocked you"),
+    Halted: (ErrorCode.PERMISSION_DENIED, "the agent, its owner or you are halted"),
+    TooDeep: (ErrorCode.INVALID_CONTENT, "too many agents passed the message on"),
+    Cycle: (ErrorCode.INVALID_CONTENT, "the message came through this agent already"),
+}
+_FAILED: dict[str, tuple[ErrorCode, str, str]] = {
+    Failure.TIMEOUT: (ErrorCode.AGENT_ERROR, "response_timeout", "the agent did not answer in time"),
+    Failure.CHANNEL_LOST: (ErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
+    Failure.NOT_DELIVERED: (ErrorCode.AGENT_OFFLINE, "", "the agent never got the message"),
+    Failure.PROCESS_DIED: (ErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
+    Failure.SHUTDOWN: (ErrorCode.AGENT_OFFLINE, "shutdown", "the hub restarts"),
+}
+
+
+def refuse_denied(refusal: Exception) -> FrameRefused:
+    """The error for an ask that the hub refused; nothing was sent to the agent."""
+    if isinstance(refusal, RateLimited):
+        text = "you send more messages than a caller may in a minute"
+        return FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=refusal.retry_in_s * 1000)
+    code, text = _DENIED.get(type(refusal), (ErrorCode.AGENT_ERROR, "the hub cannot deliver this now"))
+    reason = refusal.reason if isinstance(refusal, Denied) else ""
+    return FrameRefused(code, text, reason=reason)
+
+
+def refuse_failed(reason: str, agents_text: str) -> FrameRefused:
+    """The error for a turn that ended without a reply. `agents_text`: the agent's own reason, if it gave one."""
+    code, name, text = _FAILED.get(reason, (ErrorCode.AGENT_ERROR, reason, "the agent did not answer"))
+    return FrameRefused(code, agents_text or text, reason=name)

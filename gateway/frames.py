@@ -1,0 +1,75 @@
+"""The frames that the gateway sends, as JSON."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from gateway.envelope import Json
+from gateway.errors import FrameRefused
+from gateway.protocol import VERSION
+from kit.ids import unguessable
+
+GATEWAY = "gateway"
+
+
+def encode(frame: Json) -> bytes:
+    """A frame as it is sent."""
+    return msgspec.json.encode(frame)
+
+
+def now_ms() -> int:
+    """The time as the protocol writes it: Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    """An id for a frame that came without one."""
+    return unguessable("msg-")
+
+
+def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fields: Any) -> Json:
+    """A frame of the gateway itself, with its time."""
+    frame = {"type": type_name, "from": GATEWAY, "timestamp": now_ms(), **fields, "content": content}
+    return {**frame, "metadata": metadata} if metadata else frame
+
+
+def error_frame(refused: FrameRefused) -> Json:
+    """An error; its name stands beside `content` and in it, as both registries have it."""
+    name = refused.code.name
+    content: Json = {"error": name, "code": int(refused.code), "message": str(refused)}
+    more = {"reason": refused.reason, "field": refused.field, "retryAfterMs": refused.retry_after_ms}
+    content |= {key: value for key, value in more.items() if value}
+    about = {"correlationId": refused.correlation_id, "parentId": refused.frame_id}
+    return make_frame("error", content, {key: value for key, value in about.items() if value}, error=name)
+
+
+def acknowledge_frame(client_id: str, agents: Sequence[str]) -> Json:
+    """The answer to an advertised handshake."""
+    content = {
+        "action": "acknowledge",
+        "clientId": client_id,
+        "availableAgents": list(agents),
+        "protocolVersion": VERSION,
+    }
+    return make_frame("handshake", content)
+
+
+def pong_frame(ping: Json, correlation_id: str) -> Json:
+    """The answer to a ping, with what the ping says of its sender."""
+    received_at = now_ms()
+    content: Json = {}
+    if "heartbeat" in ping:
+        content["heartbeat"] = {"received": received_at, "agentHeartbeat": ping["heartbeat"]}
+    return make_frame("pong", content, {"correlationId": correlation_id} if correlation_id else None)
+
+
+def disconnect_frame(reason: str, message: str = "") -> Json:
+    """The last frame before the gateway closes."""
+    return make_frame("disconnect", {"reason": reason} | ({"message": message} if message else {}))
+
+
+def auth_frame(status: str, **more: Any) -> Json:
+    """The answer to `auth`: `authenticated` or `rejected`."""
+    return make_frame("auth-response", {"status": status, **more})

@@ -1,0 +1,195 @@
+"""The state of one socket of `a2a-v1`: which frames it takes now, and which flaws close it.
+
+No I/O and no clock of its own.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from agents.core.ports import Clock
+from gateway.envelope import (
+    FRAME_TYPES,
+    Envelope,
+    FrameType,
+    check_frame,
+    is_agent_name,
+    name_frame,
+    read_object,
+    read_type,
+)
+from gateway.errors import MESSAGE_ERRORS, ErrorCode, FrameRefused
+from kit.sockets import POLICY_VIOLATION
+
+SUBPROTOCOL = "a2a-v1"
+VERSION = "1.0.0"
+UNSUPPORTED_DATA = 1003
+UNAUTHORIZED = 4001
+TOO_MANY_FRAMES = 4029
+
+FRAMES_A_SECOND = 100.0
+BURST = 200.0
+LIMITED_FOR_S = 10.0
+MAX_FLAWS = 20
+FLAWS_WITHIN_S = 60.0
+MAX_AUTH_FAILURES = 3
+DEFAULT_MS = 30_000
+NUMBERS_MS = range(1_000, 600_001)
+ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", "disconnect"})
+
+
+class UpgradeRefused(Exception):
+    """The upgrade asks for a protocol that this hub does not speak; the text is public."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a client names in the address and the headers of its upgrade.
+
+    `flaws`: what it named and the hub does not take; defaults stand for it.
+    """
+
+    subprotocol: str | None
+    timeout_ms: int
+    agent_id: str
+    token: str
+    flaws: tuple[FrameRefused, ...]
+
+
+def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
+    """The parameters of an upgrade.
+
+    Raises:
+        UpgradeRefused: it offers only protocols that the hub does not speak.
+    """
+    given = {name: values[0] for name, values in parse_qs(query, max_num_fields=50).items()}
+    if subprotocols and SUBPROTOCOL not in subprotocols:
+        raise UpgradeRefused(f"this socket speaks the subprotocol {SUBPROTOCOL}")
+    if not subprotocols and given.get("protocol", SUBPROTOCOL) != SUBPROTOCOL:
+        raise UpgradeRefused(f"this socket speaks the protocol {SUBPROTOCOL}")
+    flaws = [flaw for name in ("timeout", "heartbeat") if (flaw := _flaw_of(name, given))]
+    agent_id = given.get("agentId", "")
+    if agent_id and not is_agent_name(agent_id):
+        text = "agentId: want a lower-case letter, then letters, digits and hyphens, 64 in all"
+        flaws.append(FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agentId", close_code=POLICY_VIOLATION))
+    return Parameters(
+        subprotocol=SUBPROTOCOL if subprotocols else None,
+        timeout_ms=DEFAULT_MS if _flaw_of("timeout", given) else int(given.get("timeout", DEFAULT_MS)),
+        agent_id=agent_id,
+        token=given.get("token", ""),
+        flaws=tuple(flaws),
+    )
+
+
+class GatewayProtocol:
+    """Reads the frames of one connection in the order of checks of the protocol, and counts what it refuses."""
+
+    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+        self._clock = clock
+        self.timeout_ms = timeout_ms
+        self.is_authenticated = False
+        self._supported: frozenset[str] | None = None
+        self._flaws: deque[float] = deque(maxlen=MAX_FLAWS)
+        self._auth_failures = 0
+        self._tokens = BURST
+        self._counted_at = clock()
+        self._limited_since: float | None = None
+
+    def read(self, text: str | None) -> Envelope:
+        """One message of the client.
+
+        Raises:
+            FrameRefused: it is answered by this error.
+        """
+        if text is None:
+            raise FrameRefused(ErrorCode.PROTOCOL_ERROR, "frames are text", close_code=UNSUPPORTED_DATA)
+        frame = read_object(text)
+        try:
+            self._count_frame()
+            type_ = read_type(frame)
+            self._check_allowed(type_)
+            return check_frame(frame, type_)
+        except FrameRefused as refused:
+            raise name_frame(refused, frame) from None
+
+    def count_flaw(self, refused: FrameRefused) -> FrameRefused | None:
+        """Note a refusal; the error that ends the connection when there were too many within a minute."""
+        if refused.code not in MESSAGE_ERRORS:
+            return None
+        now = self._clock()
+        self._flaws.append(now)
+        if len(self._flaws) < MAX_FLAWS or now - self._flaws[0] > FLAWS_WITHIN_S:
+            return None
+        text = f"{MAX_FLAWS} frames were not in order within {FLAWS_WITHIN_S:g} s"
+        return FrameRefused(ErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
+
+    def count_auth_failure(self) -> FrameRefused:
+        """The error for a wrong token; the third ends the connection."""
+        self._auth_failures += 1
+        close_code = UNAUTHORIZED if self._auth_failures >= MAX_AUTH_FAILURES else 0
+        wanted = "want a live channel or session token without limits"
+        return FrameRefused(ErrorCode.AUTH_FAILED, wanted, close_code=close_code)
+
+    def take_capabilities(self, capabilities: Mapping[str, object]) -> None:
+        """Replace what the client advertised.
+
+        Raises:
+            FrameRefused: 1004, 2003.
+        """
+        version = capabilities.get("version", VERSION)
+        if str(version).partition(".")[0] != VERSION.partition(".")[0]:
+            text = f"this hub speaks version {VERSION}"
+            raise FrameRefused(ErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
+        for name in ("timeout", "heartbeat"):
+            if flaw := _flaw_of(name, capabilities, f"content.capabilities.{name}"):
+                raise flaw
+        timeout = capabilities.get("timeout", self.timeout_ms)
+        self.timeout_ms = int(str(timeout))
+        types = capabilities.get("supportedMessageTypes")
+        self._supported = frozenset(map(str, types)) & FRAME_TYPES.keys() if isinstance(types, list) else None
+
+    def may_push(self, type_name: str) -> bool:
+        """Whether the client takes frames of that type that are no replies to it."""
+        return self._supported is None or type_name in ALWAYS_SENT or type_name in self._supported
+
+    def _check_allowed(self, type_: FrameType) -> None:
+        if not type_.for_gateway:
+            text = f"only the gateway sends {type_.name}"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="type")
+        if not type_.is_built:
+            text = f"this hub does not serve {type_.name} yet"
+            raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        if not self.is_authenticated and not type_.before_auth:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, "sign in first: send auth with a token")
+
+    def _count_frame(self) -> None:
+        """Take one token of the bucket."""
+        now = self._clock()
+        self._tokens = min(BURST, self._tokens + (now - self._counted_at) * FRAMES_A_SECOND)
+        self._counted_at = now
+        if self._tokens >= BURST:
+            self._limited_since = None
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return
+        if self._limited_since is None:
+            self._limited_since = now
+        is_sustained = now - self._limited_since >= LIMITED_FOR_S
+        raise FrameRefused(
+            ErrorCode.RATE_LIMITED,
+            f"at most {FRAMES_A_SECOND:g} frames a second",
+            retry_after_ms=max(1, int((1 - self._tokens) / FRAMES_A_SECOND * 1000)),
+            close_code=TOO_MANY_FRAMES if is_sustained else 0,
+        )
+
+
+def _flaw_of(name: str, given: Mapping[str, object], field: str = "") -> FrameRefused | None:
+    """What is wrong with a number of milliseconds; None when it is absent or in order."""
+    if name not in given:
+        return None
+    text = str(given[name])
+    if text.isascii() and text.isdigit() and len(text) <= len(str(NUMBERS_MS[-1])) and int(text) in NUMBERS_MS:
+        return None
+    wanted = f"{name}: want {NUMBERS_MS[0]} to {NUMBERS_MS[-1]} milliseconds"
+    return FrameRefused(ErrorCode.INVALID_TYPE, wanted, field=field or name)

@@ -1,0 +1,1 @@
+"""The gateway of `a2a-v1`."""

@@ -1,0 +1,282 @@
+"""The frames of `a2a-v1`: the order of checks, the field matrix and the errors, without a socket."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.envelope import FRAME_TYPES, MAX_FRAME_BYTES, Envelope, check_frame, read_type
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.frames import error_frame
+from gateway.protocol import GatewayProtocol, UpgradeRefused, read_parameters
+
+Json = dict[str, Any]
+MESSAGE = {"type": "message", "agent": "coder", "content": {"role": "user", "content": "hi"}}
+AUTH = {"type": "auth", "content": {"token": "t"}}
+# One sound frame of each type that a client may send.
+SOUND: dict[str, Json] = {
+    "message": MESSAGE,
+    "status": {"type": "status", "content": {"agent": "coder", "status": "busy"}},
+    "error": {"type": "error", "error": "AGENT_ERROR", "content": {"error": "AGENT_ERROR"}},
+    "event": {"type": "event", "event": "agent.registered", "content": {}},
+    "handshake": {"type": "handshake", "content": {"action": "advertise", "capabilities": {"version": "1.0.0"}}},
+    "discovery": {"type": "discovery", "content": {"action": "list"}},
+    "subscribe": {"type": "subscribe", "content": {"channel": "agent:status", "agents": ["alpha"]}},
+    "unsubscribe": {"type": "unsubscribe", "content": {"channel": "agent:status"}},
+    "ping": {"type": "ping"},
+    "pong": {"type": "pong", "timestamp": 1},
+    "workspace": {"type": "workspace", "content": {"action": "list"}},
+    "auth": AUTH,
+    "disconnect": {"type": "disconnect", "content": {"reason": "manual"}},
+    "proposal": {"type": "proposal", "content": {"proposal": "p", "reasoning": "r", "deadline": 1}},
+    "vote": {"type": "vote", "content": {"proposalId": "p", "vote": "approve", "confidence": 0.8}},
+    "request": {"type": "request", "content": {"service": "sessions.get", "params": {}}},
+    "response": {"type": "response", "content": {"result": None}},
+    "broadcast": {"type": "broadcast", "content": {"message": "stop"}},
+}
+GONE = object()  # the field is taken out
+
+
+class Moment:
+    """A clock that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def protocol(*, is_authenticated: bool = True, clock: Moment | None = None) -> GatewayProtocol:
+    made = GatewayProtocol(clock or Moment(), 30_000)
+    made.is_authenticated = is_authenticated
+    return made
+
+
+def with_field(frame: Json, path: str, value: object) -> Json:
+    """A copy of a frame with another value at a path."""
+    copied: Json = json.loads(json.dumps(frame))
+    *parents, last = path.split(".")
+    inner = copied
+    for key in parents:
+        inner = inner.setdefault(key, {})
+    if value is GONE:
+        del inner[last]
+    else:
+        inner[last] = value
+    return copied
+
+
+def refusal(text: str | None, made: GatewayProtocol | None = None) -> FrameRefused:
+    with pytest.raises(FrameRefused) as caught:
+        (made or protocol()).read(text)
+    return caught.value
+
+
+def checked(frame: Json) -> Envelope | tuple[int, str]:
+    """The envelope of a frame; or the code and the field of its error."""
+    try:
+        return check_frame(frame, read_type(frame))
+    except FrameRefused as refused:
+        return int(refused.code), refused.field
+
+
+def test_every_type_that_clients_may_send_has_a_sound_frame() -> None:
+    assert SOUND.keys() == {one.name for one in FRAME_TYPES.values() if one.for_gateway}
+    assert [name for name, frame in SOUND.items() if not isinstance(checked(frame), Envelope)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "field", "closes"),
+    [
+        (None, 1004, "", 1003),
+        ('"' + "x" * MAX_FRAME_BYTES + '"', 1004, "", 1009),
+        ("{", 2001, "", 0),
+        ('{"type":"ping"} x', 2001, "", 0),
+        ('{"type":"ping","type":"pong"}', 2001, "", 0),
+        ("[" * 65 + "]" * 65, 2001, "", 0),
+        ('{"type":NaN}', 2001, "", 0),
+        ('{"type":"ping","x":"\\u0000"}', 2005, "$", 0),
+        ("[]", 2003, "$", 0),
+        ("null", 2003, "$", 0),
+        ("7", 2003, "$", 0),
+        ("{}", 2002, "type", 0),
+        ('{"type":""}', 2002, "type", 0),
+        ('{"type":7}', 2003, "type", 0),
+        ('{"type":"nope"}', 2004, "type", 0),
+        ('{"type":"0x01"}', 2004, "type", 0),
+        ('{"type":"auth-response","content":{}}', 5004, "type", 0),
+        ('{"type":"decision","content":{}}', 5004, "type", 0),
+        ('{"type":"subscribe","content":{}}', 2004, "type", 0),
+        ('{"type":"message"}', 2002, "content", 0),
+        ('{"type":"message","content":[]}', 2003, "content", 0),
+        ('{"type":"message","agent":7,"content":{}}', 2002, "content.role", 0),
+    ],
+)
+def test_the_first_flaw_in_the_order_of_checks_answers(
+    text: str | None, code: int, field: str, closes: int
+) -> None:
+    refused = refusal(text)
+    assert (refused.code, refused.field, refused.close_code) == (code, field, closes)
+
+
+MATRIX = [
+    ("message", "content.role", GONE, 2002),
+    ("message", "content.role", "boss", 2005),
+    ("message", "content.role", 7, 2003),
+    ("message", "content.content", GONE, 2002),
+    ("message", "content.content", "", 2005),
+    ("message", "content.content", " ", 2005),
+    *[("message", "content.content", value, 2003) for value in (7, [], True, None)],
+    ("message", "agent", GONE, 2002),
+    ("message", "agent", 7, 2003),
+    *[("message", "agent", name, 2005) for name in ("", "Coder", "-a", "1a", "a b", "a" * 65, "@owner", "@o/S")],
+    ("message", "id", 7, 2003),
+    ("message", "id", "", 2005),
+    ("message", "id", "x" * 129, 2005),
+    ("message", "from", [], 2003),
+    ("message", "sessionId", 1, 2003),
+    ("message", "timestamp", "soon", 2003),
+    ("message", "timestamp", True, 2003),
+    ("message", "metadata", [], 2003),
+    ("message", "metadata.priority", "urgent", 2003),
+    ("message", "metadata.requiresResponse", "yes", 2003),
+    *[("message", "metadata.ttl", value, 2003) for value in (0, -1, "5", True)],
+    ("message", "metadata.correlationId", 7, 2003),
+    ("message", "metadata.threadId", {}, 2003),
+    ("status", "content.status", "asleep", 2005),
+    ("event", "event", GONE, 2002),
+    ("handshake", "content.action", "wave", 2005),
+    ("handshake", "content.action", 7, 2003),
+    ("handshake", "content.action", GONE, 2002),
+    ("handshake", "content.capabilities", [], 2003),
+    ("handshake", "content.capabilities.supportedMessageTypes", "message", 2003),
+    ("discovery", "content.action", "find", 2005),
+    ("workspace", "content.action", "drop", 2005),
+    ("subscribe", "content.channel", GONE, 2002),
+    ("subscribe", "content.agents", "alpha", 2003),
+    ("unsubscribe", "content.channel", GONE, 2002),
+    ("auth", "content.token", GONE, 2002),
+    ("auth", "content.token", 7, 2003),
+    ("auth", "content.token", "", 2005),
+    ("disconnect", "content.reason", GONE, 2002),
+    ("disconnect", "content.reason", "bored", 2005),
+    ("proposal", "content.proposal", GONE, 2002),
+    ("proposal", "content.deadline", "noon", 2003),
+    ("vote", "content.vote", "maybe", 2005),
+    ("vote", "content.vote", 1, 2003),
+    ("request", "content.service", GONE, 2002),
+    ("response", "content.result", GONE, 2002),
+    ("broadcast", "content.message", GONE, 2002),
+]
+
+
+@pytest.mark.parametrize(("type_name", "path", "value", "code"), MATRIX)
+def test_a_field_of_the_wrong_kind_or_value_is_named(type_name: str, path: str, value: object, code: int) -> None:
+    assert checked(with_field(SOUND[type_name], path, value)) == (code, path)
+
+
+@pytest.mark.parametrize("agent", ["a", "coder-2", "@owner/coder", "@Owner.x/7-of-9"])
+def test_what_the_protocol_does_not_name_is_kept(agent: str) -> None:
+    frame = MESSAGE | {"agent": agent, "timestamp": "1970-01-01T00:00:02Z", "trace": [1], "metadata": {"x": 1}}
+    envelope = checked(frame)
+    assert isinstance(envelope, Envelope)
+    kept = (envelope.agent, envelope.timestamp_ms, envelope.extra, envelope.metadata)
+    assert kept == (agent, 2000, {"trace": [1]}, {"x": 1})
+
+
+def test_a_response_may_hold_an_error_and_an_event_its_name_in_its_content() -> None:
+    assert isinstance(checked({"type": "response", "content": {"error": {"code": 3004}}}), Envelope)
+    assert isinstance(checked({"type": "event", "content": {"event": "x"}}), Envelope)
+
+
+@pytest.mark.parametrize("type_name", sorted(name for name, one in FRAME_TYPES.items() if one.is_built))
+def test_only_frames_that_need_no_caller_are_taken_before_auth(type_name: str) -> None:
+    made, frame = protocol(is_authenticated=False), SOUND.get(type_name)
+    if frame is None:
+        return
+    if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
+        assert made.read(json.dumps(frame)).type == type_name
+    else:
+        assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
+
+
+def test_an_error_names_its_frame_and_its_code_in_both_places() -> None:
+    frame = MESSAGE | {"agent": 7, "id": "m-1", "metadata": {"correlationId": "c-1"}}
+    shown = error_frame(refusal(json.dumps(frame)))
+    assert shown["error"] == shown["content"]["error"] == "INVALID_TYPE"
+    assert (shown["content"]["code"], shown["content"]["field"]) == (2003, "agent")
+    assert (shown["from"], shown["metadata"]) == ("gateway", {"correlationId": "c-1", "parentId": "m-1"})
+
+
+def test_a_burst_of_200_frames_is_taken_and_the_next_must_wait() -> None:
+    clock = Moment()
+    made = protocol(clock=clock)
+    for _ in range(200):
+        made.read('{"type":"ping"}')
+    refused = refusal('{"type":"ping"}', made)
+    assert (refused.code, refused.retry_after_ms, refused.close_code) == (ErrorCode.RATE_LIMITED, 10, 0)
+    clock.now = 0.02
+    assert made.read('{"type":"ping"}').type == "ping"
+
+
+def test_a_client_that_is_too_fast_for_ten_seconds_is_closed() -> None:
+    clock = Moment()
+    made = protocol(clock=clock)
+    closed_at = 0.0
+    for tick in range(30):
+        clock.now = float(tick)
+        for _ in range(400):
+            try:
+                made.read('{"type":"ping"}')
+            except FrameRefused as refused:
+                closed_at = closed_at or (clock.now if refused.close_code == 4029 else 0.0)
+    assert closed_at == 10.0
+
+
+def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
+    clock = Moment()
+    made, flaw = protocol(clock=clock), FrameRefused(ErrorCode.INVALID_JSON, "no")
+    assert made.count_flaw(FrameRefused(ErrorCode.AGENT_NOT_FOUND, "no")) is None
+    for number in range(19):
+        clock.now = number * 3.5
+        assert made.count_flaw(flaw) is None
+    clock.now = 61.0
+    assert made.count_flaw(flaw) is None
+    clock.now = 62.0
+    ending = made.count_flaw(flaw)
+    assert ending is not None
+    assert (ending.code, ending.close_code) == (ErrorCode.PROTOCOL_ERROR, 1008)
+
+
+def test_the_third_wrong_token_ends_the_connection() -> None:
+    made = protocol(is_authenticated=False)
+    assert [made.count_auth_failure().close_code for _ in range(3)] == [0, 0, 4001]
+
+
+def test_capabilities_replace_each_other_and_filter_pushes() -> None:
+    made = protocol()
+    made.take_capabilities({"supportedMessageTypes": ["status", "nope"], "version": "1.7"})
+    assert [made.may_push(name) for name in ("message", "status", "error", "pong")] == [False, True, True, True]
+    made.take_capabilities({"timeout": 5000})
+    assert (made.may_push("message"), made.timeout_ms) == (True, 5000)
+    for capabilities, code in (({"version": "2.0"}, 1004), ({"timeout": 10}, 2003), ({"heartbeat": "x"}, 2003)):
+        with pytest.raises(FrameRefused) as caught:
+            made.take_capabilities(capabilities)
+        assert caught.value.code == code
+
+
+def test_the_upgrade_names_protocol_agent_and_times() -> None:
+    asked = read_parameters("agentId=alpha&token=t&timeout=5000&heartbeat=x", ["x", "a2a-v1"])
+    assert (asked.subprotocol, asked.agent_id, asked.token, asked.timeout_ms) == ("a2a-v1", "alpha", "t", 5000)
+    assert [(flaw.code, flaw.field) for flaw in asked.flaws] == [(ErrorCode.INVALID_TYPE, "heartbeat")]
+    assert read_parameters("timeout=10", []).timeout_ms == 30_000
+    assert read_parameters("", []).subprotocol is None
+    (flaw,) = read_parameters("agentId=Alpha", []).flaws
+    assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)
+
+
+@pytest.mark.parametrize(("query", "offered"), [("", ["x"]), ("protocol=x", []), ("protocol=a2a-v1", ["y", "z"])])
+def test_an_upgrade_to_another_protocol_is_refused(query: str, offered: list[str]) -> None:
+    with pytest.raises(UpgradeRefused):
+        read_parameters(query, offered)
+    assert read_parameters("protocol=x", ["a2a-v1"]).subprotocol == "a2a-v1"
