@@ -62,6 +62,7 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench.calls
 	@$(BIN)/python -m lab.bench.directory
 	@$(BIN)/python -m lab.bench.events
+	@$(BIN)/python -m lab.bench.mcp
 	@$(BIN)/python -m lab.bench.relay
 	@DATA_DIR=$(VENV)/check $(BIN)/python -m lab.bench.rendering
 
@@ -89,7 +90,7 @@ lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@cd requirements && for set in base dev sdk-1 sdk-0.3; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $$set.txt $$set.in; done
-	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-1 sdk-js-0.3; do rm -f $$set/package-lock.json; \
+	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-1 sdk-js-0.3 sdk-js-mcp; do rm -f $$set/package-lock.json; \
 	  (cd $$set && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --silent); \
 	  done; else echo "no npm: sdk-js-* stay as they are"; fi
 
@@ -114,6 +115,6 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@touch $@
 
 $(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
-	@echo "installing the official A2A clients that tests drive, each by itself"
+	@echo "installing the official clients of A2A and MCP that tests drive, each by itself"
 	@$(BIN)/python -m tests.sdks.environments
 	@touch $@

@@ -12,7 +12,7 @@ from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
 from accounts.authn import presented
-from kit.asgi import Header, HttpRequest, RequestRefused, Send
+from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
@@ -71,12 +71,6 @@ class Access:
         return [*activated(request, self.public_url), request.enter_trace()]
 
 
-async def answer_preflight(send: Send) -> None:
-    """Answer a CORS preflight: other origins may send everything but cookies."""
-    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
-    await send({"type": "http.response.body", "body": b""})
-
-
 class RpcWire:
     """JSON-RPC: every answer has an envelope with the request's id. See `a2a_bridge.calls.Wire`."""
 
@@ -115,7 +109,7 @@ class Bridge:
     async def __call__(self, request: HttpRequest, handle: str, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         if request.method == "OPTIONS":
-            await answer_preflight(send)
+            await answer_preflight(send, PREFLIGHT)
             return
         version = version_of(request)
         wire = RpcWire(error_dialect(version))

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl
 from a2a_bridge import errors
 from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
-from a2a_bridge.asgi import Access, answer_preflight
+from a2a_bridge.asgi import PREFLIGHT, Access
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.versions import version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
-from kit.asgi import HttpRequest, Send
+from kit.asgi import HttpRequest, Send, answer_preflight
 from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
 from kit.strict_json import ForbiddenText, check_strings, is_forbidden
 
@@ -88,7 +88,7 @@ class HttpJson:
     async def __call__(self, request: HttpRequest, handle: str, rest: str, send: Send) -> None:
         """Answer one request for `rest` below an agent's address; nothing a client sends makes this raise."""
         if request.method == "OPTIONS":
-            await answer_preflight(send)
+            await answer_preflight(send, PREFLIGHT)
             return
         wire = HttpJsonWire()
         answer = Answer(request.receive, send, wire, self.access.headers(request))

@@ -19,7 +19,7 @@ from a2a_bridge.documents import (
     with_validators,
 )
 from a2a_bridge.settings import get_settings
-from accounts.authn import TokenScope, find_caller
+from accounts.authn import find_caller
 from accounts.error_pages import json_error
 from agents.core.directory import find_askable
 from agents.models import Agent
@@ -68,10 +68,7 @@ def _shown(request: HttpRequest, owner: str, slug: str, render: Render) -> HttpR
     """The agent, if it is there for the caller."""
     caller = find_caller(request)
     handle = f"{owner.removeprefix('@')}/{slug}"
-    shown_to = None
-    if caller and any(caller.identity.may(one, agent=handle) for one in (TokenScope.READ, TokenScope.ASK)):
-        shown_to = caller.user.pk
-    agent = find_askable(handle, shown_to)
+    agent = find_askable(handle, caller.user.pk if caller and caller.identity.may_see(handle) else None)
     if agent is None:
         answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
         answer["Cache-Control"] = "public, max-age=0, must-revalidate"

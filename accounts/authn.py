@@ -73,6 +73,15 @@ class Identity(Struct, frozen=True):
             return False
         return not self.scopes or scope in self.scopes.split()
 
+    def may_see(self, agent: str) -> bool:
+        """Whether the credential shows its user an agent, by handle: those that it may ask or read the card of."""
+        return self.may(TokenScope.READ, agent=agent) or self.may(TokenScope.ASK, agent=agent)
+
+    @property
+    def may_list_agents(self) -> bool:
+        """Whether the credential shows its user which agents there are, or the one that it is for."""
+        return self.may_see(self.only_agent)
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -39,7 +39,7 @@ from kit.asgi import (  # noqa: E402
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.endpoint import PATH as MCP_PATH  # noqa: E402
-from openai_api.endpoint import COMPLETIONS_PATH, MODELS_PATH  # noqa: E402
+from openai_api.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
@@ -89,7 +89,9 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.mcp(request, send)
     if path == COMPLETIONS_PATH:
         return hub_services.chat(request, send)
-    if path == MODELS_PATH:
+    if path == RESPONSES_PATH:
+        return hub_services.responses(request, send)
+    if path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
         return hub_services.models(request, send)
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return hub_services.operators(request, *asked, send)

@@ -77,6 +77,7 @@ class Runtime:
         """
         # First: from now on `/readyz` answers 503 and new agents are refused, so that other processes get them.
         draining.set()
+        self.hub_services.mcp.elicitations.end_all()
         leaving, deadline = SocketDrain(self.hub_services.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.hub_services.dispatcher.drain(settings.DRAIN_S), name="drain turns")
         while (turns := self.hub_services.dispatcher.open_turns) or self.hub_services.link.sockets:

@@ -30,7 +30,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import Limits, Link
-from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, ElicitationAnswered, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -56,8 +56,11 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.elicitation import Elicitations
 from mcp_server.endpoint import McpEndpoint
-from openai_api.endpoint import ChatCompletions, ModelList
+from openai_api.completions import ChatWire
+from openai_api.endpoint import ModelAnswers, ModelList
+from openai_api.responses import ResponseWire
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -89,7 +92,8 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
-    chat: ChatCompletions
+    chat: ModelAnswers
+    responses: ModelAnswers
     models: ModelList
     questions: QuestionList
     operators: Operators
@@ -108,6 +112,8 @@ class HubServices:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, ElicitationAnswered):
+            self.mcp.elicitations.take(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
@@ -247,8 +253,14 @@ def build_services() -> HubServices:
         callers=callers,
         bridge=Bridge(access, runner),
         http_json=HttpJson(access, runner),
-        mcp=McpEndpoint(runner, settings.PUBLIC_URL, str(settings.SPECTACULAR_SETTINGS["VERSION"])),
-        chat=ChatCompletions(runner, settings.PUBLIC_URL),
+        mcp=McpEndpoint(
+            runner,
+            Elicitations(process_id, post, callers),
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        ),
+        chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
+        responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,

@@ -211,6 +211,12 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[Header
     await send({"type": "http.response.body", "body": body})
 
 
+async def answer_preflight(send: Send, headers: Sequence[Header]) -> None:
+    """Answer a CORS preflight. `headers`: what pages of other origins may send."""
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
 async def respond_error(send: Send, status: int, code: str, message: str, *headers: Header) -> None:
     """Answer with an error of REST."""
     await respond(send, status, error_body(code, message), headers)

@@ -8,9 +8,11 @@ HEADERS = [
 KEEPALIVE = b": keep-alive\n\n"
 
 
-def event(data: bytes, event_id: str = "") -> bytes:
+def event(data: bytes, event_id: str = "", *, name: str = "") -> bytes:
     """Frame one compact JSON document. `event_id`: what a client that comes back says it saw last."""
     framed = b"data: " + data + b"\n\n"
+    if name:
+        framed = f"event: {name}\n".encode() + framed
     return f"id: {event_id}\n".encode() + framed if event_id else framed
 
 

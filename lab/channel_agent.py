@@ -15,7 +15,7 @@ from lab import frames
 from lab.callers import bearer
 from lab.frames import Json
 
-FRAME_WITHIN_S = 15
+FRAME_WITHIN_S = 30
 _numbers = itertools.count(1)
 
 

@@ -37,7 +37,7 @@ class Receiver:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}/hook"
 
-    def heard(self, count: int, *, within_s: float = 15) -> list[Received]:
+    def heard(self, count: int, *, within_s: float = 30) -> list[Received]:
         """What came, once it is that many."""
         until(
             lambda: len(self.received) >= count, f"{count} requests, not {len(self.received)}", within_s=within_s
@@ -137,7 +137,7 @@ class Canary:
         """Stop; how many connections came. A last connection of our own shows that none is waiting."""
         before = self.visits
         socket.create_connection(("127.0.0.1", self.port)).close()
-        until(lambda: self.visits > before, "the canary counts", within_s=5)
+        until(lambda: self.visits > before, "the canary counts", within_s=30)
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join()

@@ -27,7 +27,7 @@ def until(look: Callable[[], Seen], what: str, *, within_s: float) -> Seen:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[Seen | None]], what: str, *, within_s: float = 10, every_s: float = 0.1
+    look: Callable[[], Awaitable[Seen | None]], what: str, *, within_s: float = 30, every_s: float = 0.1
 ) -> Seen:
     """Call `look` until it returns a truthy value, and return that. Raises TimeoutError."""
     deadline = time.monotonic() + within_s

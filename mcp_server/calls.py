@@ -1,67 +1,31 @@
 """Runs a tool's call by the bridge's `CallRunner`, so that it is admitted, followed and ended like one of A2A."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from a2a_bridge.answering import CallRunner, public_error
 from a2a_bridge.asgi import PREFIX, RpcWire, handle_of
 from a2a_bridge.calls import Incoming, StreamedAnswer, Waiting, Wire
-from a2a_bridge.dialects.dialect import Dialect, Operation, keep_error, name_no_frame
-from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.dialect import Operation
+from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.errors import agent_not_found, unauthenticated
 from a2a_bridge.requests import Cancel, Get, Request, Send
 from a2a_bridge.services import find_of_caller
 from a2a_bridge.streams import KEEPALIVE_S
-from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, text_in
-from accounts.authn import Identity, Presented, TokenScope
+from a2a_bridge.tasks.record import Task
+from accounts.authn import Identity, Presented
 from agents.core.errors import Denied
 from agents.models.choices import Surface
-from agents.transcript.pieces import plain_text_in
 from kit.jsonrpc import RpcError
 
 OPERATIONS: dict[type[Request], Operation] = {Send: Operation.SEND, Get: Operation.GET, Cancel: Operation.CANCEL}
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
 
 Progress = Callable[[str], Awaitable[None]]
 
 
-class TaskNews(Struct, frozen=True):
-    """A task as it is by now, and what its agent said with the event that made it so."""
-
-    task: Task
-    text: str = ""
-
-
-def _render_news(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[TaskNews]:
-    """The new text of a reply, or a note of the agent."""
-    if not isinstance(event, ArtifactEvent):
-        return [TaskNews(task, text_in(event.message.parts) if event.message and not is_last else "")]
-    if event.lead is not None:
-        return [TaskNews(task, event.lead + plain_text_in(event.artifact.parts))]
-    is_chunk = event.artifact.id == task.reply_id and not event.last_chunk
-    return [TaskNews(task, text_in(event.artifact.parts) if is_chunk else "")]
-
-
-# Its results are the hub's own tasks, which `results` turns into content.
-MCP: Dialect = replace(
-    V1,
-    name="mcp",
-    surface=Surface.MCP,
-    versions=frozenset(),
-    bindings=(),
-    methods={},
-    replays=False,
-    render_task=lambda task, history_length: task,
-    render_answer=lambda task, request: task,
-    render_opening=lambda task, request: [TaskNews(task)],
-    render_event=_render_news,
-    frame_id=name_no_frame,
-    error=keep_error,
-)
+MCP = make_task_dialect(Surface.MCP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +36,6 @@ class ToolCaller:
     identity: Identity
     body_bytes: int
     traceparent: str
-
-    @property
-    def may_list(self) -> bool:
-        """Whether the token may learn which agents there are."""
-        identity = self.identity
-        return any(identity.may(scope, agent=identity.only_agent) for scope in FOR_LISTING)
 
 
 @dataclass(slots=True)
@@ -129,8 +87,8 @@ class ToolWriter:
     async def _take_news(self, news: object) -> None:
         assert isinstance(news, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
         self.result.task = news.task
-        if news.text and self._progress is not None:
-            await self._progress(news.text)
+        if (said := news.text or news.note) and self._progress is not None:
+            await self._progress(said)
 
     def _take(self, result: object) -> None:
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks

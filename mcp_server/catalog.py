@@ -1,9 +1,9 @@
 """The agents that a caller may ask: as a list, and as tools of their own."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accounts.authn import TokenScope
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
@@ -15,7 +15,8 @@ MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
+MAX_TOOL_NAME_CHARS = 64  # clients refuse longer names
+SUFFIX_CHARS = 8
 
 
 class AgentTool(NamedTuple):
@@ -56,7 +57,7 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
     Empty for a token that may not list agents.
     """
-    if not caller.may_list:
+    if not caller.identity.may_list_agents:
         return ToolPage((), "")
     found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
     if caller.identity.only_agent:
@@ -76,16 +77,33 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
     """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
-    if not tool.startswith(TOOL_PREFIX) or not caller.may_list:
+    if not tool.startswith(TOOL_PREFIX) or not caller.identity.may_list_agents:
         return None
-    owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition("_")  # a login holds no underscore
+    owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition(
+        "_"
+    )  # neither a login nor a slug holds an underscore
+    if "_" in slug:
+        return _find_shortened(caller, tool, owner, slug.partition("_")[0])
     agent = find_askable(f"{owner}/{slug}", caller.identity.user_id)
     return agent.handle if agent is not None and name_tool(agent.handle) == tool else None
 
 
 def name_tool(handle: str) -> str:
-    """The name of the tool that asks one agent."""
-    return TOOL_PREFIX + handle.replace("/", "_", 1)
+    """The name of the tool that asks one agent. A long one is cut, and ends with a hash of the handle."""
+    name = TOOL_PREFIX + handle.replace("/", "_", 1)
+    if len(name) <= MAX_TOOL_NAME_CHARS:
+        return name
+    suffix = hashlib.blake2b(handle.lower().encode(), digest_size=SUFFIX_CHARS // 2).hexdigest()
+    return f"{name[: MAX_TOOL_NAME_CHARS - SUFFIX_CHARS - 1]}_{suffix}"
+
+
+def _find_shortened(caller: ToolCaller, tool: str, owner: str, slug: str) -> str | None:
+    """The handle behind a name that was cut: of the agents that begin so, the one of its hash."""
+    begin = f"{owner}/{slug}".lower()
+    if len(tool) != MAX_TOOL_NAME_CHARS or not begin.isprintable():
+        return None
+    begun = Agent.objects.askable_by(caller.identity.user_id).filter(handle_key__startswith=begin)
+    return next((handle for handle in begun.values_list("handle", flat=True) if name_tool(handle) == tool), None)
 
 
 def _summary(agent: Agent) -> str:

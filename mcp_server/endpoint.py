@@ -4,12 +4,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
+import msgspec
+
 from a2a_bridge.answering import CallRunner
 from a2a_bridge.errors import form_error
-from accounts.authn import TokenScope, Unauthenticated, check_caller, presented
+from accounts.authn import TokenScope, Unauthenticated, presented
 from kit import strict_json
 from kit.asgi import (
     ClientLeft,
@@ -19,6 +22,7 @@ from kit.asgi import (
     RequestRefused,
     Scope,
     Send,
+    answer_preflight,
     receive_of,
     respond,
 )
@@ -26,23 +30,25 @@ from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcErro
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
 from mcp_server.calls import ToolCaller, ToolCalls
+from mcp_server.elicitation import SESSION_HEADER, SESSION_PREFIX, Elicitations, find_session_id
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
-CALLER_KEY, LISTS_AGENTS_KEY = "mcp_server.caller", "mcp_server.lists_agents"  # in the ASGI scope
+# In the ASGI scope.
+CALLER_KEY, LISTS_AGENTS_KEY, ELICIT_KEY = "mcp_server.caller", "mcp_server.lists_agents", "mcp_server.elicit"
 SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
 CORS = [
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"WWW-Authenticate, traceparent"),
+    (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
 ]
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"POST, OPTIONS"),
     (
         b"access-control-allow-headers",
-        b"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, traceparent,"
-        b" tracestate",
+        b"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name,"
+        b" traceparent, tracestate",
     ),
     (b"access-control-max-age", b"86400"),
 ]
@@ -96,7 +102,8 @@ class ServingSdk:
 class McpEndpoint:
     """Answers `PATH`. `public_url`: the address that clients sign in for."""
 
-    def __init__(self, runner: CallRunner, public_url: str, version: str) -> None:
+    def __init__(self, runner: CallRunner, elicitations: Elicitations, public_url: str, version: str) -> None:
+        self.elicitations = elicitations
         self._ledger = runner.ledger
         self._public_url = public_url
         calls = ToolCalls(runner)
@@ -107,14 +114,23 @@ class McpEndpoint:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         if request.method == "OPTIONS":
-            await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
-            await send({"type": "http.response.body", "body": b""})
+            await answer_preflight(send, PREFLIGHT)
             return
         response = Response(send, [*CORS, request.enter_trace()])
         try:
-            caller, body = await self._check(request)
+            caller, body, message = await self._check(request)
+            if "method" not in message:
+                await self.elicitations.take_response(caller, message)
+            if session_id := find_session_id(message):
+                response.headers.append((SESSION_HEADER.encode(), session_id.encode()))
             wanted = request.query_values("agents")
-            scope = {**request.scope, CALLER_KEY: caller, LISTS_AGENTS_KEY: AGENTS_AS_TOOLS in wanted}
+            elicits = request.headers.get(SESSION_HEADER, "").startswith(SESSION_PREFIX)
+            scope = {
+                **request.scope,
+                CALLER_KEY: caller,
+                LISTS_AGENTS_KEY: AGENTS_AS_TOOLS in wanted,
+                ELICIT_KEY: partial(self.elicitations.ask, caller, response.send_event) if elicits else None,
+            }
             manager = await self._sdk.get_manager()
             await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
         except ClientLeft:
@@ -136,8 +152,8 @@ class McpEndpoint:
         """End what is open."""
         await self._sdk.close()
 
-    async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes]:
-        """The caller, and the body as the SDK may read it.
+    async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes, dict[str, Any]]:
+        """The caller, the body as the SDK may read it, and the message in it.
 
         Raises:
             RequestRefused, RpcError: the first thing that is wrong.
@@ -145,16 +161,16 @@ class McpEndpoint:
         """
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self._public_url)
-        found = await self._ledger.look_up(token.digest, None) if token else None
-        identity = check_caller(token, found.identity if found else None)
+        identity = await self._ledger.get_caller(token)
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
-        check_message(body)
+        message = read_message(body)
         traceparent = request.traceparent
-        return ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent), body
+        caller = ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent)
+        return caller, body, message
 
 
-def check_message(body: bytes) -> None:
-    """Refuse what no sound client sends, before the SDK reads it.
+def read_message(body: bytes) -> dict[str, Any]:
+    """The message in a body, before the SDK reads it; what no sound client sends is refused.
 
     Raises:
         RpcError: on HTTP 400.
@@ -166,6 +182,7 @@ def check_message(body: bytes) -> None:
         if not isinstance(message.get("id", ""), str | int):
             raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
         strict_json.check_strings(text, message)
+        return message
     except ForbiddenText as wrong:
         raise RpcError(INVALID_PARAMS, str(wrong), status=400) from None
     except RpcError as error:
@@ -178,17 +195,24 @@ class Response:
 
     def __init__(self, send: Send, headers: list[Header]) -> None:
         self._send = send
-        self._headers = headers
+        self.headers = headers
         self._has_begun = False
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send one message of ASGI."""
         if message["type"] == "http.response.start":
             self._has_begun = True
-            message = {**message, "headers": [*message["headers"], *self._headers]}
+            message = {**message, "headers": [*message["headers"], *self.headers]}
         await self._send(message)
+
+    async def send_event(self, message: Mapping[str, Any]) -> bool:
+        """Send a message of our own on the stream that the SDK has begun; False where it has begun none."""
+        if self._has_begun:
+            body = b"event: message\r\ndata: " + msgspec.json.encode(message) + b"\r\n\r\n"
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        return self._has_begun
 
     async def refuse(self, error: RpcError, *headers: Header) -> None:
         """End with an error, unless the SDK has begun to answer."""
         if not self._has_begun:
-            await respond(self._send, error.status, error.body(), [*self._headers, *headers])
+            await respond(self._send, error.status, error.body(), [*self.headers, *headers])

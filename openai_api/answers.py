@@ -1,75 +1,39 @@
-"""The answers of chat completions: one JSON object, or `chat.completion.chunk`s as they come."""
+"""How an answer is sent: one JSON object with the status of its end, or the events of a stream as they come."""
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
-from msgspec import Struct
 
 from a2a_bridge.answering import Answer, Sending, public_error
 from a2a_bridge.calls import StreamedAnswer, Waiting
-from a2a_bridge.dialects.dialect import Dialect, keep_error, name_no_frame
-from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.errors import unauthenticated
 from a2a_bridge.streams import KEEPALIVE_S
-from a2a_bridge.tasks.record import ArtifactEvent, State, Task, TaskEvent, text_in
+from a2a_bridge.tasks.record import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
-from agents.transcript.pieces import plain_text_in
 from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
-from openai_api.content import attachments_of, content_of, reply_of
+from openai_api.content import attachments_of, content_of
 from openai_api.errors import Refusal, refusal_of_denied, refusal_of_error, refusal_of_request, refusal_of_task
-from openai_api.messages import ChatRequest
-from openai_api.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
+from openai_api.messages import AskedAnswer
 
-DONE = b"data: [DONE]\n\n"
 TOO_LONG = Refusal(status=504, code="stream_too_long", message="the hub ends a stream of this age")
 
 encode = msgspec.json.Encoder().encode
 
 
-class TaskNews(Struct, frozen=True):
-    """A task as it is by now, and the text that its agent said with the event that made it so."""
-
-    task: Task
-    text: str = ""
+CHAT = make_task_dialect(Surface.CHAT)
 
 
-def _render_news(task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[TaskNews]:
-    if not isinstance(event, ArtifactEvent):
-        return [TaskNews(task)]
-    if event.lead is not None:
-        return [TaskNews(task, event.lead + plain_text_in(event.artifact.parts))]
-    is_reply = event.artifact.id == task.reply_id and (event.append or not event.last_chunk)
-    return [TaskNews(task, text_in(event.artifact.parts) if is_reply else "")]
-
-
-# Its results are the hub's own tasks, which `ChatAnswer` turns into completions.
-CHAT: Dialect = replace(
-    V1,
-    name="chat",
-    surface=Surface.CHAT,
-    versions=frozenset(),
-    bindings=(),
-    methods={},
-    replays=False,
-    render_task=lambda task, history_length: task,
-    render_answer=lambda task, request: task,
-    render_opening=lambda task, request: [TaskNews(task, reply_of(task))],
-    render_event=_render_news,
-    frame_id=name_no_frame,
-    error=keep_error,
-)
-
-
-class ChatWire:
-    """Completions and errors as OpenAI's API has them. See `a2a_bridge.calls.Wire`."""
+class ModelWire(ABC):
+    """Answers and errors in one form of OpenAI's API. See `a2a_bridge.calls.Wire`."""
 
     media_type = b"application/json"
     allow = b"POST, OPTIONS"
@@ -77,39 +41,38 @@ class ChatWire:
 
     def __init__(self, public_url: str) -> None:
         self.public_url = public_url
-        self.model = ""
-        self.tells_usage = False  # of a stream; other answers always have it
-        self._created = int(approximate_now().timestamp())
+        self.created_at = int(approximate_now().timestamp())
 
-    def take(self, asked: ChatRequest) -> None:
-        """This is what the answer is for."""
-        self.model = asked.model
-        self.tells_usage = asked.stream_options is not None and asked.stream_options.include_usage
+    @abstractmethod
+    def read(self, body: bytes) -> AskedAnswer:
+        """What a body asks for, which is kept as far as the answer needs it.
 
+        Raises:
+            RpcError: it is not sound.
+        """
+
+    @abstractmethod
     def result(self, result: object) -> bytes:
-        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        reply = Reply(content=content_of(result, self.public_url))
-        choices = [Choice(message=reply, finish_reason="stop")]
-        usage = usage_of(result)
-        return encode(
-            ChatCompletion(id=result.id, created=self._created, model=self.model, choices=choices, usage=usage)
-        )
+        """A whole answer."""
+
+    @abstractmethod
+    def opening(self, task: Task) -> bytes:
+        """The events that begin a stream."""
+
+    @abstractmethod
+    def delta(self, task: Task, text: str) -> bytes:
+        """The event that adds text."""
+
+    @abstractmethod
+    def ending(self, task: Task) -> bytes:
+        """The events after the last text."""
+
+    def failure(self, refusal: Refusal) -> bytes:
+        """The event that ends a stream without an answer."""
+        return sse.event(refusal.body)
 
     def frame(self, shown: object) -> bytes:
         return encode(shown)
-
-    def chunk(self, task: Task, delta: Delta, *, is_last: bool = False) -> bytes:
-        """A frame of a stream, as an event."""
-        choices = [ChunkChoice(delta=delta, finish_reason="stop" if is_last else None)]
-        return sse.event(self.frame(Chunk(id=task.id, created=self._created, model=self.model, choices=choices)))
-
-    def usage_chunk(self, task: Task) -> bytes:
-        """The frame that tells the usage of a stream, if it was reported and the client wants it."""
-        usage = usage_of(task) if self.tells_usage else None
-        if usage is None:
-            return b""
-        shown = Chunk(id=task.id, created=self._created, model=self.model, choices=[], usage=usage)
-        return sse.event(self.frame(shown))
 
     def error(self, error: RpcError) -> bytes:
         return refusal_of_error(error).body
@@ -118,33 +81,24 @@ class ChatWire:
         return refusal_of_error(error).status
 
 
-def usage_of(task: Task) -> TokenUsage | None:
-    """The tokens that an agent reported."""
-    told = task.usage
-    if told is None or (told.input_tokens is None and told.output_tokens is None):
-        return None
-    prompt, completion = told.input_tokens or 0, told.output_tokens or 0
-    return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
-
-
 class ChatAnswer(Answer):
-    """The HTTP response to one completion. See `a2a_bridge.answering.ResponseWriter`.
+    """The HTTP response to one request. See `a2a_bridge.answering.ResponseWriter`.
 
     What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
     """
 
-    __slots__ = ("_chat",)
+    __slots__ = ("chat",)
 
-    def __init__(self, receive: Receive, send: Send, wire: ChatWire, extra: Iterable[Header]) -> None:
+    def __init__(self, receive: Receive, send: Send, wire: ModelWire, extra: Iterable[Header]) -> None:
         super().__init__(receive, send, wire, extra)
-        self._chat = wire
+        self.chat = wire
 
     def at_once(self, result: object) -> Sending:
         """Send a task that is known."""
         return self._finish(result, None)
 
     def send_whole(self, body: bytes) -> Sending:
-        """Send a body that is no completion."""
+        """Send a body that is no agent's answer."""
         return self._whole(body)
 
     async def wait(self, waiting: Waiting) -> None:
@@ -205,11 +159,11 @@ class ChatAnswer(Answer):
     async def _tell(self, news: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
         """Send what is new; returns the task, and all that was sent."""
         assert isinstance(news, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
-        chunks = [Delta(role="assistant", content="")] if is_first else []
+        events = self.chat.opening(news.task) if is_first else b""
         if news.text:
-            chunks.append(Delta(content=news.text))
-        if chunks:
-            await self._say(b"".join(self._chat.chunk(news.task, delta) for delta in chunks))
+            events += self.chat.delta(news.task, news.text)
+        if events:
+            await self._say(events)
         return news.task, sent + news.text
 
     async def _end_stream(self, task: Task | None, sent: str, denied: Denied | None) -> None:
@@ -218,13 +172,12 @@ class ChatAnswer(Answer):
         if task is None or refusal is not None:
             await self._refuse(refusal or TOO_LONG)
             return
-        public_url = self._chat.public_url
+        public_url = self.chat.public_url
         whole = content_of(task, public_url)
         # A reply that was replaced meanwhile is not said again.
         rest = whole.removeprefix(sent) if whole.startswith(sent) else attachments_of(task, public_url)
-        more = self._chat.chunk(task, Delta(content=rest)) if rest else b""
-        last = self._chat.chunk(task, Delta(), is_last=True)
-        await self._say(b"".join([more, last, self._chat.usage_chunk(task), DONE]), is_last=True)
+        more = self.chat.delta(task, rest) if rest else b""
+        await self._say(more + self.chat.ending(task), is_last=True)
 
     async def _finish(self, result: object, denied: Denied | None) -> None:
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
@@ -233,7 +186,7 @@ class ChatAnswer(Answer):
 
     async def _refuse(self, refusal: Refusal) -> None:
         if self._has_begun:
-            await self._say(sse.event(refusal.body), is_last=True)
+            await self._say(self.chat.failure(refusal), is_last=True)
         else:
             await self._whole(refusal.body, refusal.status, refusal.all_headers)
 

@@ -1,26 +1,32 @@
-"""`POST /v1/chat/completions` and `GET /v1/models`. The guard of all surfaces checks a request first."""
+"""`POST /v1/chat/completions` and `/v1/responses`, `GET /v1/models` and below.
 
+The guard of all surfaces checks a request first.
+"""
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from a2a_bridge.answering import CallRunner
-from a2a_bridge.asgi import PREFIX, handle_of
 from a2a_bridge.calls import Incoming
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import MAX_ID_CHARS, check_printable, invalid
-from a2a_bridge.errors import agent_not_found
-from accounts.authn import Identity, OutOfScope, Presented, TokenScope, check_caller, presented
+from a2a_bridge.errors import TASK_NOT_FOUND
+from a2a_bridge.services import find_of_caller
+from accounts.authn import OutOfScope, Presented, TokenScope, presented
 from agents.core.ledger import Ledger
-from kit.asgi import HttpRequest, Send
+from kit.asgi import HttpRequest, Send, answer_preflight
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
-from openai_api.answers import CHAT, ChatAnswer, ChatWire, encode
-from openai_api.messages import MODEL_PREFIX, make_send, read_request
-from openai_api.models import load_models, read_query
+from openai_api.answers import CHAT, ChatAnswer, ModelWire, encode
+from openai_api.completions import ChatWire
+from openai_api.messages import AskedAnswer, make_send
+from openai_api.models import get_handle, load_model, load_models, read_query
 
 COMPLETIONS_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
 MODELS_PATH = "/v1/models"
 CONVERSATION = "X-Conversation-Id"
-FOR_LISTING = (TokenScope.READ, TokenScope.ASK)
+EXPOSED = (b"access-control-expose-headers", b"Retry-After, X-Should-Retry")  # clients in pages read these
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
@@ -30,102 +36,133 @@ PREFLIGHT = [
 
 
 @dataclass(frozen=True, slots=True)
-class ChatCompletions:
-    """Answers `COMPLETIONS_PATH`. `public_url`: whose pages may use the cookie."""
+class ModelAnswers:
+    """Answers `COMPLETIONS_PATH` or `RESPONSES_PATH`, in the form of `wire`.
+
+    `public_url`: whose pages may use the cookie.
+    """
 
     runner: CallRunner
     public_url: str
+    wire: type[ModelWire]
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if request.method == "OPTIONS":
-            await answer_preflight(send)
-            return
-        wire = ChatWire(self.public_url)
-        answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
+        await answer_request(request, send, self.wire(self.public_url), self._ask)
+
+    async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self.public_url)
         try:
-            body = await request.read_checked(("POST",))
-            token = presented(request.headers, request.method, self.public_url)
-            try:
-                incoming = read_call(request, token, body, wire)
-                del request, body  # an answer may take long; a stream need not hold them
-                await self.runner.run(incoming, answer)
-            except RpcError:
-                # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
-                await find_identity(self.runner.ledger, token)
-                raise
-        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
-            await answer.fail(failure)
+            asked, body_bytes = answer.chat.read(body), len(body)
+            conversation_id = read_name(request) or asked.conversation
+            if asked.previous_id and not conversation_id:
+                conversation_id = await self._find_conversation(token, asked)
+            incoming = make_call(request, token, body_bytes, asked, conversation_id, answer.chat)
+            del body, asked  # an answer may take long; a stream need not hold them
+            await self.runner.run(incoming, answer)
+        except RpcError:
+            # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
+            await self.runner.ledger.get_caller(token)
+            raise
+
+    async def _find_conversation(self, token: Presented | None, asked: AskedAnswer) -> str:
+        """The conversation of the caller's earlier answer by the same agent.
+
+        Raises:
+            RequestRefused: no live token.
+            RpcError: there is no such answer, or its task is not kept any more.
+        """
+        caller = await self.runner.ledger.get_caller(token)
+        handle = get_handle(asked.model)
+        try:
+            task = await find_of_caller(self.runner.operations.services, asked.previous_id, caller.user_id)
+        except RpcError:
+            task = None
+        if task is None or task.handle.lower() != handle.lower():
+            field = "previous_response_id"
+            raise RpcError(
+                TASK_NOT_FOUND, f"{field}: you have no such answer of this model", field=field, status=400
+            )
+        return task.context_id
 
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """Answers `MODELS_PATH`. `public_url`: whose pages may use the cookie."""
+    """Answers `MODELS_PATH` and what is below it. `public_url`: whose pages may use the cookie."""
 
     ledger: Ledger
     public_url: str
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if request.method == "OPTIONS":
-            await answer_preflight(send)
-            return
-        wire = ChatWire(self.public_url)
-        answer = ChatAnswer(request.receive, send, wire, [request.enter_trace()])
-        try:
-            await request.read_checked(("GET", "HEAD"))
-            token = presented(request.headers, request.method, self.public_url)
-            caller = await find_identity(self.ledger, token)
-            if not any(caller.may(scope, agent=caller.only_agent) for scope in FOR_LISTING):
-                raise OutOfScope(TokenScope.READ)
+        await answer_request(request, send, ChatWire(self.public_url), self._list)
+
+    async def _list(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        await request.read_checked(("GET", "HEAD"))
+        caller = await self.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+        if not caller.may_list_agents:
+            raise OutOfScope(TokenScope.READ)
+        # The server has decoded the path: an id may come with its slashes, or with %2F.
+        model = request.path.removeprefix(MODELS_PATH).removeprefix("/")
+        if request.path == MODELS_PATH:
             limit, after = read_query(request)
-            await answer.send_whole(encode(await db_call(load_models)(caller, limit, after)))
-        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
-            await answer.fail(failure)
+            shown: object = await db_call(load_models)(caller, limit, after)
+        else:
+            shown = await db_call(load_model)(caller, model)
+        await answer.send_whole(encode(shown))
 
 
-def read_call(request: HttpRequest, token: Presented | None, body: bytes, wire: ChatWire) -> Incoming:
+async def answer_request(
+    request: HttpRequest, send: Send, wire: ModelWire, run: Callable[[HttpRequest, ChatAnswer], Awaitable[None]]
+) -> None:
+    """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form."""
+    if request.method == "OPTIONS":
+        await answer_preflight(send, PREFLIGHT)
+        return
+    answer = ChatAnswer(request.receive, send, wire, [request.enter_trace(), EXPOSED])
+    try:
+        await run(request, answer)
+    except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+        await answer.fail(failure)
+
+
+def read_name(request: HttpRequest) -> str:
+    """The name of the conversation in the header; empty without one.
+
+    Raises:
+        RpcError: -32602, it is too long, or cannot be printed.
+    """
+    named = request.headers.get(CONVERSATION.lower(), "")
+    if len(named) > MAX_ID_CHARS:
+        raise invalid(CONVERSATION, f"{CONVERSATION}: want at most {MAX_ID_CHARS} characters")
+    return check_printable(named, CONVERSATION)
+
+
+def make_call(
+    request: HttpRequest,
+    token: Presented | None,
+    body_bytes: int,
+    asked: AskedAnswer,
+    conversation_id: str,
+    wire: ModelWire,
+) -> Incoming:
     """The call that a request is.
 
     Raises:
         RpcError: it is none.
     """
-    asked = read_request(body)
-    named = request.headers.get(CONVERSATION.lower(), "")
-    if len(named) > MAX_ID_CHARS:
-        raise invalid(CONVERSATION, f"{CONVERSATION}: want at most {MAX_ID_CHARS} characters")
-    conversation_id = check_printable(named, CONVERSATION) or check_printable(asked.user or "", "user")
-    handle = handle_of(f"{PREFIX}{asked.model.removeprefix(MODEL_PREFIX)}")
-    if handle is None or not asked.model.startswith(MODEL_PREFIX):
-        raise agent_not_found()
-    wire.take(asked)
     key = request.headers.get("idempotency-key", "")
     return Incoming(
-        handle=handle,
+        handle=get_handle(asked.model),
         token=token,
         digest=token.digest if token else None,
         wire=wire,
-        body_bytes=len(body),
+        body_bytes=body_bytes,
         dialect=CHAT,
-        operation=Operation.STREAM if asked.stream else Operation.SEND,
-        request=make_send(asked, conversation_id),
+        operation=Operation.STREAM if asked.is_stream else Operation.SEND,
+        request=make_send(asked, conversation_id, key),
         key=key,
         traceparent=request.traceparent,
         is_plain_send=not key,
     )
-
-
-async def find_identity(ledger: Ledger, token: Presented | None) -> Identity:
-    """The caller.
-
-    Raises:
-        RequestRefused: there is none.
-    """
-    found = await ledger.look_up(token.digest, None) if token else None
-    return check_caller(token, found.identity if found else None)
-
-
-async def answer_preflight(send: Send) -> None:
-    """Answer a CORS preflight: pages of other origins may send everything but cookies."""
-    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
-    await send({"type": "http.response.body", "body": b""})

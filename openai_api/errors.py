@@ -105,6 +105,7 @@ FAILED: Mapping[State, tuple[int, str]] = {
 CODES: Mapping[int, str] = {
     errors.UNAUTHENTICATED: "invalid_api_key",
     errors.AGENT_NOT_FOUND: "model_not_found",
+    errors.TASK_NOT_FOUND: "previous_response_not_found",
     errors.INSUFFICIENT_SCOPE: "insufficient_scope",
     errors.FOREIGN_ORIGIN: "forbidden_origin",
     errors.TOO_MANY_STREAMS: "too_many_streams",

@@ -1,8 +1,9 @@
-"""The body of `POST /v1/chat/completions`: what it may hold, and the one ask that its messages become."""
+"""The bodies of completions and responses: what they may hold, and the one ask that their messages become."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -30,6 +31,22 @@ MODEL_PREFIX = "agent/"
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[^,;]*)*;base64,")
 
 
+def read_file(url: str, name: str, where: str) -> Part:
+    """A file that is a `data:` URL, or an address of the web. `where`: the field it stands in.
+
+    Raises:
+        RpcError: -32602, it is neither, or not sound.
+    """
+    name = check_printable(name, where)
+    if data := DATA_URL.match(url):
+        part = Part(raw=url[data.end() :], media_type=data[1] or "", filename=name)
+        check_content(part, where)
+        return part
+    if not url.lower().startswith(("https://", "http://")) or len(url) > MAX_URL_CHARS:
+        raise invalid(where, f"{where}: want a data: URL with base64, or an address of the web")
+    return Part(url=check_printable(url, where), filename=name)
+
+
 class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
     """Text."""
 
@@ -53,6 +70,10 @@ class ImagePart(Struct, frozen=True, tag_field="type", tag="image_url"):
 
     image_url: ImageUrl
 
+    def read(self, where: str) -> Part:
+        """The image as a file."""
+        return read_file(self.image_url.url, "", f"{where}.image_url.url")
+
 
 class Audio(Struct, frozen=True):
     """Sound in base64."""
@@ -65,6 +86,13 @@ class AudioPart(Struct, frozen=True, tag_field="type", tag="input_audio"):
     """Sound."""
 
     input_audio: Audio
+
+    def read(self, where: str) -> Part:
+        """The sound as a file."""
+        media_type = check_printable(f"audio/{self.input_audio.format}", f"{where}.input_audio.format")
+        part = Part(raw=self.input_audio.data, media_type=media_type)
+        check_content(part, f"{where}.input_audio")
+        return part
 
 
 class FileData(Struct, frozen=True):
@@ -79,6 +107,10 @@ class FilePart(Struct, frozen=True, tag_field="type", tag="file"):
 
     file: FileData
 
+    def read(self, where: str) -> Part:
+        """The file."""
+        return read_file(self.file.file_data, self.file.filename, f"{where}.file.file_data")
+
 
 ContentPart = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
 
@@ -88,6 +120,64 @@ class ChatMessage(Struct, frozen=True):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
+
+
+class InputText(TextPart, frozen=True, tag="input_text"):
+    """Text."""
+
+
+class OutputText(TextPart, frozen=True, tag="output_text"):
+    """Text of an earlier answer."""
+
+
+class InputImage(Struct, frozen=True, tag_field="type", tag="input_image"):
+    """An image: a `data:` URL with base64, or an address of the web."""
+
+    image_url: str
+
+    def read(self, where: str) -> Part:
+        """The image as a file."""
+        return read_file(self.image_url, "", f"{where}.image_url")
+
+
+class InputFile(Struct, frozen=True, tag_field="type", tag="input_file"):
+    """A file: a `data:` URL with base64, or an address of the web."""
+
+    file_data: str = ""
+    file_url: str = ""
+    filename: Annotated[str, Meta(max_length=MAX_NAME_CHARS)] = ""
+
+    def read(self, where: str) -> Part:
+        """The file."""
+        field = "file_data" if self.file_data else "file_url"
+        return read_file(self.file_data or self.file_url, self.filename, f"{where}.{field}")
+
+
+InputPart = InputText | OutputText | RefusalPart | InputImage | InputFile
+
+
+class InputMessage(Struct, frozen=True):
+    """One message of the conversation, for a response."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[InputPart]
+    type: Literal["message"] = "message"
+
+
+class AskedAnswer(NamedTuple):
+    """What a body asks for, whichever address it came to.
+
+    `field`: the name of its messages; `instructions`: stand before them. `conversation`: the name of the one that
+    the agent goes on with; or that of the answer with `previous_id`.
+    """
+
+    model: str
+    field: str
+    messages: Sequence[ChatMessage | InputMessage]
+    is_stream: bool
+    instructions: str = ""
+    conversation: str = ""
+    previous_id: str = ""
 
 
 class StreamOptions(Struct, frozen=True):
@@ -110,8 +200,64 @@ class ChatRequest(Struct, frozen=True):
     user: Annotated[str, Meta(max_length=MAX_ID_CHARS)] | None = None
     n: Annotated[int, Meta(ge=1, le=1)] | None = None
 
+    @property
+    def asked(self) -> AskedAnswer:
+        """What it asks for."""
+        conversation = check_printable(self.user or "", "user")
+        is_stream = bool(self.stream)
+        return AskedAnswer(self.model, "messages", self.messages, is_stream, conversation=conversation)
 
-def read_request(body: bytes) -> ChatRequest:
+
+class Conversation(Struct, frozen=True):
+    """A conversation, by its name."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class ResponseRequest(Struct, frozen=True):
+    """A request for a response. Other fields of OpenAI's API are accepted and have no effect.
+
+    `model`: `agent/OWNER/SLUG`. `instructions`: a message of the system before the others. `conversation`: names
+    the one that the agent goes on with; the header `X-Conversation-Id` wins. `previous_response_id`: it goes on
+    with that of an earlier answer. `background`, `prompt`: not offered.
+    """
+
+    model: Annotated[str, Meta(min_length=1, max_length=MAX_MODEL_CHARS)]
+    input: str | Annotated[list[InputMessage], Meta(min_length=1, max_length=MAX_MESSAGES)]
+    instructions: str | None = None
+    stream: bool | None = None
+    conversation: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)] | Conversation | None = None
+    previous_response_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)] | None = None
+    background: Literal[False] | None = None
+    prompt: None = None
+
+    @property
+    def asked(self) -> AskedAnswer:
+        """What it asks for.
+
+        Raises:
+            RpcError: -32602, it names two conversations.
+        """
+        named = self.conversation.id if isinstance(self.conversation, Conversation) else self.conversation or ""
+        if named and self.previous_response_id:
+            raise invalid("previous_response_id", "previous_response_id: want it or conversation, not both")
+        given = [InputMessage("user", self.input)] if isinstance(self.input, str) else self.input
+        return AskedAnswer(
+            self.model,
+            "input",
+            given,
+            bool(self.stream),
+            instructions=self.instructions or "",
+            conversation=check_printable(named, "conversation"),
+            previous_id=self.previous_response_id or "",
+        )
+
+
+BodyKind = TypeVar("BodyKind", ChatRequest, ResponseRequest)
+AnyMessage = TypeVar("AnyMessage", bound=ChatMessage | InputMessage)
+
+
+def read_request(kind: type[BodyKind], body: bytes) -> BodyKind:
     """The checked body of a request.
 
     Raises:
@@ -122,13 +268,14 @@ def read_request(body: bytes) -> ChatRequest:
         strict_json.check_strings(text, value)
     except ForbiddenText as wrong:
         raise RpcError(INVALID_PARAMS, str(wrong)) from None
-    asked: ChatRequest = read_params(ChatRequest, value)
+    asked: BodyKind = read_params(kind, value)
     return asked
 
 
-def make_send(asked: ChatRequest, conversation_id: str) -> Send:
+def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     """The ask that the messages become.
 
+    `key`: with the same one the same body is the same message; without one it is another each time.
     `conversation_id`: names what the agent remembers: it gets the messages after the last of the assistant
     alone. Without one it gets all, each with its role when there are several.
 
@@ -139,29 +286,32 @@ def make_send(asked: ChatRequest, conversation_id: str) -> Send:
     texts = [(each.role, text_of(each)) for each in said]
     texts = [(role, text) for role, text in texts if text.strip()]
     if not texts or asked.messages[-1].role == "assistant":
-        raise invalid("messages", "messages: want text, and no message of the assistant at the end")
+        raise invalid(asked.field, f"{asked.field}: want text, and no message of the assistant at the end")
+    if asked.instructions.strip():
+        texts = [("system", asked.instructions), *texts]
     labeled = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in texts)
     question = labeled if len(texts) > 1 else texts[0][1]
-    files = tuple(_files(asked.messages, since=len(asked.messages) - len(said)))
+    files = tuple(_files(asked, since=len(asked.messages) - len(said)))
     if len(files) >= MAX_PARTS:
-        raise invalid("messages", f"messages: at most {MAX_PARTS - 1} images and files")
+        raise invalid(asked.field, f"{asked.field}: at most {MAX_PARTS - 1} images and files")
     parts = (Part(text=question), *files)
+    message_id = f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
     return Send(
-        message=Message(unguessable("chat-"), Role.USER, parts),
+        message=Message(message_id, Role.USER, parts),
         question=question,
         parts=parts if files else (),
         context_id=conversation_id,
-        waits=not asked.stream,
+        waits=not asked.is_stream,
     )
 
 
-def new_messages(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+def new_messages(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """The messages after the last of the assistant."""
     since = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
     return messages[since:]
 
 
-def text_of(message: ChatMessage) -> str:
+def text_of(message: ChatMessage | InputMessage) -> str:
     """All text of a message."""
     content = message.content or ""
     if isinstance(content, str):
@@ -170,29 +320,9 @@ def text_of(message: ChatMessage) -> str:
     return "\n".join(part.text if isinstance(part, TextPart) else part.refusal for part in said)
 
 
-def _files(messages: Sequence[ChatMessage], since: int) -> Iterator[Part]:
-    for number, message in enumerate(messages[since:], since):
-        if isinstance(message.content, list):
+def _files(asked: AskedAnswer, since: int) -> Iterator[Part]:
+    for number, message in enumerate(asked.messages[since:], since):
+        if not isinstance(message.content, str | None):
             for at, part in enumerate(message.content):
-                where = f"messages[{number}].content[{at}]"
-                if isinstance(part, ImagePart):
-                    yield _file(part.image_url.url, "", f"{where}.image_url.url")
-                elif isinstance(part, FilePart):
-                    yield _file(part.file.file_data, part.file.filename, f"{where}.file.file_data")
-                elif isinstance(part, AudioPart):
-                    media_type = check_printable(f"audio/{part.input_audio.format}", f"{where}.input_audio.format")
-                    yield _checked(Part(raw=part.input_audio.data, media_type=media_type), f"{where}.input_audio")
-
-
-def _file(url: str, name: str, where: str) -> Part:
-    name = check_printable(name, where)
-    if data := DATA_URL.match(url):
-        return _checked(Part(raw=url[data.end() :], media_type=data[1] or "", filename=name), where)
-    if not url.lower().startswith(("https://", "http://")) or len(url) > MAX_URL_CHARS:
-        raise invalid(where, f"{where}: want a data: URL with base64, or an address of the web")
-    return Part(url=check_printable(url, where), filename=name)
-
-
-def _checked(part: Part, where: str) -> Part:
-    check_content(part, where)
-    return part
+                if not isinstance(part, TextPart | RefusalPart):
+                    yield part.read(f"{asked.field}[{number}].content[{at}]")

@@ -5,10 +5,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from kit.describe import CALLER, Answer, Operation, Parameter
-from openai_api.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH
-from openai_api.messages import ChatRequest
+from openai_api.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH, RESPONSES_PATH
+from openai_api.messages import ChatRequest, ResponseRequest
 from openai_api.models import MAX_LISTED
-from openai_api.shapes import ChatCompletion, ChatError, Chunk, ModelPage
+from openai_api.shapes import ChatCompletion, ChatError, Chunk, Model, ModelPage, Response, ResponseEvent
 
 
 def _failure(text: str) -> Answer:
@@ -19,6 +19,18 @@ _OF_FORM = {
     401: _failure("No live token came with it: `invalid_api_key`."),
     403: _failure("The token is not for this, or the agent's owner does not let you ask."),
     503: _failure("The agent is offline (`agent_offline`), or the hub takes no requests right now."),
+}
+_OF_ASK = {
+    400: _failure("The body is not sound; `param` names the field."),
+    404: _failure("There is no such agent for this caller: `model_not_found`."),
+    408: _failure("The body did not come in time."),
+    413: _failure("The body is over the limit."),
+    415: _failure("Want Content-Type: application/json."),
+    422: _failure("The agent refused the question, or the Idempotency-Key came with another body."),
+    429: _failure("The agent is busy, a budget is spent or you ask too fast; Retry-After says how long."),
+    502: _failure("The agent failed, or did not answer in time."),
+    504: _failure("The hub ends a stream of this age."),
+    **_OF_FORM,
 }
 
 OPERATIONS = (
@@ -33,19 +45,21 @@ OPERATIONS = (
         security=CALLER,
         request=ChatRequest,
         adds_errors=False,
-        answers={
-            200: Answer(shape=ChatCompletion, streams=Chunk, text="The answer."),
-            400: _failure("The body is not sound; `param` names the field."),
-            404: _failure("There is no such agent for this caller: `model_not_found`."),
-            408: _failure("The body did not come in time."),
-            413: _failure("The body is over the limit."),
-            415: _failure("Want Content-Type: application/json."),
-            422: _failure("The agent refused the question, or the Idempotency-Key came with another body."),
-            429: _failure("The agent is busy, a budget is spent or you ask too fast; Retry-After says how long."),
-            502: _failure("The agent failed, or did not answer in time."),
-            504: _failure("The hub ends a stream of this age."),
-            **_OF_FORM,
-        },
+        answers={200: Answer(shape=ChatCompletion, streams=Chunk, text="The answer."), **_OF_ASK},
+    ),
+    Operation(
+        method="post",
+        path=RESPONSES_PATH,
+        name="createResponse",
+        summary="Ask an agent as a model of OpenAI's responses API.",
+        text="The input becomes one ask. Fields that are not named here are accepted and have no effect."
+        f" With `previous_response_id`, `conversation` or the header {CONVERSATION} the agent goes on with that"
+        " conversation.",
+        tag="models",
+        security=CALLER,
+        request=ResponseRequest,
+        adds_errors=False,
+        answers={200: Answer(shape=Response, streams=ResponseEvent, text="The answer."), **_OF_ASK},
     ),
     Operation(
         method="get",
@@ -62,6 +76,21 @@ OPERATIONS = (
         answers={
             200: ModelPage,
             400: _failure("The query is not sound; `param` names the parameter."),
+            **_OF_FORM,
+        },
+    ),
+    Operation(
+        method="get",
+        path=f"{MODELS_PATH}/{{model}}",
+        name="getModel",
+        summary="One of them, by its id.",
+        text="The slashes of the id may come as they are, or as %2F.",
+        tag="models",
+        security=CALLER,
+        adds_errors=False,
+        answers={
+            200: Model,
+            404: _failure("There is no such agent for this caller: `model_not_found`."),
             **_OF_FORM,
         },
     ),

@@ -1,10 +1,13 @@
-"""The agents that a caller may ask, as the list of models."""
+"""The agents that a caller may ask, as models."""
 
 from typing import NamedTuple
 
+from a2a_bridge.asgi import PREFIX, handle_of
 from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.errors import agent_not_found
 from accounts.authn import Identity
 from agents.models import Agent
+from agents.models.agent import AgentQuerySet
 from kit.asgi import HttpRequest
 from openai_api.messages import MAX_MODEL_CHARS, MODEL_PREFIX
 from openai_api.shapes import Model, ModelPage
@@ -35,18 +38,44 @@ def read_query(request: HttpRequest) -> ModelQuery:
     return ModelQuery(int(limit), after.removeprefix(MODEL_PREFIX).lower())
 
 
+def get_handle(model: str) -> str:
+    """The handle of the agent that a model's id names.
+
+    Raises:
+        RpcError: no agent has such an id.
+    """
+    handle = handle_of(f"{PREFIX}{model.removeprefix(MODEL_PREFIX)}") if len(model) <= MAX_MODEL_CHARS else None
+    if handle is None or not model.startswith(MODEL_PREFIX):
+        raise agent_not_found()
+    return handle
+
+
 def load_models(caller: Identity, limit: int, after: str) -> ModelPage:
     """A page of the agents that the caller may ask, by handle. Reads the database."""
-    found = Agent.objects.askable_by(caller.user_id).order_by("handle_key")
-    if caller.only_agent:
-        found = found.filter(handle_key=caller.only_agent)
-    agents = list(found.filter(handle_key__gt=after)[: limit + 1])
-    models = [
-        Model(
-            id=f"{MODEL_PREFIX}{agent.handle}",
-            created=int(agent.created_at.timestamp()),
-            owned_by=agent.handle.partition("/")[0],
-        )
-        for agent in agents[:limit]
-    ]
-    return ModelPage(data=models, has_more=len(agents) > limit)
+    agents = list(_askable_by(caller).filter(handle_key__gt=after).order_by("handle_key")[: limit + 1])
+    return ModelPage(data=[_model(agent) for agent in agents[:limit]], has_more=len(agents) > limit)
+
+
+def load_model(caller: Identity, model: str) -> Model:
+    """One of them. Reads the database.
+
+    Raises:
+        RpcError: there is none of that id for this caller.
+    """
+    agent = _askable_by(caller).at(get_handle(model)).first()
+    if agent is None:
+        raise agent_not_found()
+    return _model(agent)
+
+
+def _askable_by(caller: Identity) -> AgentQuerySet:
+    found = Agent.objects.askable_by(caller.user_id)
+    return found.at(caller.only_agent) if caller.only_agent else found
+
+
+def _model(agent: Agent) -> Model:
+    return Model(
+        id=f"{MODEL_PREFIX}{agent.handle}",
+        created=int(agent.created_at.timestamp()),
+        owned_by=agent.handle.partition("/")[0],
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from accounts.authn import Identity, TokenScope, Unauthenticated, check_caller, presented
+from accounts.authn import Identity, TokenScope, Unauthenticated, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
@@ -74,8 +74,7 @@ class Operators:
     async def _answer(self, request: HttpRequest, call: Call, names: Names) -> Answer:
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self.public_url)
-        found = await self.ledger.look_up(token.digest, None) if token else None
-        identity = check_caller(token, found.identity if found else None, TokenScope.ASK)
+        identity = await self.ledger.get_caller(token, TokenScope.ASK)
         wanted = read(body, call.operation.request)
         asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
         answer = await call.run(self.prompt_service, asker, names, wanted)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.db import DatabaseError
 
-from accounts.authn import Identity, Presented, TokenScope, check_caller, presented
+from accounts.authn import Identity, Presented, TokenScope, presented
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
@@ -228,10 +228,8 @@ class OperatorSocket(SocketConsumer):
                 logger.exception("operator.not_detached")
 
     async def _identify(self, offered: list[str], headers: Mapping[str, str]) -> Identity | None:
-        token = self._find_token(offered, headers)
-        found = await self._ledger.look_up(token.digest, None) if token else None
         try:
-            return check_caller(token, found.identity if found else None, *TAKES)
+            return await self._ledger.get_caller(self._find_token(offered, headers), *TAKES)
         except RequestRefused:
             return None
 

@@ -17,6 +17,8 @@ from lab.servers import running_servers
 from tests.templates import kept
 
 LONGEST_CALL_S = 20.0
+LOCK_WAIT_S = 60.0  # tests in process wait for SQLite's lock, however busy the disk is
+SHORT_LOCK_WAIT_S = 0.2
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
@@ -116,7 +118,14 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest, tmp_path_factor
         file = tmp_path_factory.mktemp("in-process") / SQLITE_FILE
         shutil.copy2(homes.template / SQLITE_FILE, file)
         connection.settings_dict["TEST"]["NAME"] = str(file)
-        connection.settings_dict["OPTIONS"]["timeout"] = 0.2  # a lock that is held is held on purpose here
+        connection.settings_dict["OPTIONS"]["timeout"] = LOCK_WAIT_S
+
+
+@pytest.fixture
+def short_lock_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New connections to SQLite wait only briefly for a lock: the test holds it on purpose."""
+    if connection.vendor == "sqlite":
+        monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", SHORT_LOCK_WAIT_S)
 
 
 @pytest.fixture(scope="session")

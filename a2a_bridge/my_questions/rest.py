@@ -25,7 +25,7 @@ from a2a_bridge.my_questions.query import (
 )
 from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.record import Task, text_in
-from accounts.authn import TokenScope, check_caller, presented
+from accounts.authn import TokenScope, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
 from accounts.middleware import allowing
 from agents.core.errors import Unavailable
@@ -137,8 +137,7 @@ class QuestionList:
     async def _answer(self, request: HttpRequest) -> Questions:
         await request.read_checked(METHODS)
         token = presented(request.headers, request.method, self.public_url)
-        found = await self.ledger.look_up(token.digest, None) if token else None
-        caller = check_caller(token, found.identity if found else None, TokenScope.READ)
+        caller = await self.ledger.get_caller(token, TokenScope.READ)
         page = await db_call(find_questions)(caller.user_id, query_of(request))
         # One after the other: tasks may be large, and only the beginning of each reply stays in memory.
         items = [await self._show(one, caller.user_id) for one in page.questions]

@@ -3,9 +3,10 @@ alone.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from accounts.oauth.clients import check_resource, get_client, read_scopes
 from accounts.oauth.errors import Refused
@@ -59,7 +60,7 @@ def read_app(query: Mapping[str, Any]) -> AuthorizationRequest:
 
 
 def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """What a registered client asks for; its redirect address is exactly one that it registered.
+    """What a registered client asks for; its redirect address is one that it registered, on loopback at any port.
 
     Raises:
         Refused: and why.
@@ -69,7 +70,7 @@ def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
         raise Refused("response_type must be code")
     check_resource(one(query, "resource"))
     scopes = read_scopes(one(query, "scope"))
-    asked = _read(query, lambda address: address in client.redirect_uris, app_name=client.name)
+    asked = _read(query, lambda address: _is_registered(address, client.redirect_uris), app_name=client.name)
     digest = client.digest_for(asked.redirect_uri)
     return replace(asked, machine_id=client.machine_id, client_digest=digest, scopes=scopes)
 
@@ -153,6 +154,20 @@ def _is_loopback(address: str) -> bool:
     if origin is None or int(origin[1] or 80) > MAX_PORT:
         return False
     return PLAIN_PATH.match(address, origin.end()) is not None
+
+
+def _is_registered(address: str, registered: Sequence[str]) -> bool:
+    """Whether a client registered an address. A program on the user's machine takes a free port each time, so the
+    port of a loopback address may be another one (RFC 8252, section 7.3); its host and path may not.
+    """
+    if address in registered:
+        return True
+    return _is_loopback(address) and _drop_port(address) in map(_drop_port, filter(_is_loopback, registered))
+
+
+def _drop_port(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.netloc.removesuffix(f':{parts.port}')}{parts.path}"
 
 
 def _is_apps(address: str) -> bool:

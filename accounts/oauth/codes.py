@@ -18,6 +18,7 @@ from kit.clock import db_now
 from kit.ids import unguessable
 
 LIFETIME = timedelta(minutes=5)
+CLIENT_TOKEN_LIFETIME = timedelta(days=30)  # as long as a session of the user's browser
 BAD_GRANT = "the code is unknown, expired, used, or not for this client"
 
 Purpose = LoginCode.Purpose
@@ -80,7 +81,8 @@ def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
     source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
     try:
         with transaction.atomic():
-            limits = Limits(tuple(row.scopes.split()))
+            lifetime = CLIENT_TOKEN_LIFETIME if row.purpose == Purpose.CLIENT else None
+            limits = Limits(tuple(row.scopes.split()), lifetime=lifetime)
             return replace_credential(
                 row.user, kind, source, row.app_name, row.machine_id, user_agent, limits=limits
             )

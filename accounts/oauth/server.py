@@ -4,7 +4,7 @@ Where a user allows a client is `pages.consent`.
 """
 
 import time
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
@@ -43,12 +43,12 @@ class Registration(TypedDict):
 
 
 class GrantedToken(TypedDict):
-    """An app token, valid until it is revoked."""
+    """An app token. `expires_in`: seconds after which the client has to sign in again."""
 
     access_token: str
     token_type: str
     scope: str
-    expires_in: NotRequired[int]
+    expires_in: int
 
 
 @require_safe
@@ -116,5 +116,6 @@ class TokenOfClient(PublicView):
             "access_token": minted.token,
             "token_type": "Bearer",
             "scope": minted.credential.scopes,
+            "expires_in": int(codes.CLIENT_TOKEN_LIFETIME.total_seconds()),
         }
         return Response(shown, headers=NO_STORE)

@@ -138,6 +138,14 @@ class JoinTurn(msgspec.Struct, frozen=True, tag="join"):
     tells: bool = True
 
 
+class ElicitationAnswered(msgspec.Struct, frozen=True, tag="elicited"):
+    """To the process that waits for it: what the user of a client of MCP answered; `answer` None: nothing."""
+
+    nonce: str
+    user_id: int
+    answer: str | None = None
+
+
 # A process that does not know the tag of a message logs `post.unreadable` and drops it.
 Message = (
     Prompt
@@ -158,6 +166,7 @@ Message = (
     | CloseAgent
     | LiveFrame
     | RecheckAccess
+    | ElicitationAnswered
 )
 Handler = Callable[[Message], Awaitable[None]]
 

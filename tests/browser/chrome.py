@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 PROGRAMS = (
     "chromium-headless-shell",
@@ -14,6 +14,7 @@ PROGRAMS = (
     "google-chrome",
 )  # a shell has no window to draw
 PROGRAM = next(filter(None, map(shutil.which, PROGRAMS)), None)
+EXPECTED_WITHIN_S = 30
 OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server", "--disable-gpu"]
 
 # Every test of this folder: slow, in one event loop with its browser, and skipped without one.
@@ -28,6 +29,7 @@ IN_BROWSER = [
 async def chromium(*options: str) -> AsyncIterator[Browser]:
     """A headless browser; tabs come from `visitor.visiting`."""
     assert PROGRAM is not None
+    expect.set_options(timeout=EXPECTED_WITHIN_S * 1000)  # by itself 5 s, which a page of a busy machine may take
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=PROGRAM, args=[*OPTIONS, *options])
         yield browser

@@ -60,7 +60,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
 
     async with Echo(site.url, token, routingName="word-counter"):
         publish = page.get_by_role("link", name="Publish @word-counter")
-        await expect(publish).to_be_visible(timeout=15_000)
+        await expect(publish).to_be_visible()
         await visitor.check()
         await publish.click()
         assert await page.get_by_label("Name", exact=True).input_value() == "Word counter"
@@ -75,7 +75,7 @@ async def test_a_newcomer_connects_publishes_is_asked_and_finds_the_ask(
         handle = f"{newcomer}/word-counter"
         task = await send(site.url, handle, "how many words?", site.mint("asker", "session"))
         assert reply_text(task) == "echo: how many words?"
-        await expect(page.locator("[data-agent] [data-left]")).to_have_text("999", timeout=15_000)
+        await expect(page.locator("[data-agent] [data-left]")).to_have_text("999")
         await page.get_by_role("link", name=f"Who asked @{handle}").click()
         await expect(page.get_by_text("how many words?", exact=True)).to_be_visible()
         await visitor.check_calm()
@@ -113,7 +113,7 @@ async def test_the_wizard_says_when_its_token_was_revoked(
     other = await page.context.new_page()
     await other.goto(f"{site.url}/account")
     await other.get_by_role("button", name="Revoke short-lived").click()
-    await expect(page.get_by_text("This token was revoked.")).to_be_visible(timeout=15_000)
+    await expect(page.get_by_text("This token was revoked.")).to_be_visible()
 
 
 # The lists keep themselves up to date.

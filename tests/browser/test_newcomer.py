@@ -111,7 +111,7 @@ async def get_a_command(visitor: Visitor) -> str:
 async def publish_once_it_is_there(visitor: Visitor) -> None:
     """The page notices the agent by itself, and leads on."""
     page = visitor.page
-    await page.get_by_role("link", name="Publish @rust-expert").click(timeout=20_000)
+    await page.get_by_role("link", name="Publish @rust-expert").click()
     await page.get_by_label("Tagline").fill("Answers Rust questions")
     await page.get_by_role("button", name="Publish").click()
     await expect(page.get_by_text("@newcomer/rust-expert is there")).to_be_visible()

@@ -13,8 +13,9 @@ import psycopg
 
 from lab.agents import publish
 from lab.callers import Json, bearer, envelope, question, rpc_path, web
-from lab.channel_agent import ChannelAgent
+from lab.channel_agent import FRAME_WITHIN_S, ChannelAgent
 from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 Kind = TypeVar("Kind", bound=ChannelAgent)
 _numbers = itertools.count(1)
@@ -37,7 +38,7 @@ class Agent(ChannelAgent):
             return next((frame for frame in self.frames if wanted.items() <= frame.items()), None)
 
         try:
-            async with asyncio.timeout(15), self._heard:
+            async with asyncio.timeout(FRAME_WITHIN_S), self._heard:
                 await self._heard.wait_for(lambda: found() is not None)
         except TimeoutError:
             raise AssertionError(f"no {kind}_response for {correlation_id} {match}: {self.frames}") from None
@@ -80,7 +81,7 @@ class Agent(ChannelAgent):
         def seen() -> int:
             return sum(1 for one in self.frames if one["type"] == "error" and one["code"] == code)
 
-        async with asyncio.timeout(15), self._heard:
+        async with asyncio.timeout(FRAME_WITHIN_S), self._heard:
             await self._heard.wait_for(lambda: seen() >= count)
 
     async def stop(self) -> None:
@@ -153,6 +154,15 @@ def sql(hub: HubProcess, statement: str, *values: object) -> list[tuple[Any, ...
             return cursor.fetchall() if cursor.description else []
     with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3", timeout=10)) as connection, connection:
         return connection.execute(statement, values).fetchall()
+
+
+async def eventually_queued(hub: HubProcess, peer: ChannelAgent, count: int) -> None:
+    """Wait until so many asks wait for an agent."""
+
+    async def are_queued() -> bool:
+        return sql(hub, "SELECT count(*) FROM agents_queuedask WHERE agent_id = ?", peer.agent["id"]) == [(count,)]
+
+    await eventually(are_queued, f"{count} asks wait for {peer.handle}")
 
 
 def events_of(hub: HubProcess, peer: ChannelAgent) -> list[tuple[str, str, Json]]:

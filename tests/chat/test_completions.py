@@ -10,26 +10,11 @@ import pytest
 
 from agents.core.errors import Denied
 from lab.agents import Chunker, Echo, Held, TaskPeer, online
-from lab.callers import ANSWER_WITHIN_S, bearer, web
+from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from openai_api.errors import DENIED
 from tests.channel.agents import sql
-
-
-def client_of(url: str, token: str) -> openai.AsyncOpenAI:
-    """The client as its users make it, but for retries: tests count what is asked."""
-    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=token, max_retries=0, timeout=ANSWER_WITHIN_S)
-
-
-def user(content: Any) -> list[Any]:
-    """One message."""
-    return [{"role": "user", "content": content}]
-
-
-async def read(stream: Any) -> tuple[str, list[Any]]:
-    """The text of a stream, and its chunks."""
-    chunks = [chunk async for chunk in stream]
-    return "".join(one.choices[0].delta.content or "" for one in chunks if one.choices), chunks
+from tests.chat.clients import client_of, read, user
 
 
 async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
@@ -171,6 +156,9 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
         model = f"agent/{agent.handle}"
         async with client_of(embedded_hub.url, owner) as client:
             assert model in [one.id async for one in client.models.list()]
+            assert (await client.models.retrieve(model)).id == model  # the client sends its slashes as %2F
+            async with web(embedded_hub.url, headers=bearer(owner)) as http:
+                assert (await http.get(f"/v1/models/{model}")).json()["owned_by"] == "owner"
             await client.chat.completions.create(model=model, messages=user("hello"))
         async with client_of(embedded_hub.url, alice) as client:
             assert model not in [one.id async for one in client.models.list()]
@@ -178,9 +166,13 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
                 with pytest.raises(openai.NotFoundError) as absent:
                     await client.chat.completions.create(model=name, messages=user("hello"))
                 assert absent.value.code == "model_not_found"
+                with pytest.raises(openai.NotFoundError) as unknown_model:
+                    await client.models.retrieve(name)
+                assert unknown_model.value.body == absent.value.body
         async with client_of(embedded_hub.url, "no-token") as client:
             for call in (
                 client.models.list(),
+                client.models.retrieve(model),
                 client.chat.completions.create(model=model, messages=user("hello")),
                 client.chat.completions.create(model="gpt-4o", messages=[]),
             ):

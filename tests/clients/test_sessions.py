@@ -143,7 +143,7 @@ async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
     for _ in range(3):
         async with ChannelAgent(hub.url, hub.mint("owner", "channel"), cwd="/w/pruned") as agent:
             ids.append(agent.session_id)
-        until(partial(has_left, owner, ids[-1]), "its name is free for the next", within_s=10)
+        until(partial(has_left, owner, ids[-1]), "its name is free for the next", within_s=30)
         owner.call("POST", f"/sessions/{ids[-1]}/archive", {})
     answer = owner.call("POST", f"/sessions/{ids[0]}/archive", {})
     check(answer, {"ok": flag, "sessionId": uuid, "archivedAt": iso})

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "ck_live_test"
-WAIT_S = 8
+WAIT_S = 30
 
 
 class Visit:
@@ -151,8 +151,8 @@ class Lifeline:
         self.path = path
         self._end = asyncio.create_task(asyncio.to_thread(path.read_bytes))
 
-    async def all_gone(self, *, within_s):
-        async with asyncio.timeout(within_s):
+    async def all_gone(self):
+        async with asyncio.timeout(WAIT_S):
             await self._end
 
 

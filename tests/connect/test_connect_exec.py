@@ -83,4 +83,4 @@ async def test_a_lost_socket_ends_stubborn_commands_and_their_children(online, l
     await visit.ask("go")
     await visit.receive()
     visit.socket.transport.abort()
-    await lifeline.all_gone(within_s=4)
+    await lifeline.all_gone()

@@ -159,7 +159,7 @@ async def test_a_cancel_ends_a_program_that_speaks_text(modern, lifeline):
     await visit.ask("hi")
     await told(visit, 1)
     await visit.send(type="cancel", chatId="c1")
-    await lifeline.all_gone(within_s=4)
+    await lifeline.all_gone()
     assert await told(visit, 1) == [("task_status", {"state": "failed", "text": "canceled"})]
 
 

@@ -1,6 +1,7 @@
 """The end of a turn is stored and sent, whenever it is first asked for."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -123,16 +124,16 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
     run.begin(turn)
 
     async def talk() -> None:
-        for number in range(1000):
+        for number in itertools.count():
             turn.take(Chunk("c", number, "on "))
             await asyncio.sleep(0.001)
 
     talking = asyncio.create_task(talk())
     await asyncio.sleep(0)
-    async with asyncio.timeout(0.8):
+    async with asyncio.timeout(30):
         feed = await run.tell()
         assert await run.tell() is feed
-        assert await feed.wait_for_events(0, 1)
+        assert await feed.wait_for_events(0, 5)
     assert not talking.done()
     talking.cancel()
 

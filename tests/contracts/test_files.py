@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from agents.models import Blob, File, Session
 from agents.transcript import files, mentions
@@ -18,16 +18,7 @@ ROUNDS = 15
 DATA = b"the same bytes" * 1000
 
 
-def wait_for_locks() -> None:
-    """Wait for locks as long as a hub does; the short lock timeout of these tests is for locks that are held on
-    purpose.
-    """
-    if connection.vendor == "sqlite":
-        connection.cursor().execute("PRAGMA busy_timeout = 10000")
-
-
 def session() -> Session:
-    wait_for_locks()
     return Session.objects.create(owner=user("owner"), routing_name="desk")
 
 
@@ -41,7 +32,6 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
 
     def run(work: Callable[[], Any]) -> Any:
         try:
-            wait_for_locks()
             barrier.wait(10)
             return work()
         finally:

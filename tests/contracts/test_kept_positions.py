@@ -24,6 +24,7 @@ from agents.core.types import Ask, SettledTurn
 from agents.transcript.pieces import Part
 from hub.wiring import HubServices, build_services
 from kit.async_db import db_call
+from lab.waiting import eventually
 from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -67,8 +68,12 @@ async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
         run = await sent(hub_services.bridge.runner.operations.services, call)
         assert (run.is_in_queue, run.outlives_followers) == (True, False)
         await hub_services.take(JoinTurn(run.task.chat_id))
-        await asyncio.sleep(0.1)
-        assert (run.outlives_followers, run.feed is None) == (True, False)
+
+        async def is_followed() -> bool:
+            return run.feed is not None
+
+        await eventually(is_followed, "the other process can follow it")
+        assert run.outlives_followers
 
 
 @pytest.mark.parametrize("key", ["", "k"])
@@ -84,8 +89,12 @@ async def test_an_ask_whose_key_comes_again_elsewhere_keeps_its_place() -> None:
     async with busy_agent() as (hub_services, agent):
         run = await sent(hub_services.bridge.runner.operations.services, await call_of(agent, "k"))
         await hub_services.take(JoinTurn(run.task.chat_id, tells=False))
-        await asyncio.sleep(0.1)
-        assert (run.outlives_followers, run.feed) == (True, None)
+
+        async def is_kept() -> bool:
+            return run.outlives_followers
+
+        await eventually(is_kept, "it keeps its place")
+        assert run.feed is None
 
 
 async def test_beyond_the_most_that_may_wait_here_an_ask_is_decided_at_once(

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def ledger() -> Iterator[Ledger]:
+def ledger(short_lock_wait: None) -> Iterator[Ledger]:
     if connection.vendor != "sqlite":
         pytest.fail("these faults are made with SQLite; deselect the module elsewhere")
     serving = Ledger(home=HOME)

@@ -186,8 +186,6 @@ def at_once(*works: Callable[[], object]) -> None:
 
     def run(work: Callable[[], object]) -> None:
         try:
-            if connection.vendor == "sqlite":  # the short lock timeout of these tests is for locks held on purpose
-                connection.cursor().execute("PRAGMA busy_timeout = 5000")
             barrier.wait(10)
             work()
         finally:

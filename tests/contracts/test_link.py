@@ -103,7 +103,7 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
 async def replied(running: RunningTurn) -> Ending:
     """How the wait for the reply ends."""
     if running.ending is None:
-        await running.until_replied.wait(10)
+        await running.until_replied.wait(30)
     assert running.ending is not None
     return running.ending
 

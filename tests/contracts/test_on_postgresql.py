@@ -3,7 +3,9 @@
 import pytest
 
 from lab.hub_storage import DistributedStorages
-from tests.nested import pass_on_postgresql
+from tests.nested import NESTED, pass_on_postgresql
+
+pytestmark = NESTED
 
 TASK_STORE = ["tests/contracts/test_task_store.py", "tests/contracts/test_task_store_journal.py"]
 ASKS = [
@@ -16,8 +18,6 @@ PARTS = {  # each under 20 s; a Redis number of its own
 }
 
 
-@pytest.mark.distributed
-@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_the_ledger_keeps_its_contract_on_postgresql(distributed_storages: DistributedStorages, part: str) -> None:
     redis, selection = PARTS[part]

@@ -1,14 +1,12 @@
 """What is kept, what goes and what staff did, on PostgreSQL."""
 
-import pytest
-
 from lab.hub_storage import DistributedStorages
-from tests.nested import pass_on_postgresql
+from tests.nested import NESTED, pass_on_postgresql
+
+pytestmark = NESTED
 
 AGAIN = ["test_retention.py", "test_exporting.py", "test_erasing.py", "test_acts.py"]
 
 
-@pytest.mark.distributed
-@pytest.mark.slow
 def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:
     pass_on_postgresql(distributed_storages, 502, *(f"tests/data/{name}" for name in AGAIN))

@@ -79,7 +79,7 @@ async def test_an_event_comes_before_the_stream_ends(front: Front, alice: str) -
         body = envelope("SendStreamingMessage", question("hello"))
         async with client.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(alice)) as answer:
             lines = answer.aiter_lines()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while "WORKING" not in await anext(lines):
                     pass
             agent.release.set()

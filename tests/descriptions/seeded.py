@@ -106,6 +106,7 @@ def seed(hub: HubProcess) -> Seeded:
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
         "peer": "demo/echo",
+        "model": "agent/demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],

@@ -36,6 +36,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "deleteAdminHalt",
     "deleteAccount",
     "createChatCompletion",
+    "createResponse",
     "sendMessage",  # and these a sound message, or a task that has not ended
     "streamMessage",
     "cancelTask",

@@ -25,6 +25,7 @@ from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
+from tests.channel.agents import eventually_queued
 from tests.deploy.collector import collecting
 
 SERVICE_RESTART = 1012
@@ -52,7 +53,7 @@ async def test_a_turn_that_runs_finishes_while_new_questions_get_503(
         asking = asyncio.create_task(send(hub.url, agent.handle, "hello", alice))
         await agent.heard("prompt")
         waiting = asyncio.create_task(send(hub.url, agent.handle, "me too", bob))
-        await asyncio.sleep(0.3)
+        await eventually_queued(hub, agent, 1)
         hub.terminate()
         assert failed_text(await waiting) == "the hub stopped before the agent answered"
 

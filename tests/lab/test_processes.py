@@ -56,7 +56,7 @@ def test_what_ignores_its_signal_is_killed_with_its_children(tmp_path: Path) -> 
     child = int(program.lines[0])
     assert not program.stop()
     assert program.exit_code() == -signal.SIGKILL
-    until(lambda: _is_gone(child), "its child is gone", within_s=5)
+    until(lambda: _is_gone(child), "its child is gone", within_s=30)
 
 
 def test_it_reads_what_it_is_given(tmp_path: Path) -> None:

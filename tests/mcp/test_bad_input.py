@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from lab.agents import Echo, Held, TaskPeer, online
-from lab.callers import Json, bearer, web
+from lab.callers import ANSWER_WITHIN_S, Json, bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from mcp_server.server import TOOLS
@@ -58,6 +58,11 @@ async def test_other_methods_are_405(embedded_hub: HubProcess, method: str) -> N
         answer = await client.request(method, "/mcp", headers=HEADERS)
     assert answer.status_code == 405
     assert "POST" in answer.headers["allow"]
+
+
+async def test_the_transport_before_2025_is_not_here(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("alice", "session"))) as client:
+        assert (await client.get("/mcp/sse", headers=HEADERS)).status_code == 404
 
 
 async def test_a_page_elsewhere_may_ask_with_a_token(embedded_hub: HubProcess) -> None:
@@ -158,6 +163,18 @@ async def test_wrong_arguments_are_results_that_name_them(
     assert named in result["content"][0]["text"]
 
 
+async def test_a_question_over_the_agents_own_limit_is_a_result(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with (
+        online(embedded_hub, Echo, agent={"maxBodyBytes": 1024}) as agent,
+        mcp_client(embedded_hub.url, token) as client,
+    ):
+        answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "x" * 2000})
+        assert answer.is_error
+        assert "1024 bytes" in text_of(answer)
+        assert not agent.prompts
+
+
 async def test_a_task_is_its_callers_alone_by_tools(hub: HubProcess, alice: str, bob: str) -> None:
     async with (
         online(hub, TaskPeer) as agent,
@@ -207,22 +224,32 @@ async def test_a_token_that_may_not_list_agents_finds_none_among_the_tools(embed
             await client.call_tool("ask_" + agent.handle.replace("/", "_"), {"message": "hello"})
 
 
+async def mint_app(hub: HubProcess, session: str) -> str:
+    """A token that a test revokes."""
+    async with web(hub.url, headers=bearer(session)) as http:
+        return str((await http.post("/api/v1/auth/apps/mint", json={"name": "soon revoked"})).json()["token"])
+
+
+async def revoke_app(hub: HubProcess, session: str) -> None:
+    """Revoke it."""
+    async with web(hub.url, headers=bearer(session)) as http:
+        tokens = (await http.get("/api/v1/tokens")).json()["items"]
+        mine = next(one["id"] for one in tokens if one["name"] == "soon revoked")
+        assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_token_revoked_in_the_middle_ends_the_call(hub: HubProcess, mode: str) -> None:
     session = hub.mint("carol", "session")
-    async with web(hub.url, headers=bearer(session)) as http:
-        minted = (await http.post("/api/v1/auth/apps/mint", json={"name": "soon revoked"})).json()
-    async with online(hub, Held) as agent, mcp_client(hub.urls[-1], minted["token"], mode) as client:
+    token = await mint_app(hub, session)
+    async with online(hub, Held) as agent, mcp_client(hub.urls[-1], token, mode) as client:
         call = asyncio.create_task(client.call_tool("ask_agent", {"handle": agent.handle, "message": "wait"}))
         await agent.heard("prompt")
-        async with web(hub.url, headers=bearer(session)) as http:
-            tokens = (await http.get("/api/v1/tokens")).json()["items"]
-            mine = next(one["id"] for one in tokens if one["name"] == "soon revoked")
-            assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+        await revoke_app(hub, session)
         ended = await asyncio.wait_for(call, 20)
         assert ended.is_error
         assert "sign in" in text_of(ended).lower()
-        assert (await post(hub, LIST, minted["token"])).status_code == 401
+        assert (await post(hub, LIST, token)).status_code == 401
         agent.release.set()
         task_id = agent.prompts[0]["taskId"]
     async with mcp_client(hub.url, session, mode) as client:
@@ -231,3 +258,22 @@ async def test_a_token_revoked_in_the_middle_ends_the_call(hub: HubProcess, mode
             return text_of(await client.call_tool("get_task", {"task_id": task_id})).startswith("echo: wait")
 
         await eventually(answered, "the turn went on, and its answer is kept")
+
+
+async def test_a_token_revoked_in_the_middle_ends_progress(embedded_hub: HubProcess) -> None:
+    session = embedded_hub.mint("dora", "session")
+    token, begun = await mint_app(embedded_hub, session), asyncio.Event()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        begun.set()
+
+    async with online(embedded_hub, TaskPeer) as agent, mcp_client(embedded_hub.url, token) as client:
+        asked = {"handle": agent.handle, "message": "say begun | hold | say more"}
+        call = asyncio.create_task(client.call_tool("ask_agent", asked, progress_callback=report))
+        await asyncio.wait_for(begun.wait(), ANSWER_WITHIN_S)
+        await revoke_app(embedded_hub, session)
+        ended = await asyncio.wait_for(call, ANSWER_WITHIN_S)
+        agent.release.set()
+    assert ended.is_error
+    assert "sign in" in text_of(ended).lower()
+    assert "task_id: task-" in text_of(ended)

@@ -11,7 +11,7 @@ from accounts.authn import Identity, Presented
 from hub import wiring
 from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.calls import ToolCaller, ToolCalls
-from mcp_server.endpoint import CALLER_KEY, LISTS_AGENTS_KEY
+from mcp_server.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY
 from mcp_server.server import ToolHandlers
 
 # pytest-django refuses the database to these tests: each read of it fails, with a text of its own.
@@ -24,7 +24,7 @@ def make_handlers() -> ToolHandlers:
 def make_context() -> Any:
     identity = Identity(1, "session", "", 1, "alice", is_staff=False, is_stale=False)
     caller = ToolCaller(token=Presented("0" * 64, False), identity=identity, body_bytes=1, traceparent="")
-    scope = {CALLER_KEY: caller, LISTS_AGENTS_KEY: True}
+    scope = {CALLER_KEY: caller, LISTS_AGENTS_KEY: True, ELICIT_KEY: None}
     return SimpleNamespace(request=SimpleNamespace(scope=scope), meta=None)
 
 

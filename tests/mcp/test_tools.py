@@ -1,7 +1,6 @@
 """The tools of MCP, on both kinds of hub and in both generations of the protocol."""
 
 import asyncio
-from functools import partial
 
 import mcp_types as types
 import pytest
@@ -11,9 +10,9 @@ from lab.agents import Chunker, Echo, Held, TaskPeer, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.agents import sql
+from tests.channel.agents import eventually_queued, sql
 from tests.channel.test_caller_approvals import Careful
-from tests.mcp.clients import HANDSHAKE, MODERN, MODES, mcp_client, task_id_of, text_of
+from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of, text_of
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -88,7 +87,8 @@ async def test_what_an_agent_asks_back_is_answered_by_its_task(hub: HubProcess, 
         assert text_of(answer).startswith("you said: the first\n")
 
 
-async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess) -> None:
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess, mode: str) -> None:
     questions: list[str] = []
 
     async def elicit(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -98,21 +98,22 @@ async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess) -> 
     token = embedded_hub.mint("alice", "session")
     async with (
         online(embedded_hub, TaskPeer) as agent,
-        mcp_client(embedded_hub.url, token, MODERN, elicitation_callback=elicit) as client,
+        mcp_client(embedded_hub.url, token, mode, elicitation_callback=elicit) as client,
     ):
         answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
     assert questions == [f"@{agent.handle} asks back: which one?"]
     assert text_of(answer).startswith("you said: the second\n")
 
 
-async def test_who_declines_leaves_the_task_waiting(embedded_hub: HubProcess) -> None:
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_declines_leaves_the_task_waiting(embedded_hub: HubProcess, mode: str) -> None:
     async def decline(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
     token = embedded_hub.mint("alice", "session")
     async with (
         online(embedded_hub, TaskPeer) as agent,
-        mcp_client(embedded_hub.url, token, MODERN, elicitation_callback=decline) as client,
+        mcp_client(embedded_hub.url, token, mode, elicitation_callback=decline) as client,
     ):
         answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
     assert "still waits" in text_of(answer)
@@ -213,13 +214,9 @@ async def test_a_client_that_leaves_gives_up_its_position(embedded_hub: HubProce
             await agent.heard("prompt")
             async with mcp_client(embedded_hub.url, bob, mode) as second:
                 waits = asyncio.create_task(second.call_tool("ask_agent", asked | {"message": "second"}))
-
-                async def queued(count: int) -> bool:
-                    return sql(embedded_hub, "SELECT count(*) FROM agents_queuedask")[0][0] == count
-
-                await eventually(partial(queued, 1), "it waits")
+                await eventually_queued(embedded_hub, agent, 1)
                 waits.cancel()
-            await eventually(partial(queued, 0), "its position is given up")
+            await eventually_queued(embedded_hub, agent, 0)
             agent.release.set()
             assert text_of(await call).startswith("echo: first")
         assert len(agent.prompts) == 1

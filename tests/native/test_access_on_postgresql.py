@@ -3,7 +3,9 @@
 import pytest
 
 from lab.hub_storage import DistributedStorages
-from tests.nested import pass_on_postgresql
+from tests.nested import NESTED, pass_on_postgresql
+
+pytestmark = NESTED
 
 PARTS = {  # each under 20 s; a Redis number of its own
     "access-and-administration": (503, ["test_access.py", "test_rest_admin.py"]),
@@ -13,8 +15,6 @@ PARTS = {  # each under 20 s; a Redis number of its own
 
 
 @pytest.mark.deep
-@pytest.mark.distributed
-@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_access_and_administration_are_the_same_on_postgresql(
     distributed_storages: DistributedStorages, part: str

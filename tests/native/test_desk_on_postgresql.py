@@ -3,7 +3,9 @@
 import pytest
 
 from lab.hub_storage import DistributedStorages
-from tests.nested import pass_on_postgresql
+from tests.nested import NESTED, pass_on_postgresql
+
+pytestmark = NESTED
 
 AGAIN = [
     "tests/native/test_desk.py",
@@ -17,7 +19,5 @@ AGAIN = [
 
 
 @pytest.mark.deep
-@pytest.mark.distributed
-@pytest.mark.slow
 def test_the_desk_is_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:
     pass_on_postgresql(distributed_storages, 507, *AGAIN)

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess
 
-FRAME_WITHIN_S = 15
+FRAME_WITHIN_S = 30
 
 
 class Operator:

@@ -197,8 +197,6 @@ def test_a_config_kept_while_a_turn_ends_is_seen_by_the_end_or_sees_it(alice: Pe
     kept: list[bool] = []
 
     def keep() -> None:
-        if connection.vendor == "sqlite":
-            connection.cursor().execute("PRAGMA busy_timeout = 10000")
         kept.append(configs.keep(task, PushTarget(url="https://push.invalid/"))[1])
         connection.close()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 ROOM = Path(sys.prefix).resolve() / "sdks"
 INSTALL_WITHIN_S = 300
-NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18}
+NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18}
 
 
 class Missing(Exception):
@@ -30,7 +30,7 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`."""
+    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`."""
 
     name: str
     lock: Path
@@ -104,7 +104,7 @@ def install(*command: str, cwd: Path | None = None) -> None:
         raise NotInstalled(f"no end within {INSTALL_WITHIN_S} s, is the registry reached? {command}") from None
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise NotInstalled(f"could not install an official A2A client ({' '.join(command)}):\n{said}")
+        raise NotInstalled(f"could not install an official client ({' '.join(command)}):\n{said}")
 
 
 ENVIRONMENTS = {
@@ -114,6 +114,7 @@ ENVIRONMENTS = {
         Environment("python-0.3", REQUIREMENTS / "sdk-0.3.txt", build_python),
         Environment("js-1", REQUIREMENTS / "sdk-js-1" / "package-lock.json", build_js),
         Environment("js-0.3", REQUIREMENTS / "sdk-js-0.3" / "package-lock.json", build_js),
+        Environment("js-mcp", REQUIREMENTS / "sdk-js-mcp" / "package-lock.json", build_js),
     )
 }
 

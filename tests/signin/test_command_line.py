@@ -51,7 +51,7 @@ async def test_a_command_line_logs_in_connects_an_agent_and_is_thrown_out(
             assert agent.session_id
             await publish(cli.hub, token, agent.session_id, "thrown-out")
             assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
-            assert (await agent.heard("error", within_s=2))["code"] == "token_revoked"
+            assert (await agent.heard("error"))["code"] == "token_revoked"
             await agent.closed.wait()
             assert agent.socket.close_code == 1008
         listed = client.get("/api/v1/sessions").json()["items"]

@@ -39,7 +39,7 @@ class Kept:
         self.client = client_info
 
 
-def allow(browser: Browser, address: str, decision: str = "allow") -> dict[str, str]:
+def allow(browser: Browser, address: str, decision: str = "allow", *, back: str = BACK) -> dict[str, str]:
     """Press a button of the consent page; what the client's address is told."""
     page = browser.get(address)
     assert page.status_code == 200, page.text
@@ -48,7 +48,7 @@ def allow(browser: Browser, address: str, decision: str = "allow") -> dict[str, 
     sent = {name: html.unescape(value) for name, value in fields.items()}
     answer = browser.post("/consent", sent | {"decision": decision})
     assert answer.status_code == 302, answer.text
-    assert answer.headers["location"].startswith(f"{BACK}?")
+    assert answer.headers["location"].startswith(f"{back}?")
     return {name: one[0] for name, one in parse_qs(urlsplit(answer.headers["location"]).query).items()}
 
 
@@ -124,6 +124,24 @@ def test_a_code_is_for_its_client_its_address_and_its_verifier_once(browser: Bro
         assert client.post("/api/v1/auth/spa/exchange", json=body).status_code == 400
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_a_program_on_the_users_machine_comes_back_at_any_port(browser: Browser, host: str) -> None:
+    browser.sign_in("erin")
+    pkce, back = Pkce(), f"http://{host}:51234/callback"
+    client_id = register(browser, f"http://{host}/callback", f"http://{host}:8765/other").json()["client_id"]
+    code = allow(browser, consent(pkce, client_id, redirect_uri=back), back=back)["code"]
+    assert redeem(browser, client_id, code, pkce.verifier, redirect_uri=back).status_code == 200
+    moved = consent(pkce, client_id, redirect_uri=f"http://{host}:51234/elsewhere")
+    assert browser.get(moved).status_code == 400
+
+
+def test_the_port_of_an_address_elsewhere_is_exact(browser: Browser) -> None:
+    browser.sign_in("erin")
+    client_id = register(browser, "https://app.example/callback").json()["client_id"]
+    moved = consent(Pkce(), client_id, redirect_uri="https://app.example:8443/callback")
+    assert browser.get(moved).status_code == 400
+
+
 def test_signing_in_again_replaces_the_token(browser: Browser) -> None:
     browser.sign_in("erin")
     client_id, tokens = register(browser).json()["client_id"], []
@@ -132,6 +150,7 @@ def test_signing_in_again_replaces_the_token(browser: Browser) -> None:
         code = allow(browser, consent(pkce, client_id, resource=f"{browser.hub.url}/mcp"))["code"]
         answer = redeem(browser, client_id, code, pkce.verifier, resource=f"{browser.hub.url}/mcp")
         assert answer.headers["cache-control"] == "no-store"
+        assert answer.json()["expires_in"] == 30 * 24 * 3600
         tokens.append(answer.json()["access_token"])
     old, new = tokens
     for token, status in ((old, 401), (new, 200)):
@@ -144,8 +163,12 @@ def test_signing_in_again_replaces_the_token(browser: Browser) -> None:
     [
         {"client_id": "cw_client_x"},
         {"client_id": "unknown"},
-        {"redirect_uri": "http://127.0.0.1:8766/callback"},
+        {"redirect_uri": "http://127.0.0.1:8766/callback/"},
         {"redirect_uri": "http://127.0.0.1:8765/callback/"},
+        {"redirect_uri": "http://localhost:8765/callback"},
+        {"redirect_uri": "http://127.0.0.1:65536/callback"},
+        {"redirect_uri": "http://127.0.0.1:8765@evil.example/callback"},
+        {"redirect_uri": "https://127.0.0.1:8765/callback"},
         {"redirect_uri": "https://evil.example/callback"},
         {"response_type": "token"},
         {"code_challenge_method": "plain"},

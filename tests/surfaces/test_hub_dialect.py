@@ -148,7 +148,7 @@ async def test_a_stream_that_is_repeated_by_its_key_ends_with_what_the_agent_ask
             await anext(Stream(first).tasks())
             await agent.heard("prompt")
             async with (
-                asyncio.timeout(10),
+                asyncio.timeout(30),
                 client.stream("POST", rpc_path(agent.handle), json=body, headers=keyed) as again,
             ):
                 tasks = Stream(again).tasks()

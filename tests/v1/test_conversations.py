@@ -150,7 +150,7 @@ async def test_canceling_ends_the_task_tells_the_agent_and_frees_it(hub: HubProc
         await agent.heard("cancel")
         assert (await caller.get(task["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
         assert (await caller.refusal("CancelTask", {"id": task["id"]}))["code"] == -32002
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             other = Caller(hub.url, agent.handle, bob)
             while (await other.send("hi"))["status"]["state"] != "TASK_STATE_COMPLETED":
                 await asyncio.sleep(0.1)

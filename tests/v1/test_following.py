@@ -83,7 +83,7 @@ async def test_a_send_that_is_taken_up_closes_when_the_agent_asks_and_a_subscrip
             seen = await anext(events)
         task_id = seen.content["id"]
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(30),
             caller.open("SubscribeToTask", {"id": task_id}, Last_Event_ID=seen.id) as follows,
         ):
             async with caller.open("SendStreamingMessage", asked, Last_Event_ID=seen.id) as sends:
@@ -139,7 +139,7 @@ async def test_a_caller_who_leaves_does_not_stop_the_task(hub: HubProcess, alice
         async with caller.open("SendStreamingMessage", {"message": message("hi")}) as events:
             task_id = (await anext(events)).content["id"]
         agent.release.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (await caller.get(task_id))["status"]["state"] != "TASK_STATE_COMPLETED":
                 await asyncio.sleep(0.05)
 

@@ -23,7 +23,7 @@ async def test_who_streams_or_does_not_wait_gives_it_the_agents_time(short_wait_
         caller = Caller(short_wait_hub.url, agent.handle, token)
         begun = await caller.begin("one")
         events = await caller.stream("two")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (task := await caller.get(begun["id"]))["status"]["state"] != "TASK_STATE_COMPLETED":
                 await asyncio.sleep(0.1)
     assert reply_of(task) == "echo: one"

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
+from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.errors import Denied, MustWait, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw, Work
@@ -55,6 +56,16 @@ class Ledger:
         """
         found: LookUpResult = await self._submit(LookUp(digest, handle, session))
         return found
+
+    async def get_caller(self, token: Presented | None, *scopes: TokenScope) -> Identity:
+        """The caller of a request that asks no agent, see `accounts.authn.check_caller`.
+
+        Raises:
+            RequestRefused: no live token, of another origin, or without one of the scopes.
+            Unavailable: too many wait, or the database is out of reach.
+        """
+        found = await self.look_up(token.digest, None) if token else None
+        return check_caller(token, found.identity if found else None, *scopes)
 
     def admit(self, ask: Ask, *, in_queue: bool = False) -> Coroutine[Any, Any, OpenTurn]:
         """Decide an ask, or decide it again (`in_queue`); it is durable, counted and holds its claim afterwards.

@@ -1,0 +1,138 @@
+"""Questions to users of clients of MCP 2025: sent on the stream of a call, answered by a POST (docs/adr/0127).
+
+A client says in `initialize` that it can ask its user. The hub keeps no sessions: the session id that such a
+client gets, and sends with each request, is what says so from then on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from a2a_bridge.errors import unauthenticated
+from accounts import sealing
+from accounts.open_requests import OpenRequests
+from agents.core.post import ElicitationAnswered, Post
+from kit.durations import seconds
+from kit.ids import random_hex
+from mcp_server.calls import ToolCaller
+
+PURPOSE = b"mcp-elicitation"
+SESSION_HEADER = "mcp-session-id"
+SESSION_PREFIX = "elicits-"
+ANSWER = "answer"  # the one field of the form
+WITHIN_S = seconds(600.0, at_least_s=5.0)  # for the user of the client
+MAX_WAITING = 1_000
+MAX_ID_CHARS = 500
+MAX_ANSWER_CHARS = 262_144
+
+SendMessage = Callable[[Mapping[str, Any]], Awaitable[bool]]
+
+
+def make_form(question: str) -> dict[str, Any]:
+    """The parameters of `elicitation/create`: one text."""
+    schema = {
+        "type": "object",
+        "properties": {ANSWER: {"type": "string", "title": "Your answer"}},
+        "required": [ANSWER],
+    }
+    return {"message": question, "requestedSchema": schema}
+
+
+def find_session_id(message: Mapping[str, Any]) -> str | None:
+    """The session id for a client that says in this message that it can show forms; None for all others."""
+    if message.get("method") != "initialize" or not isinstance(params := message.get("params"), dict):
+        return None
+    capabilities = params.get("capabilities")
+    elicits = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    if not isinstance(elicits, dict) or (elicits and "form" not in elicits):
+        return None
+    return f"{SESSION_PREFIX}{random_hex(16)}"
+
+
+class Elicitations:
+    """The questions to users of clients that wait in this process."""
+
+    def __init__(self, process_id: str, post: Post, callers: OpenRequests) -> None:
+        self._process_id = process_id
+        self._post = post
+        self._callers = callers
+        self._waiting: dict[str, tuple[int, asyncio.Future[str | None]]] = {}
+
+    async def ask(self, caller: ToolCaller, send: SendMessage, question: str) -> str | None:
+        """Ask the client's user by `send`, which writes to the stream of a call. None: the user did not answer.
+
+        Raises:
+            RpcError: unauthenticated, the caller's token was revoked meanwhile.
+        """
+        if len(self._waiting) >= MAX_WAITING:
+            return None
+        nonce = random_hex(16)
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._waiting[nonce] = (caller.identity.user_id, answered)
+        credential_id = caller.identity.credential_id
+        task = self._callers.enter(credential_id)
+        try:
+            name = sealing.seal(f"{self._process_id} {nonce}", PURPOSE)
+            form = make_form(question)
+            if not await send({"jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": form}):
+                return None
+            async with asyncio.timeout(WITHIN_S):
+                return await answered
+        except TimeoutError:
+            return None
+        except asyncio.CancelledError:
+            if not self._callers.was_dismissed(task):
+                raise
+            raise unauthenticated() from None
+        finally:
+            self._callers.leave(credential_id, task)
+            del self._waiting[nonce]
+
+    async def take_response(self, caller: ToolCaller, message: Mapping[str, Any]) -> None:
+        """Pass the response of a client to the process that waits for it; others are dropped."""
+        name, user_id = message.get("id"), caller.identity.user_id
+        if not isinstance(name, str) or len(name) > MAX_ID_CHARS or not name.isascii():
+            return
+        try:
+            process_id, nonce = sealing.unseal(name, PURPOSE).split()
+        except sealing.Unreadable:
+            return
+        answered = ElicitationAnswered(nonce, user_id, _read_answer(message.get("result")))
+        if process_id == self._process_id:
+            self.take(answered)
+        else:
+            await self._post.send(process_id, answered)
+
+    def take(self, message: ElicitationAnswered) -> None:
+        """What a user answered; dropped where no question waits for this user."""
+        user_id, answered = self._waiting.get(message.nonce, (None, None))
+        if answered is not None and user_id == message.user_id and not answered.done():
+            answered.set_result(message.answer)
+
+    def end_all(self) -> None:
+        """End each wait as not answered."""
+        for _, answered in self._waiting.values():
+            if not answered.done():
+                answered.set_result(None)
+
+
+class _Form(msgspec.Struct):
+    answer: str = ""
+
+
+class _Result(msgspec.Struct):
+    action: str
+    content: _Form | None = None
+
+
+def _read_answer(result: object) -> str | None:
+    """The text that the user gave; None where there is none."""
+    try:
+        read = msgspec.convert(result, _Result)
+    except msgspec.ValidationError:
+        return None
+    if read.action != "accept" or read.content is None or not 0 < len(read.content.answer) <= MAX_ANSWER_CHARS:
+        return None
+    return read.content.answer

@@ -1,0 +1,176 @@
+"""Responses, by the official client of OpenAI."""
+
+import base64
+from typing import Any
+
+import openai
+import pytest
+
+from lab.agents import Chunker, Echo, TaskPeer, online
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess
+from tests.chat.clients import client_of
+
+IN_ORDER = [
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+]
+
+
+async def test_an_agent_answers_as_a_response_and_goes_on_with_it(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
+        client_of(hub.urls[-1], alice) as client,
+    ):
+        model = f"agent/{agent.handle}"
+        first = await client.responses.create(model=model, input="one", instructions="Be brief.")
+        second = await client.responses.create(
+            model=model, input=[{"role": "user", "content": "two"}], previous_response_id=first.id
+        )
+        assert second.conversation is not None
+        third = await client.responses.create(model=model, input="three", conversation=second.conversation.id)
+        earlier: list[Any] = [
+            {"role": "user", "content": "one"},
+            *[one.model_dump() for one in first.output],
+            {"role": "user", "content": [{"type": "input_text", "text": "four"}]},
+        ]
+        await client.responses.create(model=model, input=earlier)
+        texts = [prompt["text"] for prompt in agent.prompts]
+        contexts = [prompt["contextId"] for prompt in agent.prompts]
+    assert (first.status, first.model, first.output_text) == (
+        "completed",
+        model,
+        "echo: System: Be brief.\n\nUser: one",
+    )
+    assert first.usage is not None
+    assert (first.usage.input_tokens, first.usage.total_tokens) == (7, 10)
+    assert (second.output_text, second.previous_response_id) == ("echo: two", first.id)
+    assert third.output_text == "echo: three"
+    assert texts[3] == f"User: one\n\nAssistant: {first.output_text}\n\nUser: four"
+    assert contexts[0] == contexts[1] == contexts[2] != contexts[3]
+
+
+async def test_the_events_of_a_response_come_in_their_order(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, Chunker, pieces=["one ", "two"]) as agent,
+        client_of(hub.urls[-1], alice) as client,
+    ):
+        model = f"agent/{agent.handle}"
+        async with client.responses.stream(model=model, input="count") as stream:
+            events: list[Any] = [event async for event in stream]
+            last = await stream.get_final_response()
+    assert last.output_text == "one two"
+    types = [event.type for event in events]
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == "one two"
+    missing = IN_ORDER.count("response.output_text.delta") - len(deltas)  # two pieces may come as one
+    assert types == [*IN_ORDER[:4], *IN_ORDER[4 + missing :]]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+async def test_a_failure_ends_the_stream_of_a_response(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
+        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "input": "say well | fail no disk"}
+        events: list[Any] = [event async for event in await client.responses.create(**asked, stream=True)]
+        assert events[-1].type == "response.failed"
+        assert (events[-1].response.status, events[-1].response.error.code) == ("failed", "agent_failed")
+        assert "no disk" in events[-1].response.error.message
+        with pytest.raises(openai.InternalServerError) as failed:
+            await client.responses.create(**asked)
+        assert failed.value.code == "agent_failed"
+
+
+async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:
+    alice, bob = embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
+    async with (
+        online(embedded_hub, Echo) as agent,
+        online(embedded_hub, Echo) as other,
+        client_of(embedded_hub.url, alice) as hers,
+        client_of(embedded_hub.url, bob) as his,
+        client_of(embedded_hub.url, "no-token") as unknown,
+    ):
+        model = f"agent/{agent.handle}"
+        first = await hers.responses.create(model=model, input="mine")
+        absent = f"task-{'0' * 32}"
+        bodies = []
+        for client, named, answer_id in (
+            (his, model, first.id),
+            (hers, f"agent/{other.handle}", first.id),
+            (hers, model, absent),
+        ):
+            with pytest.raises(openai.BadRequestError) as refused:
+                await client.responses.create(model=named, input="more", previous_response_id=answer_id)
+            bodies.append(refused.value.body)
+        assert bodies[0] == bodies[1] == bodies[2]
+        assert (refused.value.code, refused.value.param) == (
+            "previous_response_not_found",
+            "previous_response_id",
+        )
+        with pytest.raises(openai.AuthenticationError):
+            await unknown.responses.create(model=model, input="more", previous_response_id=first.id)
+        with pytest.raises(openai.NotFoundError):
+            await hers.responses.create(model="agent/owner/absent", input="hello")
+        assert len(agent.prompts) == 1
+        assert not other.prompts
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({}, "input"),
+    ({"input": ""}, "input"),
+    ({"input": []}, "input"),
+    ({"input": 7}, "input"),
+    ({"input": "hi", "instructions": ["be"]}, "instructions"),
+    ({"input": "", "instructions": "be brief"}, "input"),
+    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input"),
+    ({"input": [{"role": "boss", "content": "hi"}]}, "role"),
+    ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "type"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file-1"}]}]}, "image_url"),
+    ({"input": "hi", "conversation": ""}, "conversation"),
+    ({"input": "hi", "conversation": "a", "previous_response_id": "b"}, "previous_response_id"),
+    ({"input": "hi", "previous_response_id": "\u0007"}, "previous_response_id"),
+    ({"input": "hi", "background": True}, "background"),
+    ({"input": "hi", "prompt": {"id": "pmpt_1"}}, "prompt"),
+    (
+        {
+            "input": [
+                {"role": "user", "content": "see"},
+                {"role": "user", "content": [{"type": "input_file", "file_url": "file:///etc/passwd"}]},
+            ]
+        },
+        "input[1].content[0].file_url",
+    ),
+]
+
+
+async def test_a_bad_body_of_a_response_is_an_error_that_names_the_field(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with web(embedded_hub.url, headers=bearer(token)) as http:
+        for body, named in BAD:
+            answer = await http.post("/v1/responses", json={"model": "agent/a/b", **body})
+            assert answer.status_code == 400, (body, answer.text)
+            error = answer.json()["error"]
+            assert named in error["message"], (body, error)
+
+
+async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    data = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    content: list[Any] = [
+        {"type": "input_text", "text": "see"},
+        {"type": "input_image", "image_url": data, "detail": "auto"},
+        {"type": "input_file", "file_url": "https://example.com/plan.pdf", "filename": "plan.pdf"},
+    ]
+    async with online(embedded_hub, Echo) as agent, client_of(embedded_hub.url, token) as client:
+        await client.responses.create(model=f"agent/{agent.handle}", input=[{"role": "user", "content": content}])
+        _, image, file = agent.prompts[0]["parts"]
+    assert (base64.b64decode(image["raw"]), image["mediaType"]) == (b"png", "image/png")
+    assert (file["url"], file["filename"]) == ("https://example.com/plan.pdf", "plan.pdf")

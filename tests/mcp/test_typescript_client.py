@@ -1,0 +1,52 @@
+"""The official TypeScript client of MCP, unmodified, as a program of its own."""
+
+import asyncio
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from lab.agents import TaskPeer, online
+from lab.hub_process import HubProcess
+from tests.sdks.clients import Run
+from tests.sdks.environments import ENVIRONMENTS, Missing
+
+PROGRAM = Path(__file__).with_name("client.mjs")
+
+
+async def watch(*arguments: str) -> Run:
+    """Run the program to its end."""
+    try:
+        folder = await asyncio.to_thread(ENVIRONMENTS["js-mcp"].ready)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    with PROGRAM.open() as text:
+        process = await asyncio.create_subprocess_exec(
+            "node", "--input-type=module", "-", *arguments, stdin=text, cwd=folder, stdout=PIPE, stderr=PIPE
+        )
+    run = Run(process)
+    try:
+        return await run.end()
+    finally:
+        if not run.has_ended:
+            process.kill()
+            await process.wait()
+
+
+async def test_the_typescript_client_lists_asks_elicits_and_cancels(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        run = await watch(f"{hub.urls[-1]}/mcp", alice, agent.handle)
+        asked = [prompt["text"] for prompt in agent.prompts]
+    assert asked == ["say one | say , two", "ask which one?", "the second", "note begun | wait"]
+    assert run.one("server").value == {"name": "clawbridge", "capabilities": {"tools": {"listChanged": False}}}
+    assert run.one("tools").value[:2] == ["list_agents", "ask_agent"]
+    assert "".join(said.value for said in run.at("progress")) == "one, two"
+    answer = run.one("answer").value
+    assert answer["content"][0]["text"] == "one, two"
+    assert run.one("elicited").value == f"@{agent.handle} asks back: which one?"
+    assert run.one("asked back").value["content"][0]["text"] == "you said: the second"
+    assert "no longer wanted" in run.one("gave up").value
+    canceled = run.one("canceled").value["content"][0]["text"]
+    assert canceled.startswith("The task task-")
+    assert canceled.endswith(" is canceled.")
+    assert run.one("refused").value["isError"]
