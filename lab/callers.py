@@ -14,12 +14,16 @@ from lab.frames import Json as Json
 ANSWER_WITHIN_S = 75
 TERMINAL = {"COMPLETED", "FAILED"}
 TLS = ssl.create_default_context()  # one for all: each client would load the certificates anew
+# The client closes no idle connection: without a lock, it might be one that another request has just been given.
+LIMITS = httpx.Limits(max_connections=100, keepalive_expiry=None)
 _message_ids = itertools.count(1)
 
 
-def web(url: str, **options: Any) -> httpx.AsyncClient:
+def web(url: str, *, limits: httpx.Limits = LIMITS, **options: Any) -> httpx.AsyncClient:
     """A client of one hub process; it follows nothing and trusts no proxy."""
-    return httpx.AsyncClient(base_url=url, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS, **options)
+    return httpx.AsyncClient(
+        base_url=url, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS, limits=limits, **options
+    )
 
 
 def rpc_path(handle: str) -> str:

@@ -3,9 +3,8 @@
 import asyncio
 from typing import Any
 
-import httpx
-
 from lab.agents import Chunker, Echo
+from lab.callers import web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.clients.claw import claw
@@ -41,7 +40,7 @@ async def upload(hub: HubProcess, login: str, session_id: str | None) -> None:
     """A file beside the run."""
     form = {"file": ("a.txt", b"abc", "text/plain")}
     headers = {"Authorization": f"Bearer {hub.mint(login, 'session')}"}
-    async with httpx.AsyncClient(base_url=hub.url, trust_env=False) as client:
+    async with web(hub.url) as client:
         answer = await client.post(f"/api/v1/sessions/{session_id}/files", files=form, headers=headers)
     check(answer.json(), FILE)
 

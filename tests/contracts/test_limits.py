@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from hub import limits
 from hub.limits import CallerRate, NoLimits
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
@@ -69,8 +70,9 @@ async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_r
 @pytest.mark.distributed
 @pytest.mark.slow
 async def test_a_burst_passes_no_more_than_the_rate(
-    make_rate: MakeRate, distributed_storages: DistributedStorages
+    make_rate: MakeRate, distributed_storages: DistributedStorages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "STORE_WITHIN_S", 30.0)  # on a busy machine a hundred answers take over a second
     url = distributed_storages.servers.redis_url(504)
     rates = [make_rate(20, url), make_rate(20, url)]
     assert [await rate.retry_in_s(99) for rate in rates] == [0, 0]  # connected

@@ -149,17 +149,18 @@ class TestTheList:
         assert (len(one.text), one.is_cut) == (4000, True)
 
     def test_no_list_reads_all_turns(self) -> None:
-        agent = published()
+        agent, now = published(), db_now()
+        askers = [user(f"asker{number}") for number in range(40)]
         Turn.objects.bulk_create(
             Turn(
                 agent=agent.agent,
                 session=agent.agent.session,
-                caller=user(f"asker{number % 40}"),
+                caller=askers[number % 40],
                 outcome="completed",
                 surface="a2a",
                 question="what?",
-                asked_at=db_now(),
-                settled_at=db_now(),
+                asked_at=now,
+                settled_at=now,
                 chat_id=f"many-{number}",
             )
             for number in range(4000)

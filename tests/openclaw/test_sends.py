@@ -74,9 +74,9 @@ async def test_26_hybrid_stream_of_a_simple_reply_is_one_event(hub: HubProcess, 
 
 
 @pytest.mark.slow
-async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, TaskPeer) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
         async with caller.open("message/stream", {"message": message("say one | hold | say two")}) as events:
             task = await anext(events)
             agent.release.set()

@@ -18,7 +18,7 @@ from tests.pushes.client import CREATE, heard, states
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
-REPEATS = 1_000
+REPEATS = 400
 AT_ONCE = 40
 RATE = 20
 ASKS = 60
@@ -130,10 +130,10 @@ async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProce
     assert any(b"tell the receiver" in one.body for one in receiver.received)
 
 
-async def test_a_thousand_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
+async def test_hundreds_of_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
     """Before, while and after it is answered, over both processes at once."""
     alice = two_process_hub.mint("alice", "session")
-    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "a-thousand-times"}
+    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "hundreds-of-times"}
     body = envelope("SendMessage", {"message": message("only once")}, 7)
     seen: Counter[str] = Counter()
 
@@ -171,6 +171,8 @@ async def test_a_callers_rate_holds_over_processes(make_storage: MakeStorage, st
 
         for url in hub.urls:  # each has asked Redis before
             assert await send(url, agent.handle, "another caller", bob)
-        answers = await asyncio.gather(*(ask([a, b][number % 2]) for number in range(ASKS)))
+        answers: list[str] = []
+        while len(answers) < ASKS:  # not all at once: Redis, which is asked each time, must answer within a second
+            answers += await asyncio.gather(*(ask([a, b][number % 2]) for number in range(RATE)))
         passed = [text for text in answers if not text.startswith("over your rate limit")]
         assert RATE <= len(passed) <= RATE + 1

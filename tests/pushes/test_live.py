@@ -4,11 +4,11 @@ import itertools
 import threading
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from joserfc.errors import JoseError
 
 from lab.agents import TaskPeer, online
+from lab.callers import web
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.receivers import Received, receiving
@@ -84,7 +84,7 @@ async def test_every_push_is_signed_by_the_key_the_hub_publishes(hub: HubProcess
         async with online(hub, TaskPeer) as peer:
             task = await client(hub, peer).asked("reply done", {"url": receiver.url})
             await heard(receiver, 3)
-    async with httpx.AsyncClient(base_url=hub.url, trust_env=False) as http:
+    async with web(hub.url) as http:
         keys = (await http.get(JWKS)).json()
     claims = [check_signed(one, keys, receiver.url) for one in receiver.received]
     assert [one["jti"] for one in claims] == [f"{task['id']}.{seq}" for seq in (1, 2, 3)]

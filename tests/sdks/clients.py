@@ -1,11 +1,18 @@
 """Runs the official clients as programs and hands on what they say they saw."""
 
 import asyncio
+import atexit
 import json
-from asyncio.subprocess import PIPE, Process
+import os
+import signal
+import socket
+import subprocess
+import threading
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +27,13 @@ LONGEST_LINE_BYTES = 2**22
 
 @dataclass
 class Run:
-    """A program at work; `sights` is everything it has said so far."""
+    """A scenario at work; `sights` is everything it has said so far."""
 
-    process: Process
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
     sights: list[Observation] = field(default_factory=list)
     has_ended: bool = False
+    is_whole: bool = False
 
     async def saw(self, step: str) -> Observation:
         """Read on to the next thing seen at that step; fails when it ends before."""
@@ -37,9 +46,7 @@ class Run:
         """Read all it has to say; fails when it was broken off."""
         while await self._next() is not None:
             pass
-        assert self.process.stderr is not None
-        complaints = (await self.process.stderr.read()).decode(errors="replace")
-        assert await self.process.wait() == 0, complaints
+        assert self.is_whole, (await self.stderr.read()).decode(errors="replace")
         return self
 
     def at(self, step: str) -> list[Observation]:
@@ -56,14 +63,68 @@ class Run:
         return self
 
     async def _next(self) -> Observation | None:
-        assert self.process.stdout is not None
         async with asyncio.timeout(LINE_WITHIN_S):
-            line = await self.process.stdout.readline()
+            line = await self.stdout.readline()
         if not line:
             self.has_ended = True
             return None
-        self.sights.append(Observation(**json.loads(line)))
-        return self.sights[-1]
+        sight = Observation(**json.loads(line))
+        if sight.step == "end":
+            self.is_whole = True
+            return await self._next()
+        self.sights.append(sight)
+        return sight
+
+
+class Forker:
+    """A Python program that has imported its SDK, and forks for each scenario (`programs/output.py`)."""
+
+    def __init__(self, environment: str, program: str) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        python = ENVIRONMENTS[environment].ready() / "bin" / "python"
+        with theirs:
+            self._process = subprocess.Popen([str(python), str(PROGRAMS / program)], stdin=theirs)
+        self._asking = ours
+        self._one_asks = threading.Lock()
+        atexit.register(self._end)
+
+    def start(self, arguments: list[str]) -> tuple[int, int, int]:
+        """The number of the scenario's process, and the descriptors to read what it prints."""
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+        with self._one_asks:
+            socket.send_fds(self._asking, [json.dumps(arguments).encode()], [out_end, err_end])
+            os.close(out_end)
+            os.close(err_end)
+            return int(self._asking.recv(32)), out, err
+
+    def _end(self) -> None:
+        self._asking.close()
+        self._process.wait()
+
+
+_one_starts = threading.Lock()
+_forkers = cache(Forker)
+
+
+def start_forked(environment: str, program: str, arguments: list[str]) -> tuple[int, int, int]:
+    """See `Forker.start`; the first call for a program starts it."""
+    with _one_starts:
+        forker = _forkers(environment, program)
+    return forker.start(arguments)
+
+
+@asynccontextmanager
+async def reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
+    """What a pipe holds."""
+    reader = asyncio.StreamReader(limit=LONGEST_LINE_BYTES)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+    )
+    try:
+        yield reader
+    finally:
+        transport.close()
+        await asyncio.sleep(0)  # it is closed in the next round
 
 
 @dataclass(frozen=True)
@@ -86,31 +147,45 @@ class SdkClient:
         if self.binding:
             options["binding"] = self.binding
         arguments = [f"{url}{rpc_path(handle)}/", token, scenario, json.dumps(options)]
-        process = await self._start(arguments)
-        run = Run(process)
-        try:
+        running = self._run_python if self.environment.startswith("python") else self._run_node
+        async with running(arguments) as run:
             yield run
-        finally:
-            if not run.has_ended:  # one that is leaving by itself must not be killed: asyncio loses its exit code
-                process.kill()
-            await process.wait()
 
     async def watch(self, url: str, handle: str, token: str, scenario: str, **options: Any) -> Run:
         """Run a scenario to its end."""
         async with self.run(url, handle, token, scenario, **options) as run:
             return await run.end()
 
-    async def _start(self, arguments: list[str]) -> Process:
+    @asynccontextmanager
+    async def _run_python(self, arguments: list[str]) -> AsyncIterator[Run]:
+        program = "python_1.py" if self.is_version_1 else "python_03.py"
+        pid, out, err = await asyncio.to_thread(start_forked, self.environment, program, arguments)
+        async with reading(out) as stdout, reading(err) as stderr:
+            run = Run(stdout, stderr)
+            try:
+                yield run
+            finally:
+                if not run.has_ended:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+    @asynccontextmanager
+    async def _run_node(self, arguments: list[str]) -> AsyncIterator[Run]:
         folder = await asyncio.to_thread(ENVIRONMENTS[self.environment].ready)
-        pipes: dict[str, Any] = {"stdout": PIPE, "stderr": PIPE, "limit": LONGEST_LINE_BYTES}
-        if self.environment.startswith("python"):
-            program = str(PROGRAMS / ("python_1.py" if self.is_version_1 else "python_03.py"))
-            return await asyncio.create_subprocess_exec(
-                str(folder / "bin" / "python"), program, *arguments, **pipes
+        with (PROGRAMS / ("js_1.mjs" if self.is_version_1 else "js_03.mjs")).open() as program:
+            command = ["node", "--input-type=module", "-", *arguments]
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=program, stdout=PIPE, stderr=PIPE, limit=LONGEST_LINE_BYTES, cwd=folder
             )
-        with (PROGRAMS / ("js_1.mjs" if self.is_version_1 else "js_03.mjs")).open() as program_text:
-            node = ["node", "--input-type=module", "-"]
-            return await asyncio.create_subprocess_exec(*node, *arguments, stdin=program_text, cwd=folder, **pipes)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        run = Run(process.stdout, process.stderr)
+        try:
+            yield run
+        finally:
+            if not run.has_ended:  # one that is leaving by itself must not be killed: asyncio loses its exit code
+                process.kill()
+            await process.wait()
 
 
 VERSION_1 = [

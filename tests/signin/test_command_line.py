@@ -20,6 +20,7 @@ TOKEN = {
     "kind",
     "name",
     "prefix",
+    "format",
     "appName",
     "createdAt",
     "lastUsedAt",
@@ -84,7 +85,7 @@ def test_without_github_both_legs_say_so(start_hub: StartHub, make_storage: Make
     try:
         with program(hub.url) as client:
             refused(client.get("/api/v1/auth/oauth/start"), "oauth_not_configured", 503)
-        browser = httpx.Client(base_url=hub.url, headers={"Accept": "text/html"}, trust_env=False)
+        browser = httpx.Client(base_url=hub.url, headers={"Accept": "text/html"}, trust_env=False, timeout=30)
         with browser:
             page = browser.get("/api/v1/auth/oauth/start")
             assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")

@@ -8,8 +8,20 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from lab.agents import Chunker, Echo, Slow, Stall, online
-from lab.callers import Json, bearer, call, envelope, get_task, open_stream, question, reply_text, rpc_path, web
+from lab.agents import Chunker, Echo, Held, Slow, Stall, online
+from lab.callers import (
+    Json,
+    Stream,
+    bearer,
+    call,
+    envelope,
+    get_task,
+    open_stream,
+    question,
+    reply_text,
+    rpc_path,
+    web,
+)
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 
@@ -108,10 +120,17 @@ async def test_row_13_a_chunked_body_is_cut_off_at_the_limit(embedded_hub: HubPr
 
 async def test_row_22_an_identical_message_in_flight_joins_its_task(embedded_hub: HubProcess) -> None:
     alice, params = embedded_hub.mint("alice", "session"), question("hello", "same-id")
-    async with online(embedded_hub, Slow, delay_s=1.0) as agent:
-        both = [call(embedded_hub.url, agent.handle, alice, "SendMessage", params) for _ in range(2)]
-        first, second = [answer.json()["result"] for answer in await asyncio.gather(*both)]
-        assert first == second
+    async with online(embedded_hub, Held) as agent, web(embedded_hub.url) as client:
+        asking = asyncio.create_task(call(embedded_hub.url, agent.handle, alice, "SendMessage", params))
+        await agent.heard("prompt")
+        again = envelope("SendStreamingMessage", params)
+        async with client.stream("POST", rpc_path(agent.handle), json=again, headers=bearer(alice)) as response:
+            events = Stream(response).tasks()
+            joined = await anext(events)
+            agent.release.set()
+            ended = [task async for task in events][-1]
+        assert (await asking).json()["result"] == ended
+        assert joined["id"] == ended["id"]
         assert len(agent.prompts) == 1
 
 
@@ -139,11 +158,14 @@ async def test_row_22_the_same_id_over_another_body_is_a_new_task(embedded_hub: 
 
 async def test_row_22_the_same_message_of_another_caller_is_not_joined(embedded_hub: HubProcess) -> None:
     params = question("hello", "same-id")
-    async with online(embedded_hub, Slow, delay_s=1.0) as agent:
-        tokens = [embedded_hub.mint(login, "session") for login in ("alice", "bob")]
-        asks = [call(embedded_hub.url, agent.handle, token, "SendMessage", params) for token in tokens]
-        states = {answer.json()["result"]["status"]["state"] for answer in await asyncio.gather(*asks)}
-        assert states == {"COMPLETED", "FAILED"}
+    async with online(embedded_hub, Held) as agent:
+        alice, bob = (embedded_hub.mint(login, "session") for login in ("alice", "bob"))
+        asking = asyncio.create_task(call(embedded_hub.url, agent.handle, alice, "SendMessage", params))
+        await agent.heard("prompt")
+        refused = await call(embedded_hub.url, agent.handle, bob, "SendMessage", params)
+        agent.release.set()
+        answers = [(await asking).json(), refused.json()]
+        assert [one["result"]["status"]["state"] for one in answers] == ["COMPLETED", "FAILED"]
 
 
 async def test_row_25_a_caller_who_drops_the_stream_does_not_stop_the_task(embedded_hub: HubProcess) -> None:

@@ -16,7 +16,7 @@ from lab.hub_storage import MakeStorage
 from tests.faults.test_slow_clients import connection
 
 GIVES_UP_AFTER_S = 5  # clients in use, when they read nothing
-THINKS_S = 6.5
+THINKS_S = 7.5  # longer than two silences, shorter than three
 SLACK_S = 3.0  # looked at once a second, on a busy machine
 
 

@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from kit import trace
@@ -110,7 +109,7 @@ async def test_what_an_agent_asks_on_is_the_same_trace(hub: HubProcess) -> None:
 async def test_pushes_and_webhooks_are_the_same_trace(hub: HubProcess) -> None:
     mine = sampled()
     with receiving() as pushed, receiving() as hooked:
-        async with online(hub, TaskPeer) as peer, httpx.AsyncClient(base_url=hub.url, trust_env=False) as http:
+        async with online(hub, TaskPeer) as peer, web(hub.url) as http:
             owner = bearer(hub.mint("owner", "session"))
             wanted = {"url": hooked.url, "events": ["agent.replied", "chat.event"]}
             filters = {"filters": {"sessionId": peer.session_id}}

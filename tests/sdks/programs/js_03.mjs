@@ -140,3 +140,4 @@ try {
 } catch (error) {
   sayRaised(error);
 }
+say("end", null);

@@ -183,3 +183,4 @@ try {
 } catch (error) {
   sayRaised(error);
 }
+say("end", null);

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
+import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -31,11 +35,41 @@ async def attempt(work: Awaitable[object]) -> None:
         say("not raised", None)
 
 
-def run(scenarios: Callable[[str, str, dict[str, Any]], Any], arguments: list[str]) -> None:
-    """Run one scenario: URL, TOKEN, its name, OPTIONS. What it raises is its last line."""
+Scenarios = Callable[[str, str, dict[str, Any]], Any]
+
+
+def serve(scenarios: Scenarios) -> None:
+    """Run each scenario that is asked for, in a process forked for it: the SDK takes a second to import.
+
+    Standard input is a socket. A request is the JSON list of a scenario's arguments, with two descriptors for what
+    it prints; the answer is the number of its process.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is waited for
+    with socket.socket(fileno=0) as asked:
+        while (request := socket.recv_fds(asked, 65_536, 2))[0]:
+            arguments, descriptors, *_ = request
+            if not (pid := os.fork()):
+                for descriptor, standard in zip(descriptors, (1, 2), strict=True):
+                    os.dup2(descriptor, standard)
+                    os.close(descriptor)
+                asked.close()
+                break
+            for descriptor in descriptors:
+                os.close(descriptor)
+            asked.send(str(pid).encode())
+        else:
+            return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    run(scenarios, json.loads(arguments))
+    sys.stdout.flush()
+
+
+def run(scenarios: Scenarios, arguments: list[str]) -> None:
+    """Run one scenario: URL, TOKEN, its name, OPTIONS. What it raises is said; the last line is `end`."""
     url, token, name, options = arguments
     work = getattr(scenarios(url, token, json.loads(options)), name)
     try:
         asyncio.run(work())
     except Exception as failure:  # noqa: BLE001 - the test reads it
         say_raised(failure)
+    say("end", None)

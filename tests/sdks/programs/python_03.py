@@ -1,11 +1,10 @@
-"""What the official Python client of A2A 0.3 sees: `python_03.py URL TOKEN SCENARIO OPTIONS`.
+"""What the official Python client of A2A 0.3 sees, in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
 
 Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON
-line for each thing seen, as `said.say` describes.
+line for each thing seen, as `output.say` describes; what it is asked for `output.serve` reads.
 """
 
 import asyncio
-import sys
 import uuid
 from contextlib import aclosing
 from typing import Any
@@ -20,7 +19,7 @@ from a2a.types import (
     TaskPushNotificationConfig,
     TaskQueryParams,
 )
-from output import ENDED, attempt, run, say
+from output import ENDED, attempt, say, serve
 from pydantic import BaseModel
 
 UNKNOWN = str(uuid.uuid4())
@@ -149,4 +148,4 @@ async def say_all(events: Any, step: str = "event") -> None:
 
 
 if __name__ == "__main__":
-    run(Scenarios, sys.argv[1:])
+    serve(Scenarios)

@@ -1,11 +1,10 @@
-"""What the official Python client of A2A 1.0 sees: `python_1.py URL TOKEN SCENARIO OPTIONS`.
+"""What the official Python client of A2A 1.0 sees, in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
 
 Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON
-line for each thing seen, as `said.say` describes.
+line for each thing seen, as `output.say` describes; what it is asked for `output.serve` reads.
 """
 
 import asyncio
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -15,7 +14,7 @@ from a2a.client import AuthInterceptor, Client, ClientConfig, CredentialService,
 from a2a.helpers import new_text_message
 from a2a.types import a2a_pb2 as a2a
 from google.protobuf.json_format import MessageToDict
-from output import ENDED, attempt, run, say
+from output import ENDED, attempt, say, serve
 
 UNKNOWN = str(uuid.uuid4())
 
@@ -165,4 +164,4 @@ async def say_all(events: AsyncIterator[a2a.StreamResponse], step: str = "event"
 
 
 if __name__ == "__main__":
-    run(Scenarios, sys.argv[1:])
+    serve(Scenarios)
