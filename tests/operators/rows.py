@@ -17,6 +17,7 @@ import django
 django.setup()
 from django.db import connection
 from tests.operators import rows
+print("ready", flush=True)
 for line in sys.stdin:
     for name, arguments in json.loads(line):
         getattr(rows, "_" + name)(**arguments)
@@ -28,15 +29,25 @@ _processes: dict[str, subprocess.Popen[str]] = {}  # by DATA_DIR
 
 def put(hub: HubProcess, *wanted: tuple[str, dict[str, Any]]) -> None:
     """Run some of the functions below against a hub's database, by name without the underscore."""
-    data_dir = str(hub.home.folder)
-    if data_dir not in _processes:
-        _processes[data_dir] = _start(hub)
-    process = _processes[data_dir]
+    start(hub)
+    process = _processes[str(hub.home.folder)]
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(wanted) + "\n")
     process.stdin.flush()
     assert process.stdout.readline() == "done\n", process.communicate()[1]
+
+
+def start(hub: HubProcess) -> None:
+    """Start the process of a hub, unless it runs, and wait until it is ready.
+
+    Before a test connects agents: on a busy machine it takes seconds, in which they could answer no ping.
+    """
+    data_dir = str(hub.home.folder)
+    if data_dir not in _processes:
+        _processes[data_dir] = process = _start(hub)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
 
 
 def _start(hub: HubProcess) -> subprocess.Popen[str]:
