@@ -10,15 +10,11 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import Agent, Echoing, agent, asking, events_of, hook, route_name
 from tests.operators.operator import prompt
-from tests.operators.rows import share, start
+from tests.operators.rows import rows_process, share
+
+__all__ = ["rows_process"]
 
 ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
-
-
-@pytest.fixture(autouse=True)
-def _rows_process(hub: HubProcess) -> None:
-    """Before a test connects agents, see `tests.operators.rows.start`."""
-    start(hub)
 
 
 async def check_isolated(mine: Agent, other: Agent) -> None:

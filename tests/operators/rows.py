@@ -8,6 +8,8 @@ import sys
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from lab import ROOT
 from lab.hub_process import HubProcess
 
@@ -48,6 +50,14 @@ def start(hub: HubProcess) -> None:
         _processes[data_dir] = process = _start(hub)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n", process.communicate()[1]
+
+
+@pytest.fixture(autouse=True)
+def rows_process(request: pytest.FixtureRequest) -> None:
+    """See `start`; for the modules that import it."""
+    for name in ("hub", "embedded_hub"):
+        if name in request.fixturenames:
+            start(request.getfixturevalue(name))
 
 
 def _start(hub: HubProcess) -> subprocess.Popen[str]:
