@@ -51,15 +51,19 @@ format: $(VENV)/.dev ## Format and mend what can be mended
 screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
 	@$(BIN)/python -m tests.browser.screenshots
 
-dist: $(VENV)/.base ## Make connect.pyz and the wheel clawbridge-connect in ./dist
+dist: $(VENV)/.base ## Make connect.pyz and the wheels clawbridge and clawbridge-connect in ./dist
 	@$(BIN)/python -m connect.packing dist
 	@rm -rf $(VENV)/wheel && mkdir $(VENV)/wheel && cp connect/pyproject.toml $(VENV)/wheel
 	@mkdir $(VENV)/wheel/connect && cp connect/*.py connect/README.md $(VENV)/wheel/connect
 	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist $(VENV)/wheel
+	@rm -rf build # what setuptools kept there of an older checkout
+	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist .
+	@rm -rf build clawbridge.egg-info
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench
 	@$(BIN)/python -m lab.bench.calls
+	@$(BIN)/python -m lab.bench.completions
 	@$(BIN)/python -m lab.bench.directory
 	@$(BIN)/python -m lab.bench.events
 	@$(BIN)/python -m lab.bench.mcp
@@ -90,7 +94,7 @@ lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@cd requirements && for set in base dev sdk-1 sdk-0.3; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $$set.txt $$set.in; done
-	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-1 sdk-js-0.3 sdk-js-mcp; do rm -f $$set/package-lock.json; \
+	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-*; do rm -f $$set/package-lock.json; \
 	  (cd $$set && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --silent); \
 	  done; else echo "no npm: sdk-js-* stay as they are"; fi
 
@@ -115,6 +119,6 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@touch $@
 
 $(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
-	@echo "installing the official clients of A2A and MCP that tests drive, each by itself"
+	@echo "installing the official clients that tests drive, each by itself"
 	@$(BIN)/python -m tests.sdks.environments
 	@touch $@

@@ -8,25 +8,33 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import tokens
-from accounts.api.tokens import OVERLAP_S, NewAppToken
+from accounts.api.tokens import JWT_FORMAT, OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.oauth.pages import signed_in, to_signin
 from accounts.quotas import QuotaExceeded
+from accounts.rest import CANNOT_SIGN
 from accounts.settings import get_settings
+from accounts.signing import NoKey
 from accounts.snippets import mcp_json
-from accounts.tokens import Minted, mint_app, mint_channel
+from accounts.tokens import MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
 
 Kind = Credential.Kind
 NAME_CHARS = 100
-DAY_S = 24 * 3600
-UNSOUND = "Give a number of days and an agent as owner/slug, or nothing; for one agent alone: ask and read."
-MINTS: Mapping[str, Callable[..., Minted]] = {Kind.CHANNEL: mint_channel, Kind.APP: mint_app}
+UNITS_S = {"days": 24 * 3600, "hours": 3600}
+UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask and read."
+UNSOUND_JWT = f"A signed token expires: give a time of at most {MAX_JWT_LIFETIME.days} days."
+MINTS: Mapping[str, Callable[..., Minted]] = {
+    Kind.CHANNEL: mint_channel,
+    Kind.APP: mint_app,
+    JWT_FORMAT: mint_app,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +65,42 @@ def account(request: HttpRequest) -> HttpResponse:
     mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))
     if mint is None:
         return _page(request, caller, error="Say what it is for: an agent, or a program that asks.", status=400)
-    body = NewAppToken(data=_typed(request, name))
+    typed = _read_form(request, name)
+    body = NewAppToken(data=typed)
     if not body.is_valid():
-        return _page(request, caller, error=UNSOUND, status=400)
+        is_late_jwt = "format" in typed and body.errors.keys() == {"expires_in"}
+        return _page(request, caller, error=UNSOUND_JWT if is_late_jwt else UNSOUND, status=400)
     limits = body.limits()
     if mint is mint_channel and (limits.scopes or limits.only_agent):
         return _page(request, caller, error="Scopes and an agent to ask are for a program's token.", status=400)
     try:
         minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
-    except QuotaExceeded as over:
-        return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
+    except (QuotaExceeded, NoKey) as refusal:
+        return _refused(request, caller, refusal)
     return _page(request, caller, minted=minted)
 
 
-def _typed(request: HttpRequest, name: str) -> dict[str, object]:
+def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
     """What was typed, as the body of a mint; empty fields are left out."""
-    days, agent = request.POST.get("expires_days", "").strip(), request.POST.get("agent", "").strip()
+    time, agent = request.POST.get("expires", "").strip(), request.POST.get("agent", "").strip()
+    unit_s = UNITS_S.get(request.POST.get("unit", "days"))
     typed: dict[str, object] = {"name": name}
+    if request.POST.get("kind") == JWT_FORMAT:
+        typed["format"] = JWT_FORMAT
     if scopes := request.POST.getlist("scope"):
         typed["scopes"] = scopes
     if agent:
         typed["agent"] = agent
-    if days:
-        typed["expires_in"] = int(days) * DAY_S if days.isascii() and days.isdecimal() and len(days) <= 4 else days
+    if time:
+        is_number = time.isascii() and time.isdecimal() and len(time) <= 5
+        typed["expires_in"] = int(time) * unit_s if unit_s and is_number else time
     return typed
+
+
+def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoKey) -> HttpResponse:
+    if isinstance(refusal, NoKey):
+        return _page(request, caller, error=f"{capfirst(CANNOT_SIGN)}.", status=503)
+    return _page(request, caller, error=f"{capfirst(str(refusal))}.", status=429)
 
 
 @never_cache
@@ -97,8 +117,8 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
     try:
         return _page(request, caller, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
-    except QuotaExceeded as over:
-        return _page(request, caller, error=f"{str(over).capitalize()}.", status=429)
+    except (QuotaExceeded, NoKey) as refusal:
+        return _refused(request, caller, refusal)
 
 
 @never_cache
@@ -155,6 +175,9 @@ def _page(
         "is_filled": bool(connecting),
         "error": error,
         "scopes": list(TokenScope),
+        "typed": request.POST if error else {},
+        "chosen_scopes": request.POST.getlist("scope") if error else [],
+        "jwt_days": MAX_JWT_LIFETIME.days,
         "days_error": days_error,
         "kept_days": get_settings().questions_kept_days,
         "most_days": MAX_KEPT_DAYS,

@@ -52,6 +52,7 @@ class CredentialAdmin(OwnerScopedAdmin):
         "app_name",
         "scopes",
         "only_agent",
+        "is_jwt",
         "user_agent",
         "created_at",
         "last_used_at",
@@ -61,8 +62,8 @@ class CredentialAdmin(OwnerScopedAdmin):
 
     @admin.display(description="begins with", ordering="prefix")
     def shown_prefix(self, credential: Credential) -> str:
-        """The head of the token, with a sign that it goes on."""
-        return f"{credential.prefix}…"
+        """The head of the token, with a sign that it goes on, or the number of a JWT."""
+        return credential.shown_prefix
 
     @admin.display(description="good", boolean=True)
     def is_usable(self, credential: Credential) -> bool:

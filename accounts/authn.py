@@ -41,6 +41,9 @@ class TokenScope(StrEnum):
     ADMIN = "admin"
 
 
+SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
+
+
 def scope_text(scope: TokenScope) -> str:
     """The error text for a request whose token lacks the scope."""
     return f"this token is not for this: it takes the scope {scope}, and may not be for one agent alone"

@@ -156,6 +156,9 @@ class Credential(models.Model):
     only_agent = models.CharField(
         max_length=160, blank=True, default="", db_default="", help_text="The one agent it asks, as `owner/slug`."
     )
+    is_jwt = models.BooleanField(
+        "JWT", default=False, db_default=False, help_text="Its text is a signed JWT, not random characters."
+    )
     source = models.CharField(max_length=8, choices=Source, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -165,7 +168,12 @@ class Credential(models.Model):
     objects: ClassVar[Any] = CredentialQuerySet.as_manager()
 
     def __str__(self) -> str:
-        return f"{self.prefix}… ({self.kind} of {self.user_id})"
+        return f"{self.shown_prefix} ({self.kind} of {self.user_id})"
+
+    @property
+    def shown_prefix(self) -> str:
+        """What its owner recognises it by: its first characters, or of a JWT its number."""
+        return self.prefix if self.is_jwt else f"{self.prefix}…"
 
     @property
     def is_live(self) -> bool:

@@ -38,6 +38,7 @@ from accounts.error_pages import (
 )
 from accounts.models import User
 from accounts.oauth.errors import Refused, TooFast
+from accounts.signing import NoKey
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RequestRefused, is_json, too_large
 from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
@@ -60,6 +61,7 @@ __all__ = [  # hub/urls.py names the four handlers here
 logger = logging.getLogger(__name__)
 
 UNKNOWN_FIELD = "there is no such field"
+CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that is no JWT can be made"
 MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
@@ -99,6 +101,13 @@ class TooManyConcurrent(exceptions.APIException):
     def __init__(self, failure: TooManyAtOnce) -> None:
         super().__init__(str(failure))
         self.status_code = failure.status
+
+
+class CannotSign(exceptions.APIException):
+    """No JWT was made: the hub's signing key cannot be read."""
+
+    status_code = 503
+    default_detail = CANNOT_SIGN
 
 
 class FormRefused(exceptions.APIException):
@@ -258,6 +267,8 @@ def _as_api_failure(failure: Exception) -> Exception:
     match failure:
         case Refused():
             return SignInRefused(failure)
+        case NoKey():
+            return CannotSign()
         case TooManyAtOnce():
             return TooManyConcurrent(failure)
         case Http404():

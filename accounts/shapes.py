@@ -25,13 +25,15 @@ class Kept(TypedDict):
 class ApiToken(TypedDict):
     """A channel or app token; `prefix` is its beginning, all of its text that is ever shown again.
 
-    `scopes` null: all. `agent`: the one agent that it asks. `expiresAt` null: good until it is revoked.
+    `scopes` null: all. `agent`: the one agent that it asks. `expiresAt` null: good until it is revoked. `id` is
+    the claim `jti` of a JWT, whose `prefix` names it too.
     """
 
     id: int
     kind: str
     name: str
     prefix: str
+    format: Literal["opaque", "jwt"]
     appName: str | None
     createdAt: Time
     lastUsedAt: Time | None
@@ -50,11 +52,13 @@ class MintedChannelToken(ApiToken):
 
 
 class MintedAppToken(TypedDict):
-    """A new app token with its text, this once."""
+    """A new app token with its text, this once; `id` revokes or rotates it."""
 
+    id: int
     token: str
     tokenName: str
     kind: Literal["app"]
+    format: Literal["opaque", "jwt"]
     createdAt: Time
     expiresAt: Time | None
     scopes: list[str] | None

@@ -2,13 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts.authn import digest
+from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope, digest
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
+from accounts.settings import get_settings
+from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -20,6 +23,8 @@ PREFIXES = {
     Kind.APP: "cw_app_",
 }
 SESSION_LIFETIME = timedelta(days=30)
+MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signed it is published
+JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
 MINTED_APPS = 20
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
@@ -39,11 +44,19 @@ class Minted:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The scopes, agent and lifetime of a new token. No scopes: all. `only_agent`: a handle, `owner/slug`."""
+    """The scopes, agent and lifetime of a new token. No scopes: all. `only_agent`: a handle, `owner/slug`.
+
+    `is_jwt`: it is an app token whose text others can verify; it has a lifetime, of MAX_JWT_LIFETIME at most.
+    """
 
     scopes: tuple[str, ...] = ()
     only_agent: str = ""
     lifetime: timedelta | None = None
+    is_jwt: bool = False
+
+    def __post_init__(self) -> None:
+        if self.is_jwt and not (self.lifetime and self.lifetime <= MAX_JWT_LIFETIME):
+            raise ValueError(f"a JWT has a lifetime of at most {MAX_JWT_LIFETIME}")
 
 
 NO_LIMITS = Limits()
@@ -60,27 +73,69 @@ def mint(
     app_name: str = "",
     limits: Limits | None = None,
 ) -> Minted:
-    """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked."""
+    """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
+
+    Raises:
+        accounts.signing.NoKey: the hub cannot sign a JWT now; nothing was stored.
+    """
     limits = limits or NO_LIMITS
     token = unguessable(PREFIXES[kind])
     now = db_now()
     lifetime = SESSION_LIFETIME if kind == Kind.SESSION else limits.lifetime
-    credential = Credential.objects.create(
+    expires_at = now + lifetime if lifetime else None
+    credential = Credential(
         user=user,
         kind=kind,
         name=name[:100],
         prefix=token[:SHOWN_CHARACTERS],
         digest=digest(token),
         created_at=now,
-        expires_at=now + lifetime if lifetime else None,
+        expires_at=expires_at,
         user_agent=user_agent.replace("\0", "")[:300],
         source=source,
         machine_id=machine_id,
         app_name=app_name,
         scopes=" ".join(limits.scopes),
         only_agent=limits.only_agent.lower(),
+        is_jwt=limits.is_jwt,
     )
+    if limits.is_jwt and expires_at:
+        return _save_as_jwt(credential, expires_at)
+    credential.save()
     return Minted(credential, token)
+
+
+@transaction.atomic
+def _save_as_jwt(credential: Credential, expires_at: datetime) -> Minted:
+    """Store a credential whose text is a JWT: its claim `jti` is the number of the row."""
+    credential.save()
+    token = sign(msgspec.json.encode(_claims(credential, expires_at)), {"typ": JWT_TYP})
+    credential.prefix, credential.digest = f"JWT {credential.pk}", digest(token)
+    credential.save(update_fields=["prefix", "digest"])
+    return Minted(credential, token)
+
+
+def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int]:
+    """What a JWT says of its credential (docs/reference/tokens.md)."""
+    public_url, user = get_settings().public_url, credential.user
+    return {
+        "iss": public_url,
+        "aud": public_url,
+        "sub": str(user.pk),
+        "login": user.login,
+        "scope": " ".join(_scope_names(credential)),
+        "iat": int(credential.created_at.timestamp()),
+        "exp": int(expires_at.timestamp()),
+        "jti": str(credential.pk),
+    }
+
+
+def _scope_names(credential: Credential) -> list[str]:
+    """The scopes that count now, each with the agent when it is for one."""
+    if agent := credential.only_agent:
+        return [f"{scope}:{agent}" for scope in credential.scopes.split() or SCOPES_OF_ONE_AGENT]
+    scopes = credential.scopes.split() or list(TokenScope)
+    return [str(scope) for scope in scopes if scope != TokenScope.ADMIN or credential.user.is_staff]
 
 
 @transaction.atomic
@@ -101,10 +156,11 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
+        accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     check_tokens(old.user)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
-    limits = Limits(tuple(old.scopes.split()), old.only_agent, lifetime)
+    limits = Limits(tuple(old.scopes.split()), old.only_agent, lifetime, old.is_jwt)
     minted = mint(
         old.user,
         Kind(old.kind),
@@ -183,6 +239,7 @@ def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMI
 
     Raises:
         QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
+        accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     lock_owner(user.pk)
     check_tokens(user)

@@ -2,9 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 from connect import cli
+
+NAMES = {"connect": "python3 connect.pyz"}  # by which the help calls it
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -14,17 +17,22 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
-def main() -> int:
-    """Run the command line; the answer is the exit code."""
+def build_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of the options. `name`: how the user calls the program."""
     parser = OneLineParser(
-        prog="connect",
+        prog=name,
         allow_abbrev=False,
         description=cli.DESCRIPTION,
-        epilog=cli.EPILOG,
+        epilog=cli.EPILOG.replace("python3 connect.pyz", NAMES.get(name, name)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cli.add_arguments(parser)
-    return cli.run(parser.parse_args())
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None, name: str = "connect") -> int:
+    """Run the command line; the answer is the exit code."""
+    return cli.run(build_parser(name).parse_args(arguments))
 
 
 if __name__ == "__main__":

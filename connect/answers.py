@@ -23,6 +23,10 @@ class AnswerFailed(Exception):
     """There is no (whole) answer; the text of this error is sent to the caller. The same as yielding `Failed`."""
 
 
+class CannotStart(ValueError):
+    """What answers the questions cannot begin; the text is one line."""
+
+
 async def echo(question: Question) -> AsyncIterator[str]:
     """Answer a question with its own text."""
     yield question.text

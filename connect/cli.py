@@ -7,23 +7,29 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
 
 from connect.agent import Agent
-from connect.answers import echo
+from connect.answers import CannotStart, echo
 from connect.command import TOKEN_VARIABLE, Command
 from connect.ending import Ending
-from connect.frames import Welcome
+from connect.frames import Question, Welcome
 from connect.hub_url import checked_name
-from connect.preset_answer import PresetAnswer, build_preset_answer
+from connect.preset_answer import build_preset_answer
 from connect.presets import PRESETS
+from connect.reply_parts import ReplyPart
 from connect.session_file import SessionFile, default_path
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
 BAD_ARGUMENTS = 2
+TOOL_TIMEOUT_S = 50.0  # the hub waits 60 s for a reply, if its operator and the agent's owner changed nothing
+WANTS_SDK = "--mcp: the MCP SDK is not installed: pip install 'mcp>=2.3,<3'"
+SDK_LOGGERS = ("mcp", "client")
 
 DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected and answers questions."
 EPILOG = """\
@@ -33,6 +39,7 @@ examples:
   python3 connect.pyz --name word-counter --exec -- wc -w
   python3 connect.pyz --name helper --protocol lines --exec -- ./helper.py
   python3 connect.pyz --name reviewer --preset claude --directory ~/project
+  python3 connect.pyz --name search --mcp "npx some-mcp-server" --tool search
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
 fails the task, with the end of standard error. More is in connect/README.md.
@@ -82,6 +89,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for --preset: whether the program may only read (default), or change files too",
     )
     parser.add_argument(
+        "--mcp", metavar="COMMAND|URL", help="answer with a tool of this MCP server (needs the MCP SDK)"
+    )
+    parser.add_argument("--tool", metavar="NAME", help="for --mcp: the tool; without it, its tools are listed")
+    parser.add_argument(
+        "--tool-timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"for --mcp: how long a question may take (default {TOOL_TIMEOUT_S:g})",
+    )
+    parser.add_argument(
+        "--skill", action="store_true", help="for --mcp: print the tool as a skill for the agent's card, and end"
+    )
+    parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
         help="for --exec: the rest of the line; for --preset: more arguments of the program, after --",
@@ -92,30 +112,70 @@ def run(options: argparse.Namespace) -> int:
     """Be an agent until told to stop; the answer is the exit code. Takes SIGINT and SIGTERM meanwhile."""
     with logs_on_stderr():
         try:
-            agent, command = build_agent(options)
+            if options.skill:
+                work = print_skill(import_mcp(), choose_mcp_answer(options))
+            else:
+                work = run_until_signal(*build_agent(options))
         except ValueError as problem:
-            sys.stderr.write(f"connect: {problem}\n")
-            return BAD_ARGUMENTS
-        return EXIT_CODES[asyncio.run(run_until_signal(agent, command))]
+            return refuse(problem)
+        try:
+            return EXIT_CODES[asyncio.run(work)]
+        except CannotStart as problem:
+            return refuse(problem)
 
 
-def choose_command(options: argparse.Namespace, session_file: SessionFile | None) -> Command | PresetAnswer | None:
-    """Give the command or preset that answers, or None for the echo.
+def refuse(problem: ValueError) -> int:
+    """Say in one line what is wrong; the answer is the exit code."""
+    sys.stderr.write(f"connect: {problem}\n")
+    return BAD_ARGUMENTS
+
+
+class ProgramAnswer(Protocol):
+    """An `Answer` by programs that can be ended."""
+
+    def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
+        """Yield the reply."""
+        ...
+
+    def kill(self) -> None:
+        """End every running program at once."""
+        ...
+
+
+@runtime_checkable
+class ConnectedAnswer(ProgramAnswer, Protocol):
+    """One that connects before the agent runs, and disconnects after it."""
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        ...
+
+    async def __aexit__(self, *exception: Any) -> None:
+        """Disconnect."""
+        ...
+
+
+def choose_command(options: argparse.Namespace, session_file: SessionFile | None) -> ProgramAnswer | None:
+    """Give what answers, or None for the echo.
 
     Raises:
-        ValueError: not exactly one of the three was asked for, or an option of another one.
+        ValueError: not exactly one was asked for, or an option of another one.
     """
     argv = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if [options.echo, options.exec, options.preset is not None].count(True) != 1:
-        raise ValueError("want one of --echo, --exec CMD and --preset NAME")
-    if options.echo and argv:
-        raise ValueError(f"{argv[0]!r} is in the way of --echo")
+    if [options.echo, options.exec, options.preset is not None, options.mcp is not None].count(True) != 1:
+        raise ValueError("want one of --echo, --exec CMD, --preset NAME and --mcp SERVER")
+    if (options.echo or options.mcp) and argv:
+        raise ValueError(f"{argv[0]!r} is in the way of {'--echo' if options.echo else '--mcp'}")
     if options.exec and not argv:
         raise ValueError("--exec: want a command")
     if options.protocol == "lines" and not options.exec:
         raise ValueError("--protocol lines: want --exec CMD")
     if options.preset is None and (options.directory or options.access != "read"):
         raise ValueError("--directory and --access: want --preset NAME")
+    if options.mcp is None and (options.tool or options.tool_timeout is not None):
+        raise ValueError("--tool and --tool-timeout: want --mcp SERVER")
+    if options.mcp is not None:
+        return choose_mcp_answer(options)
     if options.preset:
         return build_preset_answer(
             options.preset,
@@ -131,7 +191,39 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
     return Command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
 
 
-def build_agent(options: argparse.Namespace) -> tuple[Agent, Command | PresetAnswer | None]:
+def choose_mcp_answer(options: argparse.Namespace) -> ConnectedAnswer:
+    """Make the answer of `--mcp`: an `McpAnswer`, whose module is imported for it alone.
+
+    Raises:
+        ValueError: there is no SDK, or the options name no server.
+    """
+    if options.mcp is None:
+        raise ValueError("--skill: want --mcp SERVER")
+    timeout_s = TOOL_TIMEOUT_S if options.tool_timeout is None else options.tool_timeout
+    answer: ConnectedAnswer = import_mcp().build_mcp_answer(options.mcp, options.tool, timeout_s=timeout_s)
+    return answer
+
+
+def import_mcp() -> Any:
+    """The module of `--mcp`, whose libraries `connect.pyz` does not have.
+
+    Raises:
+        ValueError: they are not installed.
+    """
+    try:
+        return import_module("connect.mcp_answer")
+    except ImportError:
+        raise ValueError(WANTS_SDK) from None
+
+
+async def print_skill(module: Any, answer: Any) -> Ending:
+    """Print the tool for the form of the agent's card."""
+    async with answer:
+        sys.stdout.write(module.describe_skill(await answer.find_tool()) + "\n")
+    return Ending.STOPPED
+
+
+def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | None]:
     """Make the agent the options describe, and what runs its programs.
 
     Raises:
@@ -197,12 +289,23 @@ def required(flag: str | None, name: str, variable: str) -> str:
     raise ValueError(f"{name} is missing (or set {variable})")
 
 
-async def run_until_signal(agent: Agent, command: Command | PresetAnswer | None) -> Ending:
-    """Run the agent; the first signal asks it to stop, the second ends it and its programs at once."""
-    work = asyncio.create_task(agent.run())
+async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Ending:
+    """Run the agent; the first signal asks it to stop, the second ends it and its programs at once.
+
+    Raises:
+        CannotStart: what answers is not ready for the agent.
+    """
+    ready = asyncio.Event()
+
+    async def run_agent() -> Ending:
+        async with command if isinstance(command, ConnectedAnswer) else nullcontext():
+            ready.set()
+            return await agent.run()
+
+    work = asyncio.create_task(run_agent())
 
     def on_signal() -> None:
-        if agent.is_stopping:
+        if agent.is_stopping or not ready.is_set():
             if command:
                 command.kill()
             work.cancel()
@@ -222,6 +325,8 @@ def logs_on_stderr() -> Iterator[None]:
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False
+    for name in SDK_LOGGERS:
+        logging.getLogger(name).addHandler(logging.NullHandler())  # what matters of it, `connect` logs
     try:
         yield
     finally:

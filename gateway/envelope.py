@@ -55,7 +55,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
         found = (
             self.metadata.get("correlationId") or self.extra.get("correlationId") or self.extra.get("inReplyTo")
         )
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) and _is_id(found) else ""
 
     @property
     def wants_response(self) -> bool:

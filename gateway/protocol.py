@@ -24,6 +24,7 @@ from kit.sockets import POLICY_VIOLATION
 
 SUBPROTOCOL = "a2a-v1"
 VERSION = "1.0.0"
+NORMAL = 1000
 UNSUPPORTED_DATA = 1003
 UNAUTHORIZED = 4001
 TOO_MANY_FRAMES = 4029
@@ -111,6 +112,10 @@ class GatewayProtocol:
             self._check_allowed(type_)
             return check_frame(frame, type_)
         except FrameRefused as refused:
+            if frame.get("type") == "error":
+                refused.is_silent = True
+            elif frame.get("type") == "disconnect" and refused.code is ErrorCode.INVALID_CONTENT:
+                refused.close_code = NORMAL
             raise name_frame(refused, frame) from None
 
     def count_flaw(self, refused: FrameRefused) -> FrameRefused | None:

@@ -18,6 +18,7 @@ from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402
@@ -43,6 +44,7 @@ from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 STARTING = "the hub is starting"
+SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
 runtime = Runtime(wiring.build_services())
@@ -115,10 +117,12 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     elif name := contradicted_in(scope["headers"]):
         refused = two_values(name)
         await refuse_upgrade(receive, send, refused.status, refused.code, str(refused))
-    elif path == "/channel" and draining.is_set():
+    elif (path == "/channel" or path in SOCKETS_OF_GATEWAY) and draining.is_set():
         await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
     elif path == "/channel":
         await hub_services.agent_socket()(scope, receive, send)
+    elif path in SOCKETS_OF_GATEWAY:
+        await hub_services.gateway_socket()(scope, receive, send)
     elif path == "/cli":
         await hub_services.operator_socket()(scope, receive, send)
     else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only

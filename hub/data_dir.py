@@ -48,6 +48,13 @@ def lock(data_dir: Path) -> int:
     return held
 
 
+def default_data_dir(base_dir: Path) -> Path:
+    """`data` beside `manage.py`; for an installed hub, which has none, a folder of the user's."""
+    if (base_dir / "manage.py").exists():
+        return base_dir / "data"
+    return Path(env.text("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "clawbridge")
+
+
 def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
     """Look for SQLite's file before the settings are loaded, which make DATA_DIR and a secret key.
 
@@ -56,7 +63,7 @@ def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
     """
     if not arguments or arguments[0] not in COMMANDS_ON_A_HUB or "--help" in arguments or env.text("DATABASE_URL"):
         return
-    data_dir = Path(env.text("DATA_DIR", str(base_dir / "data"))).resolve()
+    data_dir = Path(env.text("DATA_DIR", str(default_data_dir(base_dir)))).resolve()
     if not (data_dir / "hub.sqlite3").exists():
         raise ImproperlyConfigured(
             f"DATA_DIR={data_dir} has no hub: set DATA_DIR (or DATABASE_URL) to the hub's, or start the hub once"

@@ -24,9 +24,11 @@ MOST_LINES = 200
 _turn: ContextVar[str] = ContextVar("turn", default="")
 
 _TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|gh[a-z]_|whsec_)\w{4,}")
+_JWT = re.compile(r"(eyJ)[\w-]{4,}\.[\w-]{4,}\.[\w-]{4,}")
 _BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVITATION = re.compile(r"(/join/)[^\s/'\"]{4,}")
+_TOKEN_IN_QUERY = re.compile(r"([?&]token=)[^\s&'\"]+")
 _PASSWORD_IN_URL = re.compile(r"(\w://[^\s:/@]*:)[^\s@/]+(@)")
 
 
@@ -104,7 +106,8 @@ def shape_of(failure: BaseException | None) -> str:
 
 def without_secrets(text: str) -> str:
     """Nothing of ours logs a secret; what a library says is another matter."""
-    text = _BEARER.sub(r"\1…", _TOKEN.sub(r"\1…", text))
+    text = _BEARER.sub(r"\1…", _JWT.sub(r"\1…", _TOKEN.sub(r"\1…", text)))
+    text = _TOKEN_IN_QUERY.sub(r"\1…", text)
     return _PASSWORD_IN_URL.sub(r"\1…\2", _INVITATION.sub(r"\1…", text))
 
 

@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.oauth.providers import LOOPBACK
 from hub import env
+from hub.data_dir import default_data_dir
 from kit.asgi import MAX_BODY_BYTES
 from kit.durations import TIME_SCALE, seconds
 
@@ -21,12 +22,13 @@ LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}
 PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
 PATH_PREFIX = urlsplit(PUBLIC_URL).path
 PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
-DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve()
+DATA_DIR = Path(env.text("DATA_DIR", str(default_data_dir(BASE_DIR)))).resolve()
 DATABASE_URL = env.text("DATABASE_URL")
 REDIS_URL = env.text("REDIS_URL")
 
 # How it behaves.
 DEMO = env.flag("DEMO")
+GATEWAY = env.flag("GATEWAY")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)

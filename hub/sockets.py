@@ -1,4 +1,6 @@
-"""uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` (docs/adr/0010)."""
+"""uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` and at the gateway
+(docs/adr/0010).
+"""
 
 import asyncio
 from collections import deque
@@ -7,12 +9,13 @@ from typing import Any
 from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from gateway.socket import PATHS as GATEWAY_PATHS
 from kit.asgi import below
 from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
-PINGED = frozenset({"/cli"})
+PINGED = GATEWAY_PATHS | {"/cli"}
 
 
 class MessageQueue:
@@ -49,7 +52,7 @@ class MessageQueue:
 
 
 class HubSockets(WebSocketsSansIOProtocol):
-    """Agents get JSON pings from their consumer; an operator who vanished would stay attached for ever."""
+    """Agents on `/channel` get JSON pings from their consumer; another client that vanished would stay."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

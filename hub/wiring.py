@@ -42,6 +42,9 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess
 from agents.transcript.storage import StorageMeter
+from gateway.messages import MessageRouter
+from gateway.seat import GATEWAY_LINK
+from gateway.socket import GatewayClients, GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -95,6 +98,8 @@ class HubServices:
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
+    router: MessageRouter
+    gateway_clients: GatewayClients
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -142,6 +147,18 @@ class HubServices:
             clock=time.monotonic,
         )
 
+    def gateway_socket(self) -> GatewaySocket:
+        """A consumer for one socket of `a2a-v1`."""
+        return GatewaySocket(
+            link=self.link,
+            ledger=self.ledger,
+            router=self.router,
+            clients=self.gateway_clients,
+            callers=self.callers,
+            process_id=self.process_id,
+            clock=time.monotonic,
+        )
+
     def operator_socket(self) -> OperatorSocket:
         """A consumer for one operator's socket."""
         return OperatorSocket(
@@ -173,6 +190,8 @@ def build_services() -> HubServices:
         CHANNEL_LINK: link,
         REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
     }
+    if settings.GATEWAY:
+        links[GATEWAY_LINK] = link
     if spans is not None:
         links = {name: MeasuredLink(one, spans) for name, one in links.items()}
     live = LiveViews(process_id=process_id, post=post)
@@ -250,6 +269,8 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
+        router=MessageRouter(dispatcher),
+        gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

@@ -18,6 +18,7 @@ DEFAULTS = {
     "HOST": "127.0.0.1",
     "DEMO": "0",
     "DEV_LOGIN": "0",
+    "GATEWAY": "1",
     "CALLER_RATE_PER_MINUTE": "0",
     "TEST_TIME_SCALE": str(SCALE),
 }

@@ -27,8 +27,8 @@ from lab.processes import python, run
 from lab.receivers import receiving
 
 PRODUCT = (
-    *("a2a_bridge", "accounts", "agents", "connect", "hub", "kit", "mcp_server", "openai_api", "operators"),
-    *("gateway", "webhooks"),
+    *("a2a_bridge", "accounts", "agents", "clawbridge", "connect", "gateway", "hub", "kit", "mcp_server"),
+    *("openai_api", "operators", "webhooks"),
 )
 THIN_LINES = 70
 UNNAMED_PEOPLE = ("whoever", "nobody", "somebody", "anybody", "everybody")

@@ -1,6 +1,6 @@
 """Accounts and credentials as the native API shows them."""
 
-from typing import Any
+from typing import Any, Literal
 
 from django.db import models
 from rest_framework import serializers
@@ -33,6 +33,7 @@ def api_token(credential: Credential) -> ApiToken:
         "kind": credential.kind,
         "name": credential.name,
         "prefix": credential.prefix,
+        "format": token_format(credential),
         "appName": credential.app_name or None,
         "createdAt": iso(credential.created_at),
         "lastUsedAt": iso_or_none(credential.last_used_at),
@@ -43,6 +44,11 @@ def api_token(credential: Credential) -> ApiToken:
         "machineId": credential.machine_id or None,
         "userAgent": credential.user_agent or None,
     }
+
+
+def token_format(credential: Credential) -> Literal["opaque", "jwt"]:
+    """What the text of a token is: random characters, or a signed JWT."""
+    return "jwt" if credential.is_jwt else "opaque"
 
 
 def api_auth_session(credential: Credential, current: int) -> AuthSession:

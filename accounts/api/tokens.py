@@ -1,5 +1,6 @@
 """Tokens of the caller's own: made, listed, revoked."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -11,18 +12,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.rendering import NO_STORE, ListQuery, api_token, listed, user_agent_of
-from accounts.authn import TokenScope
+from accounts.api.rendering import NO_STORE, ListQuery, api_token, listed, token_format, user_agent_of
+from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
 from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import Limits, mint_app, mint_channel, rotate
+from accounts.tokens import MAX_JWT_LIFETIME, Limits, mint_app, mint_channel, rotate
 from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind
+JWT_FORMAT = "jwt"
+MAX_JWT_LIFETIME_S = int(MAX_JWT_LIFETIME.total_seconds())
 Checked = TypeVar("Checked", bound=Body)
-HANDLE = r"\A@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}\Z"
+HANDLE = r"@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}"
+SCOPE = rf"({'|'.join(TokenScope)})|({'|'.join(SCOPES_OF_ONE_AGENT)}):{HANDLE}"
+UNKNOWN_SCOPE = f"want {', '.join(TokenScope)}; for one agent alone, ask:owner/slug or read:owner/slug"
 LEAST_LIFETIME_S = 60
 MOST_LIFETIME_S = 10 * 365 * 24 * 3600
 OVERLAP_S = 3600
@@ -46,27 +51,49 @@ class NewToken(NamedToken):
         """What the checked body limits the token to."""
         body = self.validated_data
         lifetime = timedelta(seconds=body["expires_in"]) if body.get("expires_in") else None
-        return Limits(tuple(body.get("scopes") or ()), (body.get("agent") or "").removeprefix("@"), lifetime)
+        is_jwt = body.get("format") == JWT_FORMAT
+        return Limits(tuple(body.get("scopes") or ()), body.get("agent") or "", lifetime, is_jwt)
 
 
 class NewAppToken(NewToken):
     """The body of an app token's mint. `scopes`: what it is for; without: all that an app may.
 
-    `agent`: it asks this one alone, and reads its card; `ask` and `read` are the scopes that it may have then.
+    `agent`: it asks this one alone, and reads its card; `ask` and `read` are the scopes that it may have then. The
+    scopes may name it instead: `ask:owner/slug`. `format` `jwt`: others can verify it; it takes `expires_in`.
     """
 
     scopes = serializers.ListField(
-        required=False, allow_null=True, allow_empty=False, child=serializers.ChoiceField(choices=list(TokenScope))
+        required=False,
+        allow_null=True,
+        allow_empty=False,
+        child=serializers.RegexField(rf"\A({SCOPE})\Z", error_messages={"invalid": UNKNOWN_SCOPE}),
     )
-    agent = serializers.RegexField(HANDLE, required=False, allow_null=True, max_length=160)
+    agent = serializers.RegexField(rf"\A{HANDLE}\Z", required=False, allow_null=True, max_length=160)
+    format = serializers.ChoiceField(choices=["opaque", JWT_FORMAT], default="opaque")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The scopes in one order, each once."""
-        wanted = set(attrs.get("scopes") or ())
-        if attrs.get("agent") and wanted - {TokenScope.ASK, TokenScope.READ}:
+        """The scopes in one order, each once, without the agent that they name."""
+        asked = [scope.partition(":") for scope in attrs.get("scopes") or ()]
+        wanted = {scope for scope, _, _ in asked}
+        attrs["agent"] = _find_only_agent(attrs.get("agent") or "", [agent for _, _, agent in asked])
+        if attrs["agent"] and wanted - set(SCOPES_OF_ONE_AGENT):
             raise serializers.ValidationError({"scopes": "a token for one agent asks and reads, nothing else"})
+        if attrs["format"] == JWT_FORMAT and not 0 < (attrs.get("expires_in") or 0) <= MAX_JWT_LIFETIME_S:
+            needed = f"a JWT expires: give {LEAST_LIFETIME_S} to {MAX_JWT_LIFETIME_S} seconds"
+            raise serializers.ValidationError({"expires_in": needed})
         attrs["scopes"] = [scope.value for scope in TokenScope if scope in wanted]
         return attrs
+
+
+def _find_only_agent(given: str, of_scopes: Sequence[str]) -> str:
+    """The one agent that a token is for, in lower case; empty: it is for every agent."""
+    given = given.removeprefix("@").lower()
+    named = {agent.removeprefix("@").lower() or given for agent in of_scopes}
+    if given:
+        named.add(given)
+    if len(named) > 1:
+        raise serializers.ValidationError({"scopes": "a token is for one agent in all its scopes, or for none"})
+    return named.pop() if named else ""
 
 
 class Rotation(Body):
@@ -146,9 +173,11 @@ class MintApp(APIView):
         minted = mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
         credential = minted.credential
         shown: MintedAppToken = {
+            "id": credential.pk,
             "token": minted.token,
             "tokenName": credential.name,
             "kind": "app",
+            "format": token_format(credential),
             "createdAt": iso(credential.created_at),
             "expiresAt": iso_or_none(credential.expires_at),
             "scopes": credential.scopes.split() or None,

@@ -60,6 +60,7 @@ def metadata(request: HttpRequest) -> JsonResponse:
         "authorization_endpoint": f"{here}{reverse('consent')}",
         "token_endpoint": f"{here}{reverse('client-token')}",
         "registration_endpoint": f"{here}{reverse('register-client')}",
+        "jwks_uri": f"{here}{reverse('jwks')}",
         "scopes_supported": [str(scope) for scope in clients.SCOPES],
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],

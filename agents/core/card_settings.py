@@ -11,6 +11,7 @@ from agents.transcript.pieces import Json
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
 MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
+MAX_DESCRIPTION_CHARS = 4_096  # the schema of a tool fits
 MAX_MODES = 20
 HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
 
@@ -35,7 +36,7 @@ class SkillBody(Body):
 
     id = serializers.CharField(max_length=64)
     name = serializers.CharField(max_length=120)
-    description = serializers.CharField(required=False, allow_blank=True, max_length=1024)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=MAX_DESCRIPTION_CHARS)
     tags = _short(64, most=20)
     examples = _short(400, most=20)
     inputModes = modes(among=HUB_MODES)

@@ -13,7 +13,8 @@ from accounts.models import User
 from agents.core.admission import CallerSpending
 from agents.core.directory import callers_spending, costs_today, usage_today
 from agents.models import Agent, CallerBlock, Turn
-from agents.models.choices import CHANNEL_LINK, Outcome
+from agents.models.choices import Outcome
+from agents.models.remote import REMOTE_LINK
 from agents.models.session import online_sessions
 from kit import sql
 from kit.clock import db_now
@@ -158,7 +159,7 @@ def _held_by_others(session_ids: Collection[int], visitor_id: int | None) -> set
 
 def _of_offline(agent: Agent, *, is_owner: bool, now: datetime) -> str:
     if is_owner:
-        if agent.session.link != CHANNEL_LINK:
+        if agent.session.link == REMOTE_LINK:
             return "It is offline: its server does not answer. The hub goes on trying; see its server on the desk."
         return (
             "It is offline. Start its program again on the same machine with the same name: its session, and this"

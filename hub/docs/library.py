@@ -18,8 +18,8 @@ REFERENCE = "Reference"
 # In this order; a document without a line here stands at the end of its folder's group.
 GROUPS: dict[str, Sequence[str]] = {
     ASKING: (
-        *("ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp", "ask-from-openclaw"),
-        "use-as-openai-model",
+        *("ask-from-a-shell", "ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp"),
+        *("ask-from-openclaw", "use-as-openai-model", "verify-a-token"),
         "receive-push",
     ),
     PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "limit-costs", "alerts", "receive-webhooks"),

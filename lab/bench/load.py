@@ -14,8 +14,6 @@ from lab.bench.cores import LOAD_CORE, SERVER_CORE
 from lab.bench.targets import Target, Template
 from lab.processes import TICKS_A_SECOND
 
-ANSWERED = b'COMPLETED"'
-
 
 @dataclass(frozen=True)
 class Run:
@@ -89,6 +87,7 @@ class _Asker(asyncio.Protocol):
         self._templates, self._numbers, self._tally = templates, numbers, tally
         self._parser = httptools.HttpResponseParser(self)
         self._body = b""
+        self._answered = templates[0].answered.encode()
         self._asked_at = 0.0
         self._over = False
 
@@ -103,7 +102,7 @@ class _Asker(asyncio.Protocol):
         self._body += body
 
     def on_message_complete(self) -> None:
-        if self._parser.get_status_code() == 200 and ANSWERED in self._body:
+        if self._parser.get_status_code() == 200 and self._answered in self._body:
             self._tally.latencies_ms.append((time.perf_counter() - self._asked_at) * 1000)
         else:
             self._tally.fail(self._body.decode(errors="replace"))

@@ -9,8 +9,7 @@ from typing import cast
 
 import httptools
 
-from lab.bench.load import ANSWERED
-from lab.bench.targets import Template
+from lab.bench.targets import ANSWERED, Template
 
 TICK_S = 0.001
 LAST_WITHIN_S = 10.0
@@ -44,7 +43,7 @@ class _Line(asyncio.Protocol):
         self._body += body
 
     def on_message_complete(self) -> None:
-        is_good = self._parser.get_status_code() == 200 and ANSWERED in self._body
+        is_good = self._parser.get_status_code() == 200 and ANSWERED.encode() in self._body
         self._body = b""
         self._generator.answered(self, is_good=is_good)
 

@@ -22,25 +22,34 @@ DIALECTS = tuple(f"{home}{version}" for home in HOMES for version in ("", " 1.0"
 V03_METHODS = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream"}
 COUNTER_DIGITS = 10
 SERVE = ("manage.py", "serve")
+ANSWERED = 'COMPLETED"'
 
 _folders = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """One user's way in: where they ask, the headers that say who they are, and the version of A2A in these."""
+    """One user's way in: where they ask, the headers that say who they are, and the version of A2A in these.
+
+    `model`: they ask for a chat completion of that model.
+    """
 
     path: str
     headers: str
     version: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A request but for its counter: every messageId is new, because the hub joins identical open questions."""
+    """A request but for its counter: every messageId is new, because the hub joins identical open questions.
+
+    `answered`: what is in the response to a question that was answered.
+    """
 
     head: str
     tail: str
+    answered: str = ANSWERED
 
     def fill(self, number: int) -> bytes:
         """The bytes of the request of that number."""
@@ -69,14 +78,18 @@ class Target:
         if caller.version == "0.3":
             method = V03_METHODS[method]
             message |= {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
-        call = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {"message": message}}
+        call: dict[str, Any] = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {"message": message}}
+        if caller.model:
+            call = {"model": caller.model, "messages": [{"role": "user", "content": text}]}
+            call |= {"stream": method == "SendStreamingMessage", "safety_identifier": f"{mark}-"}
         before, _, after = json.dumps(call).partition(f"{mark}-")
         head = (
             f"POST {caller.path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n{caller.headers}"
             "Content-Type: application/json\r\n"
             f"Content-Length: {len(before) + len(mark) + 1 + COUNTER_DIGITS + len(after)}\r\n\r\n"
         )
-        return Template(f"{head}{before}{mark}-", after)
+        answered = '"finish_reason":"stop"' if caller.model else ANSWERED
+        return Template(f"{head}{before}{mark}-", after, answered)
 
 
 Start = Callable[[Path], AbstractContextManager[Target]]

@@ -25,7 +25,7 @@ request = function()
 end
 
 response = function(status, headers, body)
-  if status ~= 200 or not string.find(body, 'COMPLETED"', 1, true) then
+  if status ~= 200 or not string.find(body, %(answered)s, 1, true) then
     if wrong == 0 then first_wrong = status .. " " .. string.sub(body, 1, 300) end
     wrong = wrong + 1
   end
@@ -67,6 +67,7 @@ def run(templates: Sequence[Template], port: int, connections: int, seconds: int
         "heads": ", ".join(json.dumps(template.head) for template in templates),
         "tails": ", ".join(json.dumps(template.tail) for template in templates),
         "digits": COUNTER_DIGITS,
+        "answered": json.dumps(templates[0].answered),
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:

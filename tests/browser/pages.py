@@ -88,7 +88,11 @@ async def _look_at_nothing(page: Page) -> None:
 
 
 async def _mint(page: Page) -> None:
+    await page.get_by_label("New token, for").select_option("jwt")
     await page.get_by_label("Its name").fill("laptop")
+    await page.get_by_label("For a program: the only agent").fill("owner/helper")
+    await page.get_by_label("Good for how long").fill("1")
+    await page.get_by_label("Unit of the time").select_option("hours")
     await page.get_by_role("button", name="Make a token").click()
     await page.get_by_text("Your new token").wait_for()
 

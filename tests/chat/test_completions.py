@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +11,15 @@ import openai
 import pytest
 
 from agents.core.errors import Denied
+from lab import ROOT
 from lab.agents import Chunker, Echo, Held, TaskPeer, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from openai_api.errors import DENIED
 from tests.channel.agents import sql
 from tests.chat.clients import client_of, read, user
+
+README = ROOT / "README.md"
 
 
 async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
@@ -181,7 +186,8 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
                 assert unknown.value.code == "invalid_api_key"
         assert len(agent.prompts) == 1
     async with web(embedded_hub.url, headers=bearer(alice)) as http:
-        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "publishes", "scopes": ["publish"]})
+        body = {"name": "publishes", "scopes": ["publish"], "format": "jwt", "expires_in": 600}
+        minted = await http.post("/api/v1/auth/apps/mint", json=body)
     async with client_of(embedded_hub.url, minted.json()["token"]) as client:
         with pytest.raises(openai.PermissionDeniedError):
             await client.models.list()
@@ -242,6 +248,20 @@ async def test_a_request_of_another_form_is_refused(embedded_hub: HubProcess) ->
         first = (await http.get("/v1/models", params={"limit": "1"})).json()
         rest = await http.get("/v1/models", params={"after": first["data"][0]["id"] if first["data"] else ""})
         assert first["data"][:1] != rest.json()["data"][:1] or not first["data"]
+
+
+async def test_the_line_of_the_readme_works(embedded_hub: HubProcess) -> None:
+    line = next(line for line in README.read_text().splitlines() if "openai.OpenAI()" in line)
+    async with online(embedded_hub, Echo) as agent:
+        command = (
+            line.replace("http://127.0.0.1:8787", embedded_hub.url)
+            .replace("cw_sess_…", embedded_hub.mint("alice", "session"))
+            .replace("python3", sys.executable)
+            .replace("demo/echo", agent.handle)
+        )
+        process = await asyncio.create_subprocess_shell(command, stdout=PIPE)
+        said, _ = await process.communicate()
+    assert said == b"echo: hello\n"
 
 
 def test_every_refusal_has_its_status() -> None:

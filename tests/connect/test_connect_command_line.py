@@ -172,7 +172,7 @@ async def test_a_second_signal_ends_it_and_its_commands_at_once(hub, start, life
         (["--hub", "https://h/path?q", "--token", "ck_live_x", "--echo"], "want an address"),
         (["--hub", "http://h", "--token", "cw_sess_x", "--echo"], "begins with ck_live_"),
         (["--hub", "http://h", "--token", "ck_live_x", "--name", "Bad_Name", "--echo"], "want only a-z"),
-        (["--hub", "http://h", "--token", "ck_live_x"], "want one of --echo, --exec CMD and --preset NAME"),
+        (["--hub", "http://h", "--token", "ck_live_x"], "want one of --echo, --exec CMD, --preset NAME and --mcp"),
         (["--hub", "http://h", "--token", "ck_live_x", "--echo", "--exec", "cat"], "want one of"),
         (["--hub", "http://h", "--token", "ck_live_x", "--exec", "--"], "want a command"),
         (["--hub", "http://h", "--token", "ck_live_x", "--echo", "cat"], "'cat' is in the way of --echo"),

@@ -301,7 +301,7 @@ REFUSED = [
         "claude is not installed (npm install -g @anthropic-ai/claude-code)",
     ),
     (("--preset", "openclaw", "--directory", "."), "openclaw has no read-only mode"),
-    (("--preset", "claude", "--echo"), "want one of --echo, --exec CMD and --preset NAME"),
+    (("--preset", "claude", "--echo"), "want one of --echo, --exec CMD, --preset NAME and --mcp"),
     (("--echo", "--access", "write"), "--directory and --access: want --preset NAME"),
     (("--preset", "claude", "--protocol", "lines"), "--protocol lines: want --exec CMD"),
 ]

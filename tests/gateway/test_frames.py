@@ -5,8 +5,23 @@ from typing import Any
 
 import pytest
 
+from agents.core.errors import (
+    DENIED_WORDS,
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCallerBudget,
+    OverCap,
+    RateLimited,
+    TooDeep,
+)
+from agents.models.choices import Failure
 from gateway.envelope import FRAME_TYPES, MAX_FRAME_BYTES, Envelope, check_frame, read_type
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame
 from gateway.protocol import GatewayProtocol, UpgradeRefused, read_parameters
 
@@ -280,3 +295,28 @@ def test_an_upgrade_to_another_protocol_is_refused(query: str, offered: list[str
     with pytest.raises(UpgradeRefused):
         read_parameters(query, offered)
     assert read_parameters("protocol=x", ["a2a-v1"]).subprotocol == "a2a-v1"
+
+
+def test_an_error_is_never_answered() -> None:
+    assert protocol().read('{"type":"error"}').type == "error"
+    assert refusal('{"type":"error","content":[]}').is_silent
+    assert refusal('{"type":"error"}', protocol(is_authenticated=False)).is_silent
+
+
+def test_a_disconnect_with_another_reason_closes_all_the_same() -> None:
+    assert refusal('{"type":"disconnect","content":{"reason":"bored"}}').close_code == 1000
+
+
+@pytest.mark.parametrize("denied", sorted(DENIED_WORDS, key=str))
+def test_every_refusal_and_failure_of_the_hub_has_its_code(denied: type[Denied]) -> None:
+    """No agent is 3001; an agent that cannot be asked now says so; what the hub forbids is 5004 or 1005."""
+    known = {Offline: 3002, Busy: 3003, OverCap: 3003, RateLimited: 1005, Blocked: 5004, Halted: 5004}
+    made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
+    shown = refuse_denied(made)
+    assert shown.code == known.get(denied, 2005 if denied in (TooDeep, Cycle) else 3004)
+    assert shown.reason == ("" if denied is RateLimited else denied.reason)
+    assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
+    failed = {reason: int(refuse_failed(reason, "").code) for reason in Failure}
+    lost = {Failure.CHANNEL_LOST, Failure.NOT_DELIVERED, Failure.PROCESS_DIED, Failure.SHUTDOWN}
+    assert failed == {reason: 3002 if reason in lost else 3004 for reason in Failure}
+    assert str(refuse_failed(Failure.AGENT_FAILED, "no idea")) == "no idea"

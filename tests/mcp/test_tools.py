@@ -276,7 +276,7 @@ async def test_agents_are_tools_of_their_own_where_the_address_says_so(hub: HubP
 async def test_a_limited_token_lists_and_asks_its_one_agent(embedded_hub: HubProcess) -> None:
     session = embedded_hub.mint("alice", "session")
     async with online(embedded_hub, Echo) as agent, online(embedded_hub, Echo) as other:
-        body = {"name": "one agent", "agent": agent.handle, "scopes": ["ask"]}
+        body = {"name": "one agent", "scopes": [f"ask:{agent.handle}"], "format": "jwt", "expires_in": 600}
         async with web(embedded_hub.url, headers=bearer(session)) as http:
             token = (await http.post("/api/v1/auth/apps/mint", json=body)).json()["token"]
         async with mcp_client(embedded_hub.url, token, HANDSHAKE) as client:

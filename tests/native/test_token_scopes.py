@@ -149,12 +149,18 @@ def test_a_replaced_token_is_good_for_the_overlap(alice: Person, bob: Person) ->
 
 def test_the_account_page_makes_and_replaces(alice: Person, bob: Person) -> None:
     page = browser(alice.session)
-    form = {"kind": "app", "name": "narrow", "scope": ["ask", "read"], "agent": "bob/helper", "expires_days": "2"}
+    form = {"kind": "app", "name": "narrow", "scope": ["ask", "read"], "agent": "bob/helper", "expires": "2"}
     assert "Your new token" in page.post("/account", form).content.decode()
     made = Credential.objects.get(name="narrow")
     assert (made.scopes, made.only_agent) == ("ask read", "bob/helper")
     assert made.expires_at is not None
-    for wrong in ({"expires_days": "many"}, {"agent": "unknown"}, {"scope": ["publish"]}, {"kind": "channel"}):
+    for wrong in (
+        {"expires": "many"},
+        {"expires": "2", "unit": "years"},
+        {"agent": "unknown"},
+        {"scope": ["publish"]},
+        {"kind": "channel"},
+    ):
         assert page.post("/account", form | wrong).status_code == 400
     assert browser(bob.session).post(f"/account/rotate/{made.pk}").status_code == 302
     assert Credential.objects.filter(name="narrow").count() == 1

@@ -19,6 +19,8 @@ from agents.api.inbound import OPEN_REASON
 from agents.core.errors import Denied
 from agents.links.channel import consumer, frames
 from agents.models.choices import Failure
+from clawbridge.__main__ import clawbridge
+from clawbridge.terminal import ExitCode
 from hub.descriptions.described import OPERATIONS
 from kit import jsonrpc
 from operators.frames import FROM_OPERATOR, TO_OPERATOR
@@ -185,6 +187,17 @@ def test_every_command_and_option_has_its_line() -> None:
     options = set(re.findall(r"add_argument\(\s*\"(--[a-z-]+)\"", sources))
     assert {"--login", "--exec"} <= options
     assert options <= told
+
+
+def test_every_command_of_clawbridge_and_each_exit_code_has_its_line() -> None:
+    told = {word for code in re.findall(r"`(--[^`]+)`", page("commands.md")) for word in code.split()}
+    headings = "".join(re.findall(r"^### .+$", page("commands.md"), re.MULTILINE))
+    for name, command in clawbridge.commands.items():
+        assert f"`clawbridge {name}`" in headings
+        options = {one.opts[-1] for one in command.params if one.param_type_name == "option"}
+        assert options <= told, f"docs/reference/commands.md: options of clawbridge {name}"
+    lines = [f"| {code.value} | `{code.name}` |" for code in ExitCode]
+    assert [line for line in lines if line not in page("commands.md")] == []
 
 
 def routes(patterns: Iterable[URLPattern | URLResolver], before: str = "/") -> Iterator[tuple[str, URLPattern]]:

@@ -108,7 +108,7 @@ def test_twenty_minted_app_tokens_and_no_more(browser: Browser) -> None:
     browser.sign_in("frank")
     with program(browser.hub.url, browser.session) as client:
         minted = [client.post("/api/v1/auth/apps/mint", json={"name": f"n{n}"}).json() for n in range(20)]
-        shown = {"token", "tokenName", "kind", "createdAt", "expiresAt", "scopes", "agent"}
+        shown = {"id", "token", "tokenName", "kind", "format", "createdAt", "expiresAt", "scopes", "agent"}
         assert set(minted[0]) == shown
         assert (minted[0]["tokenName"], minted[0]["kind"]) == ("n0", "app")
         refused(client.post("/api/v1/auth/apps/mint", json={"name": "one more"}), "quota_exceeded", 429)

@@ -20,6 +20,7 @@ TOKEN = {
     "kind",
     "name",
     "prefix",
+    "format",
     "appName",
     "createdAt",
     "lastUsedAt",

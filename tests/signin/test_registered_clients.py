@@ -230,3 +230,5 @@ def test_the_metadata_names_what_there_is(browser: Browser) -> None:
     assert named["code_challenge_methods_supported"] == ["S256"]
     assert named["registration_endpoint"] == f"{browser.hub.url}{CLIENTS}"
     assert named["token_endpoint"] == f"{browser.hub.url}{TOKEN}"
+    [key] = browser.get(named["jwks_uri"].removeprefix(browser.hub.url)).json()["keys"]
+    assert (key["alg"], key["use"]) == ("ES256", "sig")

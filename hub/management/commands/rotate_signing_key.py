@@ -9,8 +9,8 @@ from accounts.signing import VERIFIABLE_DAYS, rotate
 
 class Command(BaseCommand):
     help = (
-        "Make a new key and sign cards with it from now on. The old private key is forgotten; its public key stays"
-        f" at /.well-known/jwks.json for {VERIFIABLE_DAYS} days. Works while the hub runs."
+        "Make a new key and sign cards and tokens with it from now on. The old private key is forgotten; its"
+        f" public key stays at /.well-known/jwks.json for {VERIFIABLE_DAYS} days. Works while the hub runs."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

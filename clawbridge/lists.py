@@ -1,0 +1,132 @@
+"""`clawbridge agents` and `clawbridge tasks`: which agents can be asked, and what was asked."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from clawbridge.completion import complete_handle
+from clawbridge.hub_client import AgentPage, agent_path
+from clawbridge.sign_in import connection_options, open_hub
+from clawbridge.terminal import write_json, write_note, write_table
+
+
+class QuestionRow(msgspec.Struct, rename="camel"):
+    """What is shown of a question."""
+
+    asked_at: datetime
+    state: str
+    agent: str
+    task_id: str | None
+    question: str
+
+
+class QuestionPage(msgspec.Struct):
+    """`GET /api/v1/questions`."""
+
+    items: list[QuestionRow]
+    next: str | None
+
+
+STATES = ("queued", "open", "completed", "failed", "denied")
+MAX_AGENTS = 1000
+MAX_TASKS = 50
+
+
+@click.command()
+@click.argument("search", default="")
+@click.option("--online", is_flag=True, help="Only agents that are online.")
+@click.option("--mine", is_flag=True, help="Your own agents, drafts too.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_AGENTS), default=100, show_default=True, help="How many to ask for."
+)
+@click.option("--offset", type=click.IntRange(0), default=0, help="How many to leave out.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as one line of JSON.")
+@connection_options
+def agents(
+    search: str,
+    online: bool,
+    mine: bool,
+    limit: int,
+    offset: int,
+    as_json: bool,
+    hub: str | None,
+    token: str | None,
+    token_file: Path | None,
+) -> None:
+    """List the agents that you may ask, by handle. SEARCH: a text in handle, name or tagline."""
+    query: dict[str, Any] = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
+    with open_hub(hub, token, token_file) as client:
+        answer = client.call("GET", "/api/v1/agents", query=query)
+        page = client.read(answer, AgentPage)
+    if as_json:
+        items = [shown for shown, one in zip(answer["items"], page.items, strict=True) if one.online or not online]
+        write_json({**answer, "items": items})
+        return
+    rows = [
+        [f"@{one.handle}", "online" if one.online else "offline", one.tagline or one.name]
+        for one in page.items
+        if one.online or not online
+    ]
+    if rows:
+        write_table([["AGENT", "STATE", "ABOUT"], *rows])
+    elif search or online or mine or offset:
+        write_note("No agent fits. `clawbridge agents` lists all that you may ask.")
+    else:
+        write_note("No agent is published. `clawbridge connect --help` says how to make one.")
+    end = offset + len(page.items)
+    if end < page.total:
+        write_note(f"{end} of {page.total} agents; --offset {end} continues")
+
+
+@click.command()
+@click.argument("handle", metavar="[@OWNER/SLUG]", required=False, shell_complete=complete_handle)
+@click.option("--search", metavar="WORDS", default="", help="Words in the question.")
+@click.option("--state", type=click.Choice(STATES), help="Only questions in this state.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_TASKS), default=25, show_default=True, help="How many to ask for."
+)
+@click.option("--before", metavar="NEXT", default="", help="Continue a list: what the page before named.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as one line of JSON, with replies.")
+@connection_options
+def tasks(
+    handle: str | None,
+    search: str,
+    state: str | None,
+    limit: int,
+    before: str,
+    as_json: bool,
+    hub: str | None,
+    token: str | None,
+    token_file: Path | None,
+) -> None:
+    """List what you asked, newest first: of all agents, or of one."""
+    if handle:
+        agent_path(handle)
+    wanted = {"agent": (handle or "").removeprefix("@"), "q": search, "state": state, "before": before}
+    query = {"limit": limit} | {name: value for name, value in wanted.items() if value}
+    with open_hub(hub, token, token_file) as client:
+        answer = client.call("GET", "/api/v1/questions", query=query)
+        page = client.read(answer, QuestionPage)
+    if as_json:
+        write_json(answer)
+        return
+    rows = [
+        [local_time(one.asked_at), one.state, f"@{one.agent}", one.task_id or "-", one.question]
+        for one in page.items
+    ]
+    if rows:
+        write_table([["ASKED", "STATE", "AGENT", "TASK", "QUESTION"], *rows])
+    elif len(query) > 1:
+        write_note("No question fits. `clawbridge tasks` lists all that you asked.")
+    else:
+        write_note('No question yet. Ask one: clawbridge ask @OWNER/SLUG "…"')
+    if page.next:
+        write_note(f"more: --before {page.next}")
+
+
+def local_time(at: datetime) -> str:
+    """A time of the hub's in this machine's time zone."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")

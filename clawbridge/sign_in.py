@@ -1,0 +1,253 @@
+"""Which hub and token a command uses; `login` by the device flow (RFC 8628), `logout`."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import click
+import msgspec
+
+from clawbridge.hub_client import HubClient, checked_hub, is_open_to_listeners
+from clawbridge.terminal import ExitCode, Failure, bad_arguments, one_line, report
+
+HUB_VARIABLE = "CLAWBRIDGE_HUB"
+TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105  a name
+CONFIG_VARIABLE = "XDG_CONFIG_HOME"
+FIRST_POLL_S = 2.0  # RFC 8628 has a least time between two polls, and none before the first
+SLOWER_BY_S = 5
+MAX_APP_NAME_CHARS = 60
+CHANNEL_PREFIX = "ck_live_"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class SignIn(msgspec.Struct):
+    """What `login` stored of one hub."""
+
+    token: str
+    login: str
+
+
+class Stored(msgspec.Struct):
+    """The file. `machine`: this installation, whose older token a sign-in replaces; `hub`: of the last one."""
+
+    machine: str = msgspec.field(default_factory=lambda: uuid4().hex)
+    hub: str = ""
+    hubs: dict[str, SignIn] = {}
+
+
+class DeviceCodes(msgspec.Struct):
+    """What the hub answers to `POST /api/v1/auth/device/code`."""
+
+    device_code: str
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str
+    expires_in: float
+    interval: float
+
+
+class GrantedToken(msgspec.Struct):
+    """What it answers to `POST /api/v1/auth/device/token`, once the user has allowed it."""
+
+    access_token: str
+
+
+class SignedInUser(msgspec.Struct, rename="camel"):
+    """What it answers to `GET /api/v1/me`."""
+
+    github_login: str
+
+
+def config_path() -> Path:
+    """Where sign-ins are stored."""
+    home = os.environ.get(CONFIG_VARIABLE, "")
+    folder = Path(home) if Path(home).is_absolute() else Path(os.path.expanduser("~"), ".config")
+    return folder / "clawbridge" / "hubs.json"
+
+
+def load() -> Stored:
+    """What is stored; a file that cannot be read is a failure, not an empty one."""
+    path = config_path()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Stored)
+    except FileNotFoundError:
+        return Stored()
+    except (OSError, msgspec.DecodeError) as problem:
+        raise bad_arguments(f"cannot read {path}: {problem}; remove the file, and sign in again") from None
+
+
+def save(stored: Stored) -> None:
+    """Replace the file. Only its user can read it."""
+    path = config_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with NamedTemporaryFile(dir=path.parent, delete=False) as file:  # mode 0600
+            file.write(json.dumps(msgspec.to_builtins(stored), indent=1).encode())
+        os.replace(file.name, path)
+    except OSError as problem:
+        raise bad_arguments(f"cannot write {path}: {problem}") from None
+
+
+def hub_option(command: Command) -> Command:
+    """Add `--hub`."""
+    text = f"The hub's address (else ${HUB_VARIABLE}, else the hub of the last `clawbridge login`)."
+    return click.option("--hub", metavar="URL", help=text)(command)
+
+
+def connection_options(command: Command) -> Command:
+    """Add the options that `open_hub` reads."""
+    token_help = (
+        f"A token cw_app_… or cw_sess_…; other users of the machine can read it here (else ${TOKEN_VARIABLE})."
+    )
+    file_type = click.Path(dir_okay=False, path_type=Path)
+    command = click.option("--token", metavar="TOKEN", help=token_help)(command)
+    file_help = "A file that holds the token alone."
+    command = click.option("--token-file", type=file_type, metavar="PATH", help=file_help)(command)
+    return hub_option(command)
+
+
+def choose_hub(option: str | None, stored: Stored) -> str:
+    """The hub of the option, the environment or the last sign-in.
+
+    Raises:
+        Failure: there is none.
+    """
+    if chosen := option or os.environ.get(HUB_VARIABLE) or stored.hub:
+        return checked_hub(chosen)
+    raise bad_arguments(f"which hub? Use --hub URL, set {HUB_VARIABLE}, or run `clawbridge login --hub URL`")
+
+
+def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limits: float) -> HubClient:
+    """A client of the chosen hub, with the chosen token.
+
+    Raises:
+        Failure: the hub or the token is missing, or cannot be one.
+    """
+    stored = load()
+    url = choose_hub(hub, stored)
+    found = find_token(token, token_file) or os.environ.get(TOKEN_VARIABLE, "")
+    if not found and url in stored.hubs:
+        found = stored.hubs[url].token
+    if not found:
+        raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}: run `clawbridge login --hub {url}`")
+    return HubClient(url, checked_token(found, url), **limits)
+
+
+def find_token(token: str | None, token_file: Path | None) -> str:
+    """The token of an option, if there is one.
+
+    Raises:
+        Failure: both options are there, or the file cannot be read.
+    """
+    if token and token_file:
+        raise bad_arguments("want --token or --token-file, not both")
+    if token:
+        report(f"warning: other users of this machine can read --token: use --token-file or {TOKEN_VARIABLE}")
+        return token
+    if token_file is None:
+        return ""
+    try:
+        found = token_file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as problem:
+        raise bad_arguments(f"--token-file {token_file}: {problem}") from None
+    if not found:
+        raise bad_arguments(f"--token-file {token_file}: the file is empty")
+    return found
+
+
+def checked_token(token: str, hub: str) -> str:
+    """Give the token back if it can be one that asks; the failure never shows it."""
+    if token.startswith(CHANNEL_PREFIX):
+        raise Failure(
+            ExitCode.NOT_SIGNED_IN,
+            f"a channel token ({CHANNEL_PREFIX}…) connects agents and asks none: want cw_app_… or cw_sess_…",
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise Failure(ExitCode.NOT_SIGNED_IN, "the token has characters that no token has")
+    if is_open_to_listeners(hub):
+        report(f"warning: {hub} is not https: others on the network can read the token")
+    return token
+
+
+@click.command()
+@hub_option
+def login(hub: str | None) -> None:
+    """Sign in to a hub with a browser.
+
+    The command shows an address and a code. Open the address on any machine, sign in and allow the code. The token
+    is stored in ~/.config/clawbridge/hubs.json ($XDG_CONFIG_HOME), which only you can read.
+    """
+    stored = load()
+    url = choose_hub(hub, stored)
+    if is_open_to_listeners(url):
+        report(f"warning: {url} is not https: others on the network can read the token")
+    with HubClient(url) as client:
+        name = f"clawbridge on {platform.node() or 'a machine'}"
+        shown = "".join(letter for letter in name if letter.isprintable())[:MAX_APP_NAME_CHARS]
+        body = {"app_name": shown, "machine_id": stored.machine}
+        codes = client.read(client.call("POST", "/api/v1/auth/device/code", body=body), DeviceCodes)
+        click.echo(f"Open {one_line(codes.verification_uri_complete)}", err=True)
+        click.echo(f"and allow the code {one_line(codes.user_code)}. Waiting, Ctrl-C ends it …", err=True)
+        token = wait_for_token(client, codes)
+    with HubClient(url, token) as client:
+        user = one_line(client.read(client.call("GET", "/api/v1/me"), SignedInUser).github_login)
+    previous = stored.hubs.get(url)
+    stored.hubs[url], stored.hub = SignIn(token, user), url
+    save(stored)
+    if previous and previous.login != user:  # the hub itself replaces a token of the same user
+        with suppress(Failure), HubClient(url, previous.token) as client:
+            client.call("POST", "/api/v1/auth/logout")
+    click.echo(f"signed in to {url} as {user}", err=True)
+    if os.environ.get(TOKEN_VARIABLE):
+        report(f"{TOKEN_VARIABLE} is set: commands use that token, not this sign-in")
+
+
+def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
+    """Poll until the user has decided, or the code expires.
+
+    Raises:
+        Failure: the user denied it, or did not decide in time.
+    """
+    deadline = time.monotonic() + codes.expires_in
+    interval_s = codes.interval
+    body = {"device_code": codes.device_code}
+    time.sleep(min(FIRST_POLL_S, interval_s))
+    while time.monotonic() < deadline:
+        try:
+            answer = client.call("POST", "/api/v1/auth/device/token", body=body)
+            return client.read(answer, GrantedToken).access_token
+        except Failure as refused:
+            if refused.reason == "slow_down":
+                interval_s += SLOWER_BY_S
+            elif refused.reason != "authorization_pending" and refused.exit_code != ExitCode.UNREACHABLE:
+                raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in: {refused.message}") from None
+        time.sleep(interval_s)
+    raise Failure(ExitCode.NOT_SIGNED_IN, "not signed in: the code expired; run `clawbridge login` again")
+
+
+@click.command()
+@hub_option
+def logout(hub: str | None) -> None:
+    """Revoke the token that `login` stored, and forget it."""
+    stored = load()
+    url = choose_hub(hub, stored)
+    if url not in stored.hubs:
+        raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}")
+    with HubClient(url, stored.hubs[url].token) as client:
+        try:
+            client.call("POST", "/api/v1/auth/logout")
+        except Failure as refused:
+            if refused.exit_code != ExitCode.NOT_SIGNED_IN:  # a token that is revoked already is only forgotten
+                raise
+    del stored.hubs[url]
+    if stored.hub == url:
+        stored.hub = next(iter(stored.hubs), "")
+    save(stored)
+    click.echo(f"signed out of {url}", err=True)

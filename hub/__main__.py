@@ -1,0 +1,31 @@
+"""The hub's command line: `manage.py`, `clawbridge serve`, `clawbridge manage` and `python -m hub`."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import execute_from_command_line
+
+from hub.data_dir import check_hub_exists
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: Sequence[str], name: str = "manage.py") -> int:
+    """Run one command; the answer is the exit code. `name`: how the user calls it."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
+    try:
+        check_hub_exists(arguments, BASE_DIR)
+        settings.INSTALLED_APPS  # noqa: B018  loads them: a bad one stops here, with one sentence
+    except ImproperlyConfigured as wrong:
+        sys.stderr.write(f"{wrong}\n")
+        return 1
+    execute_from_command_line([name, *arguments])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], "python -m hub"))

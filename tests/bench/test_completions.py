@@ -1,0 +1,28 @@
+"""What `lab.bench.completions` makes of its runs."""
+
+from lab.bench.completions import text
+from lab.bench.load import Run
+
+
+def run(asks_per_s: float) -> Run:
+    return Run(
+        target="hub",
+        connections=32,
+        asks_per_s=asks_per_s,
+        p50_ms=1.0,
+        p99_ms=2.0,
+        errors=0,
+        first_error="",
+        server_cpu=0.5,
+        stolen=0.0,
+        load_core=0.5,
+        generator_cpu=0.1,
+    )
+
+
+def test_the_ratio_is_that_of_the_median_round() -> None:
+    # A round in which all was slow counts as much as the others.
+    rounds = [(run(1000), run(900)), (run(100), run(85)), (run(1000), run(100))]
+    shown = text({"embedded, unary": rounds, "embedded, stream": [(run(100), run(79))]}).splitlines()
+    goals = {line.partition(":")[0]: line.split()[-2:] for line in shown if "at least" in line}
+    assert goals == {"embedded, unary": ["0.85", "met"], "embedded, stream": ["NOT", "MET"]}

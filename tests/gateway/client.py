@@ -1,0 +1,140 @@
+"""A client of `a2a-v1`, and an agent with a seat.
+
+A stand-in for the reference client of the protocol's specification, which is JavaScript and in no registry. It
+offers the subprotocol and sends the same frames.
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+from lab.frames import Json
+
+WITHIN_S = 15
+_numbers = itertools.count(1)
+
+
+class GatewayClient:
+    """Keeps every frame; `find` waits for one."""
+
+    def __init__(self, url: str, token: str = "", *, path: str = "/gateway", **query: object) -> None:
+        given = {"token": token, **query} if token else query
+        self.url = url.replace("http", "ws", 1) + path + (f"?{urlencode(given)}" if given else "")
+        self.frames: list[Json] = []
+        self._changed = asyncio.Condition()
+        self._socket: ClientConnection | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._socket = await connect(self.url, subprotocols=[Subprotocol("a2a-v1")], compression=None)
+        self._reading = asyncio.create_task(self._read(self._socket))
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        assert self._reading is not None
+        await self.socket.close()
+        await self._reading
+
+    @property
+    def socket(self) -> ClientConnection:
+        assert self._socket is not None, "not connected"
+        return self._socket
+
+    async def send(self, type_name: str, content: Json | None = None, **more: Any) -> None:
+        frame = {"type": type_name, **({} if content is None else {"content": content}), **more}
+        await self.socket.send(json.dumps(frame))
+
+    async def find(self, type_name: str, is_it: Callable[[Json], bool] = lambda frame: True) -> Json:
+        """The first frame of a type that fits; waits for it."""
+
+        def found() -> Json | None:
+            return next((one for one in self.frames if one["type"] == type_name and is_it(one)), None)
+
+        async with asyncio.timeout(WITHIN_S), self._changed:
+            while (frame := found()) is None:
+                assert self._reading is not None
+                assert not self._reading.done(), f"closed with {self.socket.close_code}: {self.frames}"
+                await self._changed.wait()
+        return frame
+
+    async def closed(self) -> int | None:
+        """The code that the gateway closed with."""
+        assert self._reading is not None
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.shield(self._reading)  # all frames that came before are read then
+        return self.socket.close_code
+
+    async def shake_hands(self, **capabilities: object) -> Json:
+        """Advertise; the acknowledgement."""
+        before = len(self.frames)
+        advertised = {"supportedMessageTypes": ["message", "status", "error"], "version": "1.0.0"} | capabilities
+        await self.send("handshake", {"action": "advertise", "capabilities": advertised})
+        return await self.find("handshake", lambda frame: self.frames.index(frame) >= before)
+
+    async def discover(self) -> dict[str, str]:
+        """The agents that discovery lists, each with its status."""
+        correlation_id = f"corr-{next(_numbers)}"
+        await self.send("discovery", {"action": "list"}, metadata={"correlationId": correlation_id})
+        about = {"correlationId": correlation_id}
+        listed = await self.find("discovery", lambda frame: frame.get("metadata") == about)
+        return {one["name"]: one["status"] for one in listed["content"]["agents"]}
+
+    async def send_message(self, agent: str, text: str | Json, role: str = "user", **metadata: object) -> Json:
+        """Send a message that wants a response; its reply, or the error that has its id."""
+        correlation_id = f"corr-{next(_numbers)}"
+        wanted = {**metadata, "requiresResponse": True, "correlationId": correlation_id}
+        content = {"role": role, "content": text}
+        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted)
+        return await self.reply(correlation_id)
+
+    async def reply(self, correlation_id: str) -> Json:
+        """The message or the error with that correlation id."""
+
+        def has_id(frame: Json) -> bool:
+            return frame.get("metadata", {}).get("correlationId") == correlation_id
+
+        tasks = [asyncio.create_task(self.find(name, has_id)) for name in ("message", "error")]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def answer(self, message: Json) -> None:
+        """What the client does with a message that it is sent."""
+
+    async def _read(self, socket: ClientConnection) -> None:
+        try:
+            async for text in socket:
+                frame = json.loads(text)
+                async with self._changed:
+                    self.frames.append(frame)
+                    self._changed.notify_all()
+                if frame["type"] == "message":
+                    await self.answer(frame)
+        except ConnectionClosed:
+            pass
+        finally:
+            async with self._changed:
+                self._changed.notify_all()
+
+
+class EchoSeat(GatewayClient):
+    """An agent that answers each message that wants a response with its text."""
+
+    async def answer(self, message: Json) -> None:
+        metadata = message["metadata"]
+        if metadata.get("requiresResponse"):
+            reply = {"role": "agent", "content": message["content"]["content"]}
+            if isinstance(reply["content"], str):
+                reply["content"] = f"echo: {reply['content']}"
+            about = {"correlationId": metadata["correlationId"]}
+            await self.send("message", reply, agent=message["from"], metadata=about)

@@ -1,0 +1,205 @@
+"""The socket of the gateway: who gets in, how it is closed, and whose seat it is."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from accounts.open_requests import OpenRequests
+from agents.core.post import LocalPost
+from agents.core.waiting import WaitingTurns
+from agents.links.sockets import SocketLink
+from gateway.socket import GatewayClients, GatewaySocket
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient
+
+
+@pytest.mark.parametrize("path", ["/", "/a2a", "/ws", "/gateway"])
+async def test_each_path_takes_the_subprotocol_and_acknowledges(embedded_hub: HubProcess, path: str) -> None:
+    token = embedded_hub.mint("team", "session")
+    async with GatewayClient(embedded_hub.url, token, path=path) as client:
+        assert client.socket.subprotocol == "a2a-v1"
+        content = (await client.shake_hands())["content"]
+        assert (content["action"], content["protocolVersion"]) == ("acknowledge", "1.0.0")
+        assert content["clientId"].startswith("client-")
+
+
+async def test_an_upgrade_to_another_protocol_is_400_and_without_one_there_is_no_echo(
+    embedded_hub: HubProcess,
+) -> None:
+    url = embedded_hub.url.replace("http", "ws", 1) + "/gateway"
+    with pytest.raises(InvalidStatus) as caught:
+        await connect(url, subprotocols=[Subprotocol("mqtt")])
+    assert caught.value.response.status_code == 400
+    async with connect(url) as socket:
+        assert socket.subprotocol is None
+
+
+async def test_http_on_the_paths_is_as_before(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url) as client:
+        found = [(await client.get(path)).status_code for path in ("/", "/a2a", "/ws", "/gateway")]
+    assert found == [200, 404, 404, 404]
+
+
+async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url) as client:
+        assert (await client.shake_hands())["content"]["availableAgents"] == []
+        await client.send("discovery", {"action": "list"}, metadata={"correlationId": "c1"})
+        error = await client.find("error")
+        assert (error["content"]["code"], error["metadata"]["correlationId"]) == (5001, "c1")
+        await client.send("auth", {"token": embedded_hub.mint("team", "session")})
+        assert (await client.find("auth-response"))["content"] == {"status": "authenticated", "role": "operator"}
+        await client.send("discovery", {"action": "list"})
+        await client.find("discovery")
+
+
+async def test_a_header_signs_in_too_and_a_cookie_does_not(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("team", "session")
+    url = embedded_hub.url.replace("http", "ws", 1) + "/gateway"
+    async with connect(url, additional_headers=bearer(token)) as socket:
+        assert json.loads(await socket.recv())["content"]["status"] == "authenticated"
+    async with connect(url, additional_headers={"Cookie": f"cw_session={token}"}) as socket:
+        await socket.send('{"type":"status"}')
+        assert json.loads(await socket.recv())["content"]["code"] == 5001
+
+
+@pytest.mark.parametrize("kind", ["app", "unknown"])
+async def test_a_wrong_token_in_the_address_closes_with_4001(embedded_hub: HubProcess, kind: str) -> None:
+    token = "ck_live_" + "0" * 32 if kind == "unknown" else embedded_hub.mint("team", kind)
+    async with GatewayClient(embedded_hub.url, token) as client:
+        assert await client.closed() == 4001
+        names = [frame["content"].get("code", frame["content"].get("status")) for frame in client.frames]
+        assert names == ["rejected", 5002]
+
+
+async def test_the_third_wrong_token_closes_with_4001(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url) as client:
+        for _ in range(3):
+            await client.send("auth", {"token": "wrong"})
+        assert await client.closed() == 4001
+        assert [one["content"]["code"] for one in client.frames if one["type"] == "error"] == [5002] * 3
+
+
+async def test_a_client_without_a_token_is_told_and_closed(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url, timeout=1000) as client:
+        assert await client.closed() == 4001
+        assert client.frames[-1]["content"]["code"] == 1002
+
+
+async def test_pings_are_answered_with_what_they_say(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url) as client:
+        await client.send("ping", heartbeat={"uptime": 7}, metadata={"correlationId": "p"})
+        pong = await client.find("pong")
+        assert pong["content"]["heartbeat"]["agentHeartbeat"] == {"uptime": 7}
+        assert (pong["metadata"], isinstance(pong["timestamp"], int)) == ({"correlationId": "p"}, True)
+
+
+async def test_frames_that_are_not_in_order_are_answered_and_some_close(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url, heartbeat="often") as client:
+        assert (await client.find("error"))["content"]["field"] == "heartbeat"
+        await client.socket.send("{")
+        await client.find("error", lambda frame: frame["content"]["code"] == 2001)
+        await client.socket.send(b"{}")
+        assert await client.closed() == 1003
+    async with GatewayClient(embedded_hub.url) as client:
+        await client.socket.send(json.dumps("x" * 1_048_576))
+        assert await client.closed() == 1009
+        assert client.frames[-1]["content"]["code"] == 1004
+
+
+async def test_a_disconnect_is_closed_normally_whatever_its_reason(embedded_hub: HubProcess) -> None:
+    for reason, code in (("manual", None), ("bored", 2005)):
+        async with GatewayClient(embedded_hub.url) as client:
+            await client.send("disconnect", {"reason": reason})
+            assert await client.closed() == 1000
+            assert [frame["content"]["code"] for frame in client.frames] == ([code] if code else [])
+
+
+async def test_the_newest_connection_has_the_seat(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("newest", "channel")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as old:
+        assert (await old.find("auth-response"))["content"]["agent"] == "alpha"
+        async with GatewayClient(embedded_hub.url, token) as new:
+            await new.find("auth-response")
+            await new.send("status", **{"from": "alpha"})  # the first `from` takes the seat
+            status = await new.find("status")
+            assert status["content"]["agents"] == [{"agent": "alpha", "status": "online"}]
+            assert await old.closed() == 1000
+            assert old.frames[-1]["content"]["reason"] == "error"
+            await new.send("status", **{"from": "beta"})
+            assert (await new.find("error"))["content"]["code"] == 5004
+        async with GatewayClient(embedded_hub.url, token) as other:
+
+            async def is_gone() -> bool:
+                return await other.discover() == {"alpha": "offline"}
+
+            assert await eventually(is_gone, "the seat is offline")
+
+
+async def test_a_session_token_takes_no_seat_and_a_wrong_name_is_refused(embedded_hub: HubProcess) -> None:
+    for kind, agent_id, code in (("session", "alpha", 5004), ("channel", "Alpha", 2005)):
+        async with GatewayClient(embedded_hub.url, embedded_hub.mint("team", kind), agentId=agent_id) as client:
+            assert await client.closed() == 1008
+            assert client.frames[-1]["content"]["code"] == code
+
+
+async def test_a_name_of_a_program_on_another_link_is_refused(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("namesake", "channel")
+    async with (
+        ChannelAgent(embedded_hub.url, token, routingName="alpha"),
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as client,
+    ):
+        assert await client.closed() == 1008
+        assert client.frames[-1]["content"]["reason"] == "name_taken"
+
+
+async def test_a_restart_is_told_to_seats() -> None:
+    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
+    sent: list[Json] = []
+
+    async def send(message: Json) -> None:
+        sent.append(message)
+
+    router: Any = None  # nothing is asked
+    ledger: Any = None
+    socket = GatewaySocket(
+        link=link,
+        ledger=ledger,
+        router=router,
+        clients=GatewayClients(1),
+        callers=OpenRequests(),
+        process_id="p",
+        clock=time.monotonic,
+    )
+    socket.base_send = send
+    await socket.leave(1012, bye="restart")
+    assert json.loads(sent[0]["text"])["content"]["reason"] == "shutdown"
+    assert sent[1]["code"] == 1001
+
+
+async def test_a_revoked_token_closes_seats_and_clients(embedded_hub: HubProcess) -> None:
+    session = embedded_hub.mint("revoked", "session")
+    async with web(embedded_hub.url) as rest:
+        made = await rest.post("/api/v1/tokens/channel", json={"name": "seat"}, headers=bearer(session))
+        assert made.status_code == 201, made.text
+        seat = EchoSeat(embedded_hub.url, made.json()["token"], agentId="alpha")
+        client = GatewayClient(embedded_hub.url, made.json()["token"])
+        async with seat, client:
+            await asyncio.gather(seat.find("auth-response"), client.find("auth-response"))
+            gone = await rest.delete(f"/api/v1/tokens/{made.json()['id']}", headers=bearer(session))
+            assert gone.status_code < 300, gone.text
+            async with asyncio.timeout(WITHIN_S):
+                assert [await seat.closed(), await client.closed()] == [4001, 4001]
+            assert [one.frames[-1]["content"]["code"] for one in (seat, client)] == [5002, 5002]
+
+
+async def _release(chat_id: str, late: str, usage: object) -> None:
+    raise AssertionError("nothing is released here")

@@ -1,0 +1,227 @@
+"""`clawbridge ask`: streams the reply, says by its exit code how the task ended, and leaves nothing open."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from lab.agents import Echo, TaskPeer, gone, online
+from lab.callers import Json, bearer, web
+from lab.channel_agent import ChannelAgent
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.shell.conftest import WITHIN_S, Shell
+
+
+class Direct(ChannelAgent):
+    """Answers with a message and no task."""
+
+    async def answer(self, prompt: Json) -> None:
+        await self.reply(prompt["chatId"], f"at once: {prompt['text']}", direct=True)
+
+
+async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell: Shell) -> None:
+    async with online(embedded_hub, TaskPeer) as agent:
+        steps = 'say one,  | note reading | hold | say two | text a1 three | data a2 {"b": 4} | raw a3 hello'
+        command = shell.start("ask", f"@{agent.handle}", steps)
+
+        async def printed() -> bool:
+            return command.output == "one, " and "reading" in command.errors
+
+        await eventually(printed, "the first piece is printed", within_s=30)
+        agent.release.set()
+        assert await command.end() == 0
+        assert command.output == 'one, two\nthree\n{\n  "b": 4\n}\n'
+        assert command.errors == "reading\nfile a3.txt (text/plain), 5 bytes: --json has its content\n"
+
+
+async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, shell: Shell) -> None:
+    async with online(embedded_hub, TaskPeer) as agent:
+        failed, rejected, asked, login = [
+            await shell.run("ask", agent.handle, question)
+            for question in ("fail no luck", "reject not that", "ask which day?", "login your account?")
+        ]
+        assert (failed.code, failed.errors) == (1, "clawbridge: no luck\n")
+        assert (rejected.code, rejected.errors) == (3, "clawbridge: not that\n")
+        assert asked.code == 4
+        assert "the agent asks for input: which day?" in asked.errors
+        assert (login.code, login.output) == (5, "")
+        task_id = asked.errors.split()[-1]
+        answered = await shell.run("ask", agent.handle, "Tuesday", "--task", task_id)
+        assert (answered.code, answered.output) == (0, "you said: Tuesday\n")
+    await gone(embedded_hub, agent)
+    offline = await shell.run("ask", agent.handle, "hello")
+    assert (offline.code, offline.errors) == (1, "clawbridge: agent channel offline\n")
+
+
+async def test_files_become_parts_and_others_are_refused_before_a_question_is_sent(
+    embedded_hub: HubProcess, shell: Shell
+) -> None:
+    names = ("notes.md", "plan.json", "broken.json", "image.png", "large.txt")
+    notes, plan, broken, image, large = (shell.folder / name for name in names)
+    notes.write_text("# Notes")
+    plan.write_text('{"steps": [1, 2]}')
+    broken.write_text('{"a": NaN}')
+    image.write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    large.write_text("x" * 2**20)
+    async with online(embedded_hub, Echo) as agent:
+        for wrong, why in ((broken, "no JSON"), (image, "neither text"), (large, "at most")):
+            refused = await shell.run("ask", agent.handle, "right?", "--file", str(wrong))
+            assert (refused.code, why in refused.errors) == (2, True), refused.errors
+        assert not agent.prompts
+        asked = await shell.run("ask", agent.handle, "right?", "--file", str(notes), "--file", str(plan), "--json")
+        task = json.loads(asked.output)["task"]
+        assert (asked.code, task["status"]["state"]) == (0, "TASK_STATE_COMPLETED")
+        assert task["history"][0]["parts"] == [
+            {"text": "right?"},
+            {"text": "# Notes", "filename": "notes.md"},
+            {"data": {"steps": [1, 2]}, "mediaType": "application/json", "filename": "plan.json"},
+        ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_cancels_the_task_on_the_hub(
+    number: signal.Signals, embedded_hub: HubProcess, shell: Shell
+) -> None:
+    async with online(embedded_hub, TaskPeer) as agent:
+        command = shell.start("ask", agent.handle, "wait | reply stopped")
+        await agent.heard("prompt", within_s=WITHIN_S)
+        command.process.send_signal(number)
+        assert await command.end() == 128 + number
+        canceled = command.errors.removeprefix("clawbridge: canceled ").strip()
+        headers = bearer(shell.env["CLAWBRIDGE_TOKEN"]) | {"A2A-Version": "1.0"}
+        async with web(embedded_hub.url) as client:
+            task = await client.get(f"/api/a2a/v1/agents/{agent.handle}/tasks/{canceled}", headers=headers)
+        assert task.json()["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+async def test_an_agent_that_asks_back_is_answered_on_the_terminal(embedded_hub: HubProcess, shell: Shell) -> None:
+    ours, its = pty.openpty()
+    try:
+        os.write(ours, b"Tuesday\n")
+        async with online(embedded_hub, TaskPeer) as agent:
+            with shell.typing("ask", agent.handle, "ask which \x1b[2Jday?", stdin=its) as process:
+                output, errors = await asyncio.to_thread(process.communicate, timeout=WITHIN_S)
+            assert (process.returncode, output) == (0, "you said: Tuesday\n")
+            assert errors == "which \N{REPLACEMENT CHARACTER}[2Jday?\n> "
+    finally:
+        os.close(ours)
+        os.close(its)
+
+
+async def test_a_question_is_read_from_standard_input(embedded_hub: HubProcess, shell: Shell) -> None:
+    ours, its = os.pipe()
+    os.write(its, "grüße\n".encode())
+    os.close(its)
+    try:
+        async with online(embedded_hub, Echo) as agent:
+            with shell.typing("ask", agent.handle, stdin=ours) as process:
+                output, _ = await asyncio.to_thread(process.communicate, timeout=WITHIN_S)
+            assert (process.returncode, output) == (0, "echo: grüße\n")
+    finally:
+        os.close(ours)
+
+
+@asynccontextmanager
+async def cut_once(hub: str) -> AsyncIterator[str]:
+    """The address of a proxy that closes its first connection after the first event of a stream."""
+    upstream, is_cut = urlsplit(hub), asyncio.Event()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, cuts: bool) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(65536):
+                writer.write(piece)
+                if cuts and b"artifactUpdate" in piece and not is_cut.is_set():
+                    is_cut.set()
+                    break
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_hub, to_hub = await asyncio.open_connection(upstream.hostname, upstream.port)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(copy(reader, to_hub, cuts=False))
+            both.create_task(copy(from_hub, writer, cuts=True))
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert is_cut.is_set()
+
+
+async def test_a_broken_stream_is_continued_and_the_agent_is_asked_once(
+    embedded_hub: HubProcess, shell: Shell
+) -> None:
+    async with online(embedded_hub, TaskPeer) as agent, cut_once(embedded_hub.url) as proxy:
+        command = shell.start("ask", agent.handle, "say one,  | hold | say two", "--hub", proxy)
+
+        async def printed() -> bool:
+            return command.output == "one, "
+
+        await eventually(printed, "the first piece is printed", within_s=30)
+        agent.release.set()
+        assert await command.end() == 0
+        assert command.output == "one, two\n"
+        assert len(agent.prompts) == 1
+
+
+async def test_what_is_wrong_with_hub_and_token_is_said_and_no_token_is_shown(
+    embedded_hub: HubProcess, shell: Shell
+) -> None:
+    channel, secret = embedded_hub.mint("owner", "channel"), "cw_app_0123456789abcdef0123456789abcdef"
+    file = shell.folder / "token"
+    file.write_text(f"{shell.env['CLAWBRIDGE_TOKEN']}\n")
+    async with online(embedded_hub, Echo) as agent:
+        ask = ("ask", agent.handle, "hi")
+        commands = [
+            (7, "run `clawbridge login --hub", await shell.run(*ask, CLAWBRIDGE_TOKEN="")),
+            (7, "refuses the token", await shell.run(*ask, "--token", secret)),
+            (7, "connects agents and asks none", await shell.run(*ask, CLAWBRIDGE_TOKEN=channel)),
+            (8, "`clawbridge agents` lists", await shell.run("ask", "owner/absent", "hi")),
+            (2, "is no handle", await shell.run("ask", "absent", "hi")),
+            (2, "want an address", await shell.run(*ask, "--hub", "nowhere")),
+            (9, "no answer from", await shell.run(*ask, "--hub", "http://127.0.0.1:1")),
+        ]
+        for code, text, command in commands:
+            assert (command.code, text in command.errors) == (code, True), command.errors
+            assert channel not in command.errors
+            assert secret not in command.errors
+        assert "can read --token" in commands[1][2].errors
+        from_file = await shell.run(*ask, "--token-file", str(file), CLAWBRIDGE_TOKEN=secret)
+        assert (from_file.code, from_file.output, from_file.errors) == (0, "echo: hi\n", "")
+
+
+async def test_an_answer_without_a_task_is_printed(embedded_hub: HubProcess, shell: Shell) -> None:
+    async with online(embedded_hub, Direct, features=["direct_message"]) as agent:
+        plain = await shell.run("ask", agent.handle, "hi")
+        assert (plain.code, plain.output) == (0, "at once: hi\n")
+        as_json = await shell.run("ask", agent.handle, "hi", "--json")
+        assert json.loads(as_json.output)["message"]["parts"][0]["text"] == "at once: hi"
+
+
+async def not_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A web server that is no hub: a page at `/site`, else a redirect."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    # A server that closes before it has read all resets the connection.
+    await reader.readexactly(int(length[1]) if length else 0)
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
+    writer.write(page if head.split(b" ")[1].startswith(b"/site/") else redirect)
+    await writer.drain()
+    writer.close()
+
+
+async def test_a_server_that_is_no_hub_gets_no_traceback(shell: Shell) -> None:
+    async with await asyncio.start_server(not_a_hub, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for command in (("ask", "a/b", "hi"), ("agents",), ("tasks",), ("login",)):
+            refused = await shell.run(*command, "--hub", f"{url}/site")
+            assert (refused.code, "no Clawbridge hub" in refused.errors) == (9, True), refused.errors
+        moved = await shell.run("agents", "--hub", url)
+        assert (moved.code, "redirects to https://elsewhere.example/" in moved.errors) == (9, True), moved.errors

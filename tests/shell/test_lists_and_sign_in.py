@@ -1,0 +1,84 @@
+"""What `clawbridge` says besides answers: agents, tasks, completions; and how it signs in."""
+
+import json
+import re
+from pathlib import Path
+from uuid import uuid4
+
+from lab.agents import Echo, gone, online
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.shell.conftest import Shell
+
+SIGNED_IN = {"CLAWBRIDGE_HUB": "", "CLAWBRIDGE_TOKEN": ""}  # by what `login` stored alone
+
+
+async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shell) -> None:
+    shell.env["CLAWBRIDGE_TOKEN"] = embedded_hub.mint("lister", "session")
+    word = uuid4().hex  # other agents of this hub have handles that begin alike
+    async with online(embedded_hub, Echo, agent={"tagline": f"Says \x9b2J{word}"}) as agent:
+        none = await shell.run("tasks")
+        assert (none.code, none.output) == (0, "")
+        assert "No question yet" in none.errors
+        for question in ("one", "two\nlines"):
+            assert (await shell.run("ask", agent.handle, question)).code == 0
+        listed = await shell.run("agents", word)
+        assert listed.output == (
+            f"{'AGENT':{len(agent.handle) + 1}}  STATE   ABOUT\n"
+            f"@{agent.handle}  online  Says \N{REPLACEMENT CHARACTER}2J{word}\n"
+        )
+        tasks = await shell.run("tasks", f"@{agent.handle}", "--limit", "1")
+        assert re.search(rf"completed  @{agent.handle}  task-\w+  two lines\n$", tasks.output)
+        before = re.findall(r"more: --before (\S+)\n", tasks.errors)
+        older = await shell.run("tasks", agent.handle, "--before", before[0], "--json")
+        assert [one["question"] for one in json.loads(older.output)["items"]] == ["one"]
+    await gone(embedded_hub, agent)
+    offline = await shell.run("agents", word, "--online")
+    assert (offline.output, "No agent fits" in offline.errors) == ("", True)
+
+
+async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProcess, shell: Shell) -> None:
+    cookies = {"cw_session": embedded_hub.mint("device-user", "session")}
+    login = shell.start("login", CLAWBRIDGE_TOKEN="")
+
+    async def shown() -> str | None:
+        found = re.search(r"allow the code ([A-Z]{4}-[A-Z]{4})", login.errors)
+        return found[1] if found else None
+
+    code = await eventually(shown, "the command shows a code", within_s=30)
+    async with web(embedded_hub.url, cookies=cookies, headers={"Origin": embedded_hub.url}) as browser:
+        await browser.get("/device")
+        form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"], "user_code": code, "decision": "allow"}
+        assert (await browser.post("/device", data=form)).status_code == 302
+    assert await login.end() == 0
+    assert login.errors.endswith(f"signed in to {embedded_hub.url} as device-user\n")
+    file = Path(shell.folder, "config", "clawbridge", "hubs.json")
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    token = json.loads(file.read_text())["hubs"][embedded_hub.url]["token"]
+    assert token not in login.errors
+    assert (await shell.run("agents", **SIGNED_IN)).code == 0
+    assert (await shell.run("logout", **SIGNED_IN)).code == 0
+    assert token not in file.read_text()
+    async with web(embedded_hub.url, headers=bearer(token)) as client:
+        assert (await client.get("/api/v1/me")).status_code == 401
+    again = await shell.run("logout", "--hub", embedded_hub.url, **SIGNED_IN)
+    assert (again.code, again.errors) == (7, f"clawbridge: not signed in to {embedded_hub.url}\n")
+
+
+async def test_shells_complete_options_and_handles(embedded_hub: HubProcess, shell: Shell) -> None:
+    for name in ("bash", "zsh", "fish"):
+        script = await shell.run("completion", name)
+        assert (script.code, "_CLAWBRIDGE_COMPLETE" in script.output) == (0, True)
+
+    async def completed(line: str, **env: str) -> list[str]:
+        words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_CLAWBRIDGE_COMPLETE": "bash_complete"}
+        command = await shell.run(**(words | env))
+        assert command.errors == ""
+        return [one.partition(",")[2] for one in command.output.split()]
+
+    async with online(embedded_hub, Echo) as agent:
+        assert f"@{agent.handle}" in await completed(f"clawbridge ask @{agent.handle}")
+        assert await completed("clawbridge ask @", CLAWBRIDGE_TOKEN="") == []
+    assert await completed("clawbridge ta") == ["tasks"]
+    assert await completed("clawbridge connect --pre") == ["--preset"]
