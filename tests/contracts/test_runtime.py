@@ -9,7 +9,7 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from hub import runtime
-from hub.runtime import SPREAD_S, SocketDrain, end, every
+from hub.runtime import SocketDrain, end, every
 from tests.contracts.test_link import Desk
 
 AGENTS = 120
@@ -80,7 +80,7 @@ async def test_a_quarter_of_the_agents_is_sent_away_in_any_second(monkeypatch: p
         await drain.wait()
         clock.now += 0.1
     assert len(left) == AGENTS
-    assert max(sum(at <= one < at + 1 for one in left) for at in left) <= AGENTS / SPREAD_S + 2
+    assert max(sum(at <= one < at + 1 for one in left) for at in left) <= AGENTS / 4 + 2
 
 
 async def _never(*_: object) -> None:
