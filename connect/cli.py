@@ -172,7 +172,7 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
         raise ValueError("--protocol lines: want --exec CMD")
     if options.preset is None and (options.directory or options.access != "read"):
         raise ValueError("--directory and --access: want --preset NAME")
-    if options.mcp is None and (options.tool or options.tool_timeout):
+    if options.mcp is None and (options.tool or options.tool_timeout is not None):
         raise ValueError("--tool and --tool-timeout: want --mcp SERVER")
     if options.mcp is not None:
         return choose_mcp_answer(options)

@@ -25,6 +25,7 @@ from connect.reply_parts import Rejected, ReplyPart, Status
 from connect.tasks import running
 
 MAX_WAITING_NOTES = 20
+MAX_TIMEOUT_S = 86_400.0
 MAX_ID_CHARS = 64
 MAX_NAME_CHARS = 120
 MAX_DESCRIPTION_CHARS = 4_096
@@ -115,8 +116,8 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
     Raises:
         ValueError: neither is usable; the text is one line.
     """
-    if timeout_s <= 0:
-        raise ValueError("--tool-timeout: want seconds above 0")
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise ValueError(f"--tool-timeout: want seconds above 0, up to {MAX_TIMEOUT_S:g}")
     if where.startswith(("http://", "https://")):
         if not urlsplit(where).hostname:
             raise ValueError(f"--mcp {where}: want an address such as https://tools.example/mcp")

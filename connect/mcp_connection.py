@@ -13,13 +13,14 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, CallToolResult, Implementation, Tool
 
+from connect.agent import VERSION
 from connect.answers import AnswerFailed
 from connect.cleaning import cleaned
 from connect.mcp_servers import ProgramServer, ServerFailed, ServerLoss, SessionEnded, WebServer
 
 logger = logging.getLogger(__name__)
 
-CLIENT = Implementation(name="clawbridge-connect", version="1.0.0")
+CLIENT = Implementation(name="clawbridge-connect", version=VERSION)
 MAX_TOOL_PAGES = 50
 MAX_SHOWN_TOOLS = 50
 MAX_TEXT_CHARS = 500

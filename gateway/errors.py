@@ -8,6 +8,7 @@ from agents.core.errors import (
     Busy,
     Cycle,
     Denied,
+    FileGone,
     Halted,
     NotPublished,
     Offline,
@@ -77,9 +78,11 @@ class FrameRefused(Exception):
         self.is_silent = False
 
 
+DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
 NOT_FOUND = "there is no such agent, or it is not open to you"
 _DENIED: dict[type[Exception], tuple[ErrorCode, str]] = {
     NoSuchTarget: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
+    FileGone: (ErrorCode.INVALID_CONTENT, "a file that the message names is not there for you"),
     NotPublished: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
     NotAllowed: (ErrorCode.PERMISSION_DENIED, "you may see this agent, and not send it messages"),
     AmbiguousPeer: (ErrorCode.AGENT_NOT_FOUND, "several agents have that name: write @owner/name"),
@@ -105,9 +108,12 @@ def refuse_denied(refusal: Exception) -> FrameRefused:
     if isinstance(refusal, RateLimited):
         text = "you send more messages than a caller may in a minute"
         return FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=refusal.retry_in_s * 1000)
-    code, text = _DENIED.get(type(refusal), (ErrorCode.AGENT_ERROR, "the hub cannot deliver this now"))
-    reason = refusal.reason if isinstance(refusal, Denied) else ""
-    return FrameRefused(code, text, reason=reason)
+    if isinstance(refusal, Denied):
+        code, text = _DENIED.get(type(refusal), (ErrorCode.AGENT_ERROR, DENIED_TEXT))
+        return FrameRefused(code, text, reason=refusal.reason)
+    if type(refusal) in _DENIED:
+        return FrameRefused(*_DENIED[type(refusal)])
+    return FrameRefused(ErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")
 
 
 def refuse_failed(reason: str, agents_text: str) -> FrameRefused:

@@ -103,7 +103,7 @@ class GatewaySocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._client_id = unguessable("client-")
-        self._messages = OpenMessages(router, self._say_frame)
+        self._messages = OpenMessages(router, self._say_later)
         self._identity: Identity | None = None
         self._seat: Seat | None = None
         self._counted: asyncio.Task[Any] | None = None  # this task, while it is a client without a seat
@@ -190,6 +190,7 @@ class GatewaySocket(FrameSocket):
         except OSError:  # the server raises before it writes, so nothing left
             self._seat.withdraw(frame["id"], prompt.chat_id)
             await self._lose()
+            self._link.start(self._finish(TRY_AGAIN_LATER, None), "lost")
             raise NotDelivered from None
         if prompt.tells:
             await self._seat.end_told(prompt)
@@ -441,6 +442,11 @@ class GatewaySocket(FrameSocket):
     async def _say_frame(self, frame: Json) -> None:
         await self._send_bytes(frames.encode(frame))
 
+    async def _say_later(self, frame: Json) -> None:
+        """Send the answer to a message, if the client is still there."""
+        with suppress(OSError):
+            await self._say_frame(frame)
+
     async def _answer_refused(self, refused: FrameRefused) -> None:
         if refused.is_silent:
             return
@@ -471,7 +477,7 @@ class GatewaySocket(FrameSocket):
             except FrameRefused as refused:
                 await self._answer_refused(refused)
         except OSError:  # the other end is gone, or takes nothing
-            await self._lose()
+            await self._finish(TRY_AGAIN_LATER, None)
         except (DatabaseError, Unavailable):
             logger.exception("gateway.database_away")
             await self.leave(SERVICE_RESTART)

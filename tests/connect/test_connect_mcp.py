@@ -282,6 +282,7 @@ REFUSED = [
     (("--mcp", "'"), "--mcp: No closing quotation"),
     (("--mcp", "http://"), "want an address such as"),
     (("--mcp", "cat", "--tool-timeout", "0"), "--tool-timeout: want seconds above 0"),
+    (("--mcp", "cat", "--tool-timeout", "nan"), "--tool-timeout: want seconds above 0"),
     (("--echo", "--tool", "x"), "--tool and --tool-timeout: want --mcp SERVER"),
     (("--echo", "--skill"), "--skill: want --mcp SERVER"),
     (("--mcp", "BAD", "--tool", "x"), "--mcp: the MCP server has no tool 'x'; its tools are work"),

@@ -1,11 +1,18 @@
 """What a process does again and again, and how it leaves: a failure ends neither."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-from hub.runtime import end, every
+from agents.core.post import LocalPost
+from agents.core.waiting import WaitingTurns
+from agents.links.sockets import SocketLink
+from hub import runtime
+from hub.runtime import SPREAD_S, SocketDrain, end, every
+from tests.contracts.test_link import Desk
 
+AGENTS = 120
 PAUSE_S = 0.02
 WITHIN_S = 10
 
@@ -47,3 +54,34 @@ async def test_a_step_of_leaving_that_fails_or_hangs_gives_way(caplog: pytest.Lo
     await end("spans", fine())
     assert fine.done.is_set()
     assert told(caplog, "step") == [("stop.failed", "post"), ("stop.failed", "ledger")]
+
+
+class Leaving(Desk):
+    """An idle agent's socket, which notes when it is told to leave."""
+
+    def __init__(self, link: SocketLink, number: int, left: list[float], clock: SimpleNamespace) -> None:
+        super().__init__()
+        self._link, self._number, self._left, self._clock = link, number, left, clock
+
+    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+        self._link.detach(self._number)
+        self._left.append(self._clock.now)
+
+
+async def test_a_quarter_of_the_agents_is_sent_away_in_any_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, left = SimpleNamespace(now=0.0), list[float]()
+    monkeypatch.setattr(runtime, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_never)
+    for number in range(AGENTS):
+        link.attach(number, Leaving(link, number, left, clock))
+    drain = SocketDrain(link)
+    while link.sockets:
+        drain.send_some_away()
+        await drain.wait()
+        clock.now += 0.1
+    assert len(left) == AGENTS
+    assert max(sum(at <= one < at + 1 for one in left) for at in left) <= AGENTS / SPREAD_S + 2
+
+
+async def _never(*_: object) -> None:
+    raise AssertionError

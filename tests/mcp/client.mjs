@@ -36,3 +36,4 @@ const task = (await call("ask_agent", { ...held, wait_s: 1 }))._meta["clawbridge
 say("canceled", await call("cancel_task", { task_id: task }));
 say("refused", await call("cancel_task", { task_id: task }));
 await client.close();
+say("end", null);

@@ -1,14 +1,13 @@
 """The official TypeScript client of MCP, unmodified, as a program of its own."""
 
 import asyncio
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
-from tests.sdks.clients import Run
+from tests.sdks.clients import Run, run_node
 from tests.sdks.environments import ENVIRONMENTS, Missing
 
 PROGRAM = Path(__file__).with_name("client.mjs")
@@ -20,17 +19,8 @@ async def watch(*arguments: str) -> Run:
         folder = await asyncio.to_thread(ENVIRONMENTS["js-mcp"].ready)
     except Missing as missing:
         pytest.skip(str(missing))
-    with PROGRAM.open() as text:
-        process = await asyncio.create_subprocess_exec(
-            "node", "--input-type=module", "-", *arguments, stdin=text, cwd=folder, stdout=PIPE, stderr=PIPE
-        )
-    run = Run(process)
-    try:
+    async with run_node(folder, PROGRAM, [*arguments]) as run:
         return await run.end()
-    finally:
-        if not run.has_ended:
-            process.kill()
-            await process.wait()
 
 
 async def test_the_typescript_client_lists_asks_elicits_and_cancels(hub: HubProcess, alice: str) -> None:

@@ -22,6 +22,7 @@ from tests.sdks.observations import Observation
 
 PROGRAMS = Path(__file__).parent / "programs"
 LINE_WITHIN_S = 30
+STARTED_WITHIN_S = 60
 LONGEST_LINE_BYTES = 2**22
 
 
@@ -79,11 +80,11 @@ class Run:
 class Forker:
     """A Python program that has imported its SDK, and forks for each scenario (`programs/output.py`)."""
 
-    def __init__(self, environment: str, program: str) -> None:
+    def __init__(self, folder: Path, program: Path) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        python = ENVIRONMENTS[environment].ready() / "bin" / "python"
         with theirs:
-            self._process = subprocess.Popen([str(python), str(PROGRAMS / program)], stdin=theirs)
+            self._process = subprocess.Popen([str(folder / "bin" / "python"), str(program)], stdin=theirs)
+        ours.settimeout(STARTED_WITHIN_S)
         self._asking = ours
         self._one_asks = threading.Lock()
         atexit.register(self._end)
@@ -95,7 +96,9 @@ class Forker:
             socket.send_fds(self._asking, [json.dumps(arguments).encode()], [out_end, err_end])
             os.close(out_end)
             os.close(err_end)
-            return int(self._asking.recv(32)), out, err
+            pid = self._asking.recv(32)
+        assert pid, f"{self._process.args} ended: standard error says why"
+        return int(pid), out, err
 
     def _end(self) -> None:
         self._asking.close()
@@ -106,10 +109,10 @@ _one_starts = threading.Lock()
 _forkers = cache(Forker)
 
 
-def start_forked(environment: str, program: str, arguments: list[str]) -> tuple[int, int, int]:
+def start_forked(folder: Path, program: Path, arguments: list[str]) -> tuple[int, int, int]:
     """See `Forker.start`; the first call for a program starts it."""
     with _one_starts:
-        forker = _forkers(environment, program)
+        forker = _forkers(folder, program)
     return forker.start(arguments)
 
 
@@ -125,6 +128,39 @@ async def reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
     finally:
         transport.close()
         await asyncio.sleep(0)  # it is closed in the next round
+
+
+@asynccontextmanager
+async def run_python(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
+    """A scenario of a Python program, whose environment is in `folder`; it is ended on leaving the block."""
+    pid, out, err = await asyncio.to_thread(start_forked, folder, program, arguments)
+    async with reading(out) as stdout, reading(err) as stderr:
+        run = Run(stdout, stderr)
+        try:
+            yield run
+        finally:
+            if not run.has_ended:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def run_node(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
+    """The same of a JavaScript program."""
+    with program.open() as text:
+        command = ["node", "--input-type=module", "-", *arguments]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=text, stdout=PIPE, stderr=PIPE, limit=LONGEST_LINE_BYTES, cwd=folder
+        )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    run = Run(process.stdout, process.stderr)
+    try:
+        yield run
+    finally:
+        if not run.has_ended:  # one that is leaving by itself must not be killed: asyncio loses its exit code
+            process.kill()
+        await process.wait()
 
 
 @dataclass(frozen=True)
@@ -147,45 +183,19 @@ class SdkClient:
         if self.binding:
             options["binding"] = self.binding
         arguments = [f"{url}{rpc_path(handle)}/", token, scenario, json.dumps(options)]
-        running = self._run_python if self.environment.startswith("python") else self._run_node
-        async with running(arguments) as run:
+        folder = await asyncio.to_thread(ENVIRONMENTS[self.environment].ready)
+        version = "1" if self.is_version_1 else "03"
+        if self.environment.startswith("python"):
+            running = run_python(folder, PROGRAMS / f"python_{version}.py", arguments)
+        else:
+            running = run_node(folder, PROGRAMS / f"js_{version}.mjs", arguments)
+        async with running as run:
             yield run
 
     async def watch(self, url: str, handle: str, token: str, scenario: str, **options: Any) -> Run:
         """Run a scenario to its end."""
         async with self.run(url, handle, token, scenario, **options) as run:
             return await run.end()
-
-    @asynccontextmanager
-    async def _run_python(self, arguments: list[str]) -> AsyncIterator[Run]:
-        program = "python_1.py" if self.is_version_1 else "python_03.py"
-        pid, out, err = await asyncio.to_thread(start_forked, self.environment, program, arguments)
-        async with reading(out) as stdout, reading(err) as stderr:
-            run = Run(stdout, stderr)
-            try:
-                yield run
-            finally:
-                if not run.has_ended:
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-
-    @asynccontextmanager
-    async def _run_node(self, arguments: list[str]) -> AsyncIterator[Run]:
-        folder = await asyncio.to_thread(ENVIRONMENTS[self.environment].ready)
-        with (PROGRAMS / ("js_1.mjs" if self.is_version_1 else "js_03.mjs")).open() as program:
-            command = ["node", "--input-type=module", "-", *arguments]
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=program, stdout=PIPE, stderr=PIPE, limit=LONGEST_LINE_BYTES, cwd=folder
-            )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        run = Run(process.stdout, process.stderr)
-        try:
-            yield run
-        finally:
-            if not run.has_ended:  # one that is leaving by itself must not be killed: asyncio loses its exit code
-                process.kill()
-            await process.wait()
 
 
 VERSION_1 = [
