@@ -11,7 +11,7 @@ from a2a_bridge.calls import Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.errors import agent_not_found, unauthenticated
-from a2a_bridge.requests import Cancel, Get, Request, Send
+from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.services import find_of_caller
 from a2a_bridge.streams import KEEPALIVE_S
 from a2a_bridge.tasks.record import Task
@@ -20,7 +20,12 @@ from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit.jsonrpc import RpcError
 
-OPERATIONS: dict[type[Request], Operation] = {Send: Operation.SEND, Get: Operation.GET, Cancel: Operation.CANCEL}
+OPERATIONS: dict[type[Request], Operation] = {
+    Send: Operation.SEND,
+    Get: Operation.GET,
+    Cancel: Operation.CANCEL,
+    Subscribe: Operation.SUBSCRIBE,
+}
 
 Progress = Callable[[str], Awaitable[None]]
 
@@ -48,13 +53,17 @@ class CallResult:
 
 
 class ToolWriter:
-    """Keeps the outcome of a call. See `a2a_bridge.answering.ResponseWriter`."""
+    """Keeps the outcome of a call. See `a2a_bridge.answering.ResponseWriter`.
 
-    def __init__(self, progress: Progress | None, wait_s: float | None) -> None:
+    `until_resumed`: a stream ends as soon as its task asks for nothing any more.
+    """
+
+    def __init__(self, progress: Progress | None, wait_s: float | None, *, until_resumed: bool = False) -> None:
         self.wire: Wire = RpcWire(MCP)
         self.result = CallResult()
         self._progress = progress
         self._wait_s = wait_s
+        self._until_resumed = until_resumed
 
     async def at_once(self, result: object) -> None:
         """Keep a task that is known."""
@@ -74,6 +83,12 @@ class ToolWriter:
                 async for frame in answer.frames:
                     if frame is not None:
                         await self._take_news(frame[1])
+                    if (
+                        self._until_resumed
+                        and self.result.task is not None
+                        and not self.result.task.is_interrupted
+                    ):
+                        break
         self.result.denied = answer.run.denied if answer.run else None
 
     async def refuse(self, error: RpcError) -> None:
@@ -112,9 +127,10 @@ class ToolCalls:
         """Run one call to an agent. Whatever fails is in the result.
 
         `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either, a
-        message is a stream: its task can be read from the beginning.
+        message is a stream: its task can be read from the beginning. A task that asks for something is followed
+        (`Subscribe`) until it does not.
         """
-        writer = ToolWriter(progress, wait_s)
+        writer = ToolWriter(progress, wait_s, until_resumed=isinstance(request, Subscribe))
         is_stream = isinstance(request, Send) and not request.waits
         incoming = Incoming(
             handle=handle_of(f"{PREFIX}{handle}"),
@@ -149,4 +165,7 @@ class ToolCalls:
             task = await find_of_caller(self.runner.operations.services, task_id, caller.identity.user_id)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the result
             return CallResult(error=public_error(failure))
-        return await self.run(caller, task.handle, request, progress, wait_s)
+        result = await self.run(caller, task.handle, request, progress, wait_s)
+        if result.task is None:  # it failed; the client has to know which task still waits
+            result.task = task
+        return result

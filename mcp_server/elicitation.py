@@ -51,6 +51,10 @@ def find_session_id(message: Mapping[str, Any]) -> str | None:
     return f"{SESSION_PREFIX}{random_hex(16)}"
 
 
+class NotAsked(Exception):
+    """The client's user could not be asked."""
+
+
 class Elicitations:
     """The questions to users of clients that wait in this process."""
 
@@ -59,15 +63,17 @@ class Elicitations:
         self._post = post
         self._callers = callers
         self._waiting: dict[str, tuple[int, asyncio.Future[str | None]]] = {}
+        self._has_ended = False
 
     async def ask(self, caller: ToolCaller, send: SendMessage, question: str) -> str | None:
         """Ask the client's user by `send`, which writes to the stream of a call. None: the user did not answer.
 
         Raises:
+            NotAsked: too many wait, the process drains, or the stream takes nothing.
             RpcError: unauthenticated, the caller's token was revoked meanwhile.
         """
-        if len(self._waiting) >= MAX_WAITING:
-            return None
+        if self._has_ended or len(self._waiting) >= MAX_WAITING:
+            raise NotAsked
         nonce = random_hex(16)
         answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._waiting[nonce] = (caller.identity.user_id, answered)
@@ -77,7 +83,7 @@ class Elicitations:
             name = sealing.seal(f"{self._process_id} {nonce}", PURPOSE)
             form = make_form(question)
             if not await send({"jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": form}):
-                return None
+                raise NotAsked
             async with asyncio.timeout(WITHIN_S):
                 return await answered
         except TimeoutError:
@@ -112,7 +118,8 @@ class Elicitations:
             answered.set_result(message.answer)
 
     def end_all(self) -> None:
-        """End each wait as not answered."""
+        """End each wait as not answered, and ask no more: the process drains."""
+        self._has_ended = True
         for _, answered in self._waiting.values():
             if not answered.done():
                 answered.set_result(None)
@@ -133,6 +140,5 @@ def _read_answer(result: object) -> str | None:
         read = msgspec.convert(result, _Result)
     except msgspec.ValidationError:
         return None
-    if read.action != "accept" or read.content is None or not 0 < len(read.content.answer) <= MAX_ANSWER_CHARS:
-        return None
-    return read.content.answer
+    text = read.content.answer if read.action == "accept" and read.content is not None else ""
+    return text if text.strip() and len(text) <= MAX_ANSWER_CHARS else None

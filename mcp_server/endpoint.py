@@ -44,7 +44,7 @@ CORS = [
 ]
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", b"POST, OPTIONS"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),  # a client that ends its session accepts 405
     (
         b"access-control-allow-headers",
         b"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name,"

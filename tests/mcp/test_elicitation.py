@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from lab.agents import TaskPeer, online
 from lab.callers import ANSWER_WITHIN_S, Json, bearer, web
 from lab.hub_process import HubProcess
 from mcp_server.calls import ToolCaller
-from mcp_server.elicitation import MAX_WAITING, PURPOSE, Elicitations, find_session_id
+from mcp_server.elicitation import MAX_WAITING, PURPOSE, Elicitations, NotAsked, find_session_id
 
 HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
@@ -29,32 +30,97 @@ async def events_of(response: httpx.Response) -> AsyncIterator[Json]:
             yield json.loads(line.removeprefix("data: "))
 
 
-async def test_any_process_takes_the_answer_of_the_caller_alone(hub: HubProcess, alice: str, bob: str) -> None:
-    params = {
-        "capabilities": {"elicitation": {}},
-        "protocolVersion": "2025-11-25",
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    async with online(hub, TaskPeer) as agent, web(hub.urls[0]) as one, web(hub.urls[-1]) as other:
-        begun = await one.post("/mcp", json=begin, headers=HEADERS | bearer(alice))
-        session = HEADERS | {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
-        params = {"name": "ask_agent", "arguments": {"handle": agent.handle, "message": "ask which one?"}}
+class Client:
+    """A client of MCP 2025 that shows forms. `one`, `other`: two processes of the hub, if it has two."""
+
+    def __init__(self, one: httpx.AsyncClient, other: httpx.AsyncClient, token: str) -> None:
+        self.one, self.other, self.token = one, other, token
+        self.session: dict[str, str] = {}
+
+    async def begin(self) -> None:
+        params = {
+            "capabilities": {"elicitation": {}},
+            "protocolVersion": "2025-11-25",
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        begun = await self.post({"id": 1, "method": "initialize", "params": params}, to=self.one)
+        self.session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+
+    async def post(
+        self, message: Json, *, to: httpx.AsyncClient | None = None, token: str | None = None
+    ) -> httpx.Response:
+        headers = HEADERS | self.session | bearer(token or self.token)
+        return await (to or self.other).post("/mcp", json={"jsonrpc": "2.0", **message}, headers=headers)
+
+    @asynccontextmanager
+    async def call(self, tool: str, **arguments: str) -> AsyncIterator[AsyncIterator[Json]]:
+        """Call a tool; the messages on its stream."""
+        params = {"name": tool, "arguments": arguments}
         body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-        async with one.stream(
-            "POST", "/mcp", json=body, headers=session | bearer(alice), timeout=ANSWER_WITHIN_S
-        ) as stream:
-            events = events_of(stream)
-            asked = await anext(events)
-            assert asked["method"] == "elicitation/create"
-            for token, text in ((bob, "the first"), (alice, "the second")):
-                result = {"action": "accept", "content": {"answer": text}}
-                answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-                taken = await other.post("/mcp", json=answer, headers=session | bearer(token))
-                assert taken.status_code == 202
-            ended = await anext(events)
+        headers = HEADERS | self.session | bearer(self.token)
+        async with self.one.stream("POST", "/mcp", json=body, headers=headers, timeout=ANSWER_WITHIN_S) as stream:
+            yield events_of(stream)
+
+    async def answer(self, asked: Json, text: str, *, token: str | None = None) -> None:
+        """Answer a question to the user, by another process."""
+        assert asked["method"] == "elicitation/create"
+        result = {"action": "accept", "content": {"answer": text}}
+        taken = await self.post({"id": asked["id"], "result": result}, token=token)
+        assert taken.status_code == 202
+
+
+@asynccontextmanager
+async def client_of(hub: HubProcess, token: str) -> AsyncIterator[Client]:
+    async with web(hub.urls[0]) as one, web(hub.urls[-1]) as other:
+        client = Client(one, other, token)
+        await client.begin()
+        yield client
+
+
+def texts_of(ended: Json) -> list[str]:
+    return [block["text"] for block in ended["result"]["content"]]
+
+
+async def test_any_process_takes_the_answer_of_the_caller_alone(hub: HubProcess, alice: str, bob: str) -> None:
+    async with (
+        online(hub, TaskPeer) as agent,
+        client_of(hub, alice) as client,
+        client.call("ask_agent", handle=agent.handle, message="ask which one?") as events,
+    ):
+        asked = await anext(events)
+        await client.answer(asked, "the first", token=bob)
+        await client.answer(asked, "the second")
+        ended = await anext(events)
     assert ended["id"] == 2
-    assert ended["result"]["content"][0]["text"] == "you said: the second"
+    assert texts_of(ended)[0] == "you said: the second"
+
+
+async def test_a_task_that_ends_meanwhile_ends_the_wait(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, TaskPeer) as agent,
+        client_of(hub, alice) as client,
+        client.call("ask_agent", handle=agent.handle, message="ask which one?") as events,
+    ):
+        await anext(events)
+        params = {"name": "cancel_task", "arguments": {"task_id": agent.prompts[0]["taskId"]}}
+        await client.post({"id": 3, "method": "tools/call", "params": params})
+        ended = await anext(events)
+    assert texts_of(ended)[0].startswith("Canceled")
+    assert "still waits" not in str(ended)
+
+
+async def test_an_answer_that_the_agent_does_not_get_names_the_task(hub: HubProcess, alice: str) -> None:
+    async with (
+        online(hub, TaskPeer) as agent,
+        client_of(hub, alice) as client,
+        client.call("ask_agent", handle=agent.handle, message="ask which one?") as events,
+    ):
+        asked = await anext(events)
+        await agent.leave()
+        await client.answer(asked, "too late")
+        ended = await anext(events)
+    assert f"task_id: {agent.prompts[0]['taskId']}" in texts_of(ended)[-1]
+    assert "offline" in texts_of(ended)[0]
 
 
 def make_caller(user_id: int = 1) -> ToolCaller:
@@ -86,7 +152,7 @@ class Waiting:
         {"result": {"action": "decline"}},
         {"result": {"action": "cancel", "content": None}},
         {"result": {"action": "accept"}},
-        {"result": {"action": "accept", "content": {"answer": ""}}},
+        {"result": {"action": "accept", "content": {"answer": " \n"}}},
         {"result": {"action": "accept", "content": {"answer": 7}}},
         {"result": {"action": "accept", "content": {"answer": "x" * 262_145}}},
         {"result": "yes"},
@@ -117,6 +183,8 @@ async def test_a_drain_and_a_revoked_token_end_the_wait() -> None:
     await asyncio.gather(drained.asked, revoked.asked)
     drained.elicitations.end_all()
     assert await drained.answer is None
+    with pytest.raises(NotAsked):
+        await drained.elicitations.ask(make_caller(), drained._send, "and?")
     revoked.callers.dismiss(revoked.callers.credential_ids)
     with pytest.raises(RpcError, match="sign in"):
         await revoked.answer
@@ -133,9 +201,10 @@ async def test_not_too_many_wait_in_one_process() -> None:
     more = [
         asyncio.ensure_future(waiting.elicitations.ask(make_caller(), send, "and?")) for _ in range(MAX_WAITING)
     ]
-    assert await more[-1] is None
+    with pytest.raises(NotAsked):
+        await more[-1]
     waiting.elicitations.end_all()
-    assert set(await asyncio.gather(*more)) == {None}
+    assert set(await asyncio.gather(*more[:-1])) == {None}
 
 
 @pytest.mark.parametrize(
