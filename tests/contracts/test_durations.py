@@ -10,7 +10,8 @@ from a2a_bridge import answering
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.streams import KEEPALIVE_S
 from agents.core.ledger.statements import GRACE
-from agents.links.channel import consumer, link, prompts
+from agents.links.channel import consumer, prompts
+from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S
 from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
@@ -44,7 +45,7 @@ SHIPPED = [
     (consumer.SILENT_AFTER_S, 60),
     (sockets.PING_EVERY_S, 25),
     (sockets.PONG_WITHIN_S, 20),
-    (link.RECEIPT_WITHIN_S, 4),
+    (RECEIPT_WITHIN_S, 4),
     (prompts.REPLY_GRACE_S, 5),
     (prompts.LATE_REPLY_S, 60),
     (GRACE.total_seconds(), 60),
