@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from django.db import DatabaseError
@@ -22,7 +22,7 @@ from agents.transcript.pieces import ArtifactPiece, Part
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
-from gateway.seat import GATEWAY_LINK, carry_envelope
+from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
@@ -32,6 +32,7 @@ LONGEST_WAIT_S = 600.0
 FINDING_AT_ONCE = 4  # a flood of messages must not starve the rest of the process of pool threads
 REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
+Result = TypeVar("Result")
 Say = Callable[[Json], Awaitable[None]]
 
 
@@ -43,6 +44,25 @@ class Addressee:
     takes_envelopes: bool
 
 
+class Sender(NamedTuple):
+    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+
+    login: str
+    seat: str
+
+    @property
+    def name(self) -> str:
+        """The name by which an agent of the same owner answers."""
+        return self.seat or name_of_asker(self.login)
+
+    def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
+        """The envelope for a seat. The agent of another owner is `@owner/name`, as in discovery."""
+        is_mine = target.handle.partition("/")[0].lower() == self.login.lower()
+        if self.seat and is_mine:
+            return carry_envelope(envelope, self.seat, "")
+        return carry_envelope(envelope, f"@{self.login}/{self.seat}" if self.seat else self.name, self.login)
+
+
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
@@ -50,7 +70,12 @@ class MessageRouter:
         self._dispatcher = dispatcher
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
-    async def begin(self, envelope: Envelope, behalf: ActingFor, sender: str, wait_s: float) -> RunningTurn:
+    async def read(self, function: Callable[..., Result], *args: object) -> Result:
+        """Read the database for a client, with few others at once."""
+        async with self._finding:
+            return await db_call(function)(*args)
+
+    async def begin(self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float) -> RunningTurn:
         """Start the turn of a message.
 
         Raises:
@@ -61,8 +86,7 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            async with self._finding:
-                found = await db_call(find_addressee)(envelope.agent, asker.user_id)
+            found = await self.read(find_addressee, envelope.agent, asker.user_id)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -77,7 +101,7 @@ class MessageRouter:
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
                 context_id=envelope.session_id,
-                parts=carry_envelope(envelope, sender) if found.takes_envelopes else _parts_of(envelope),
+                parts=sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
             )
@@ -113,7 +137,7 @@ class OpenMessages:
         self._open.add(key)
         return key
 
-    async def run(self, key: str, envelope: Envelope, behalf: ActingFor, sender: str, wait_s: float) -> None:
+    async def run(self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float) -> None:
         """Ask, wait and answer."""
         try:
             async with self._in_order:
@@ -122,7 +146,7 @@ class OpenMessages:
             # `wait` cancels neither future: others wait for both.
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if running.settled.done():
-                await self._answer(key, envelope, running, running.settled.result(), sender)
+                await self._answer(key, envelope, running, running.settled.result(), sender.name)
         except FrameRefused as refused:
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             await self._say(error_frame(refused))

@@ -62,9 +62,12 @@ def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
     """The parameters of an upgrade.
 
     Raises:
-        UpgradeRefused: it offers only protocols that the hub does not speak.
+        UpgradeRefused: it offers only protocols that the hub does not speak, or over 50 parameters.
     """
-    given = {name: values[0] for name, values in parse_qs(query, max_num_fields=50).items()}
+    try:
+        given = {name: values[0] for name, values in parse_qs(query, max_num_fields=50).items()}
+    except ValueError:
+        raise UpgradeRefused("the address has too many parameters") from None
     if subprotocols and SUBPROTOCOL not in subprotocols:
         raise UpgradeRefused(f"this socket speaks the subprotocol {SUBPROTOCOL}")
     if not subprotocols and given.get("protocol", SUBPROTOCOL) != SUBPROTOCOL:

@@ -21,6 +21,7 @@ from agents.core.presence import Registration, make_slug
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
+from agents.links.channel.protocol import TooLarge
 from agents.models import Session
 from agents.transcript.pieces import Part
 from gateway.envelope import Envelope, Json, is_agent_name
@@ -138,16 +139,21 @@ class Seat:
         """Settle the turn of an open message by the frame that answers it.
 
         Raises:
-            agents.links.channel.frames.BadFrame: the reply passes a cap.
+            TooLarge: the reply passes a cap; its turn has failed.
         """
         chat_id = self._open[frame_id].chat_id
         self._close(frame_id)
-        for piece in read_reply(chat_id, envelope):
-            await self.prompts.take_reply(piece)
+        try:
+            for piece in read_reply(chat_id, envelope):
+                await self.prompts.take_reply(piece)
+        except TooLarge as large:
+            # The frame is the whole reply, whichever part of it is too large.
+            await self.prompts.too_large(TooLarge(chat_id, str(large), is_finished=True))
+            raise
 
     async def end_told(self, prompt: Prompt) -> None:
         """End the turn of a message that wants no response: it was delivered."""
-        await self.prompts.take_reply(Reply(prompt.chat_id, ""))
+        await self.prompts.end_told(prompt.chat_id)
 
     def forget_old(self, now: float) -> None:
         """Stop expecting replies for which no caller has waited for a minute."""
@@ -165,15 +171,19 @@ class Seat:
             self._answered.popitem(last=False)
 
 
-def carry_envelope(envelope: Envelope, sender: str) -> tuple[Part, ...]:
-    """An envelope as parts of an ask to a seat, so that nothing of it is lost. `sender`: its name, checked."""
+def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, ...]:
+    """An envelope as parts of an ask to a seat, so that nothing of it is lost.
+
+    `sender`: its name, checked, as the seat sees it; `caller`: the login of a sender of another owner, else empty.
+    """
+    metadata = {key: value for key, value in envelope.metadata.items() if key != "caller"}
     carried = {
         "id": envelope.id or new_id(),
         "from": sender,
         "sessionId": envelope.session_id,
         "timestamp": envelope.timestamp_ms or now_ms(),
         "content": envelope.content,
-        "metadata": envelope.metadata,
+        "metadata": metadata | ({"caller": caller} if caller else {}),
         "extra": envelope.extra,
     }
     return (Part(data=carried, media_type=ENVELOPE_TYPE),)
@@ -196,7 +206,7 @@ def make_message(prompt: Prompt, name: str) -> Json:
         **carried.get("extra", {}),
         "type": "message",
         "id": carried.get("id") or f"msg-{prompt.chat_id}",
-        "from": carried.get("from") or _name_of_asker(prompt.asker),
+        "from": carried.get("from") or name_of_asker(prompt.asker),
         "agent": name,
         **({"sessionId": session_id} if session_id else {}),
         "timestamp": carried.get("timestamp") or now_ms(),
@@ -208,8 +218,8 @@ def make_message(prompt: Prompt, name: str) -> Json:
 def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifact | TaskStatus]:
     """The frame of a seat that answers, as a link reports it: text as text, an object as data."""
     content = envelope.content
-    if envelope.type == "error" or "error" in content:
-        text = _text_of(content.get("message") or content.get("error"))
+    if envelope.type == "error" or content.get("error") is not None:
+        text = _text_of(content.get("message") or content.get("error") or "")
         return [TaskStatus(chat_id, "failed", text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore"))]
     value = content.get("result") if envelope.type == "response" else content.get("content")
     if isinstance(value, str):
@@ -228,8 +238,8 @@ def _find_envelope(prompt: Prompt) -> Json:
     return carried
 
 
-def _name_of_asker(login: str) -> str:
-    """A caller from outside as a name that the reply may have as its `agent`."""
+def name_of_asker(login: str) -> str:
+    """A caller without a seat as a name that the reply may have as its `agent`."""
     name = make_slug(login)
     return name if is_agent_name(name) else f"caller-{name}"[:64]
 

@@ -27,7 +27,7 @@ from agents.transcript.announcements import CloseAgent
 from gateway import frames, registry
 from gateway.envelope import Envelope, Json, is_agent_name
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.messages import LONGEST_WAIT_S, REFUSALS, MessageRouter, OpenMessages
+from gateway.messages import LONGEST_WAIT_S, REFUSALS, MessageRouter, OpenMessages, Sender
 from gateway.protocol import (
     NORMAL,
     UNAUTHORIZED,
@@ -103,6 +103,7 @@ class GatewaySocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._client_id = unguessable("client-")
+        self._router = router
         self._messages = OpenMessages(router, self._say_later)
         self._identity: Identity | None = None
         self._seat: Seat | None = None
@@ -288,14 +289,16 @@ class GatewaySocket(FrameSocket):
             raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.action")
         self._protocol.take_capabilities(envelope.content.get("capabilities", {}))
         behalf = self._find_behalf(envelope)
-        names = await db_call(registry.load_names)(behalf.asker.user_id) if behalf and not behalf.isolated else []
+        names: list[str] = []
+        if behalf and not behalf.isolated:
+            names = await self._router.read(registry.load_names, behalf.asker.user_id)
         await self._say_frame(frames.acknowledge_frame(self._client_id, names))
 
     async def _discover(self, envelope: Envelope) -> None:
         user_id = self._get_behalf(envelope).asker.user_id
         match envelope.content["action"]:
             case "list":
-                content: Json = {"agents": await db_call(registry.load_agents)(user_id)}
+                content: Json = {"agents": await self._router.read(registry.load_agents, user_id)}
             case "get" if "name" not in envelope.content:
                 raise FrameRefused(ErrorCode.MISSING_FIELD, "content.name is missing", field="content.name")
             case "get":
@@ -309,7 +312,7 @@ class GatewaySocket(FrameSocket):
         if envelope.content:
             text = "this hub does not take the status of agents yet: it knows who is connected and who works"
             raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, reason="not_supported")
-        agents = await db_call(registry.load_agents)(self._get_behalf(envelope).asker.user_id)
+        agents = await self._router.read(registry.load_agents, self._get_behalf(envelope).asker.user_id)
         shown = [{"agent": one["name"], "status": one["status"]} for one in agents]
         await self._reply(envelope, "status", {"agent": frames.GATEWAY, "status": "online", "agents": shown})
 
@@ -327,12 +330,12 @@ class GatewaySocket(FrameSocket):
             key = self._messages.enter(envelope)
             wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", self._protocol.timeout_ms / 1000))
             assert self._identity is not None  # noqa: S101  for the type checker: `_get_behalf` has one
-            sender = self._seat.name if self._seat is not None else self._identity.login
+            sender = Sender(self._identity.login, self._seat.name if self._seat is not None else "")
             self._link.start(self._messages.run(key, envelope, behalf, sender, wait_s), "message")
 
     async def _get_agent(self, name: str, user_id: int) -> Json:
         try:
-            return await db_call(registry.get_agent)(name, user_id)
+            return await self._router.read(registry.get_agent, name, user_id)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
 

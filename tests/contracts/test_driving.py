@@ -1,9 +1,12 @@
 """For whom an agent works: until the end of that very turn, not of one before it."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from agents.core.post import Prompt
-from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts
+from agents.core.post import Final, Prompt
+from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts, Prompts
+from agents.links.sockets import Report
 
 
 def prompt(chat_id: str, *, asker: int = 7, tells: bool = False, wait_s: float = 60.0) -> Prompt:
@@ -26,6 +29,25 @@ def test_the_end_of_its_turn_ends_a_drive_that_no_caller_waits_for() -> None:
     driving.begin(told("a"), 0.0)
     assert driving.stopped(1.0) == ["a"]
     assert driver(driving) is None
+
+
+async def test_an_agent_works_on_for_its_caller_after_a_told_turn_was_ended_for_it() -> None:
+    """A gateway ends such a turn at delivery: its agent has not answered, and acts for that caller still."""
+    reported: list[Report] = []
+    now = 0.0
+
+    async def report(reports: Sequence[Report]) -> None:
+        reported.extend(reports)
+
+    prompts = Prompts(report, lambda: now)
+    prompts.begin(told("a"))
+    await prompts.end_told("a")
+    await prompts.end_told("b")
+    now = LONGEST_TURN_S - 1.0
+    found = prompts.driver()
+    assert found is not None
+    assert found.user_id == 7
+    assert [type(one.message) for one in reported] == [Final]
 
 
 def test_what_waits_behind_another_question_outlives_the_end_of_that_ones_turn() -> None:

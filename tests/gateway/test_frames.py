@@ -290,7 +290,15 @@ def test_the_upgrade_names_protocol_agent_and_times() -> None:
     assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)
 
 
-@pytest.mark.parametrize(("query", "offered"), [("", ["x"]), ("protocol=x", []), ("protocol=a2a-v1", ["y", "z"])])
+@pytest.mark.parametrize(
+    ("query", "offered"),
+    [
+        ("", ["x"]),
+        ("protocol=x", []),
+        ("protocol=a2a-v1", ["y", "z"]),
+        ("&".join(f"a{number}=1" for number in range(51)), []),
+    ],
+)
 def test_an_upgrade_to_another_protocol_is_refused(query: str, offered: list[str]) -> None:
     with pytest.raises(UpgradeRefused):
         read_parameters(query, offered)

@@ -1,6 +1,7 @@
 """Messages to seats and among them: over A2A, from clients, and from agents of one owner to each other."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
@@ -224,6 +225,48 @@ async def test_a_seat_acts_for_the_caller_whom_it_answers(embedded_hub: HubProce
         async with GatewayClient(embedded_hub.url, embedded_hub.mint("private", "session")) as owner:
             reply = await owner.send_message("inner", "open")
         assert reply["content"]["content"] == "vault: echo: open"
+
+
+async def test_an_error_that_is_null_is_none(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("null", "channel")
+    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
+    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        waiting = asyncio.create_task(alpha.send_message("beta", "question"))
+        about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
+        await beta.send("response", {"result": {"x": 1}, "error": None}, metadata=about)
+        assert (await waiting)["content"]["content"] == {"x": 1}
+
+
+async def test_a_reply_that_is_too_large_fails_at_once(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("large", "channel")
+    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
+    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        waiting = asyncio.create_task(alpha.send_message("beta", "question", ttl=600))
+        about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
+        frame = json.dumps({"type": "response", "content": {"result": "LARGE"}, "metadata": about})
+        # Short as it is sent; written in full it is over a mebibyte.
+        await beta.socket.send(frame.replace('"LARGE"', f"[{','.join(['1e15'] * 60_000)}]"))
+        assert code_of(await waiting)[0] == 3004
+
+
+async def test_an_agent_sees_which_other_owner_sends(embedded_hub: HubProcess) -> None:
+    async with (
+        SilentSeat(embedded_hub.url, embedded_hub.mint("host", "channel"), agentId="oracle") as oracle,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("guest", "channel"), agentId="steward") as seat,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("guest", "session")) as client,
+    ):
+        await asyncio.gather(oracle.find("auth-response"), seat.find("auth-response"))
+        handle = await publish(embedded_hub, "host", "oracle", concurrencyCap=5)
+        for sender in (seat, client):
+            content = {"role": "user", "content": "hi"}
+            await sender.send("message", content, agent=f"@{handle}", metadata={"caller": "host"})
+            shown = await oracle.find("message", lambda frame: frame["from"] != "@guest/steward" or sender is seat)  # noqa: B023
+            assert shown["metadata"]["caller"] == "guest"
+            assert shown["from"] == ("@guest/steward" if sender is seat else "guest")
 
 
 async def test_clients_reach_agents_of_every_link_and_of_others_by_handle(embedded_hub: HubProcess) -> None:

@@ -242,6 +242,10 @@ class Prompts:
         now = self._clock()
         await self._report(self._protocol.stop(self._driving.stopped(now), now))
 
+    async def end_told(self, chat_id: str) -> None:
+        """End a turn whose caller waits for no reply. The agent still works for that caller."""
+        await self._report(self._protocol.end_told(chat_id, self._clock()))
+
     async def lost(self) -> None:
         """Fail the open prompts at once, because the connection is lost."""
         await self._report(self._protocol.lost())

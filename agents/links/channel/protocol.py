@@ -137,7 +137,15 @@ class ChannelProtocol:
     def stop(self, over: Collection[str], now: float) -> list[Report]:
         """The agent is done with these: those that were told end, with or without a reply; one may come late."""
         told = [chat_id for chat_id in over if chat_id in self._expected and self._expected[chat_id].tells]
-        return [self._end_told(chat_id, now) for chat_id in told]
+        return [report for chat_id in told for report in self.end_told(chat_id, now)]
+
+    def end_told(self, chat_id: str, now: float) -> list[Report]:
+        """End a prompt whose caller waits for no reply; nothing when it is over."""
+        if (expected := self._expected.get(chat_id)) is None:
+            return []
+        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
+        expected.tells, expected.until = False, now
+        return [_final(chat_id, expected)]
 
     def lost(self) -> list[Report]:
         """Fail every open prompt, because the connection is lost."""
@@ -199,12 +207,6 @@ class ChannelProtocol:
 
     def _finish(self, chat_id: str) -> list[Report]:
         return [_final(chat_id, self._expected.pop(chat_id))]
-
-    def _end_told(self, chat_id: str, now: float) -> Report:
-        expected = self._expected[chat_id]
-        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
-        expected.tells, expected.until = False, now
-        return _final(chat_id, expected)
 
 
 def _check_whole(reply: Reply | TaskStatus) -> None:
