@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -88,9 +88,11 @@ def save(stored: Stored) -> None:
     path = config_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with NamedTemporaryFile(dir=path.parent, delete=False) as file:  # mode 0600
-            file.write(json.dumps(msgspec.to_builtins(stored), indent=1).encode())
-        os.replace(file.name, path)
+        with TemporaryDirectory(dir=path.parent) as folder:  # it goes with what is in it, also after a failure
+            file = Path(folder, path.name)
+            file.touch(mode=0o600)
+            file.write_text(json.dumps(msgspec.to_builtins(stored), indent=1))
+            os.replace(file, path)
     except OSError as problem:
         raise bad_arguments(f"cannot write {path}: {problem}") from None
 
@@ -198,6 +200,8 @@ def login(hub: str | None) -> None:
         token = wait_for_token(client, codes)
     with HubClient(url, token) as client:
         user = one_line(client.read(client.call("GET", "/api/v1/me"), SignedInUser).github_login)
+    # Another terminal may have signed in meanwhile.
+    stored = msgspec.structs.replace(load(), machine=stored.machine)
     previous = stored.hubs.get(url)
     stored.hubs[url], stored.hub = SignIn(token, user), url
     save(stored)

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -217,9 +217,22 @@ def import_mcp() -> Any:
 
 
 async def print_skill(module: Any, answer: Any) -> Ending:
-    """Print the tool for the form of the agent's card."""
-    async with answer:
-        sys.stdout.write(module.describe_skill(await answer.find_tool()) + "\n")
+    """Print the tool for the form of the agent's card; a signal ends the MCP server, too."""
+
+    async def work() -> None:
+        async with answer:
+            sys.stdout.write(module.describe_skill(await answer.find_tool()) + "\n")
+
+    task = asyncio.create_task(work())
+
+    def on_signal() -> None:
+        answer.kill()
+        task.cancel()
+
+    handle_signals(on_signal)
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
     return Ending.STOPPED
 
 
@@ -311,11 +324,16 @@ async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Endin
             work.cancel()
         agent.begin_stop()
 
+    handle_signals(on_signal)
+    await asyncio.wait({work})
+    return Ending.STOPPED if work.cancelled() else work.result()
+
+
+def handle_signals(on_signal: Callable[[], None]) -> None:
+    """Call the function at each SIGINT and SIGTERM."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    await asyncio.wait({work})
-    return Ending.STOPPED if work.cancelled() else work.result()
 
 
 @contextmanager

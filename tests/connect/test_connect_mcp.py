@@ -275,6 +275,21 @@ def test_the_skill_is_printed_as_the_form_of_the_card_reads_it(capsys, tmp_path)
     }
 
 
+async def test_a_signal_ends_the_server_too_while_the_skill_is_read(start, lifeline, tmp_path):
+    started = tmp_path / "started"
+    script = f"trap '' TERM; exec 3>{lifeline.path}; touch {started}; while :; do sleep 1; done"
+    program = await start("--mcp", shlex.join(["sh", "-c", script]), "--tool", "x", "--skill", where=())
+
+    async def has_started():
+        return started.exists()
+
+    await eventually(has_started, "the server has started")
+    program.signal(15)
+    status, errors = await program.ended()
+    assert (status, "Traceback" in errors) == (0, False)
+    await lifeline.all_gone()
+
+
 REFUSED = [
     (("--mcp", "cat", "--echo"), "want one of --echo, --exec CMD, --preset NAME and --mcp SERVER"),
     (("--mcp", "cat", "more"), "'more' is in the way of --mcp"),
