@@ -12,6 +12,7 @@ from gateway.envelope import Envelope, Json
 from gateway.messages import MessageRouter, OpenMessages, Sender
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.seats import Seats
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Gateway:
     """The parts of one process that serve `a2a-v1`."""
 
     link: SocketLink
+    seats: Seats
     router: MessageRouter
     channels: Channels
 

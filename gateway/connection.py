@@ -245,6 +245,7 @@ class GatewayConnection(FrameSocket):
         # At once: the row is committed, so other processes address prompts to this connection already.
         if not self._over:
             self._link.attach(self.seat.connection_id, self)
+            self.gateway.seats.enter(identity.user_id, self.seat)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
 
@@ -347,4 +348,5 @@ class GatewayConnection(FrameSocket):
         self._over = True
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
+            self.gateway.seats.leave(self.identity.user_id, self.seat)
             await self.seat.prompts.lost()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
@@ -23,6 +23,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.seats import Seats
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
@@ -66,8 +67,9 @@ class Sender(NamedTuple):
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, seats: Seats) -> None:
         self._dispatcher = dispatcher
+        self._seats = seats
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
     async def read(self, function: Callable[..., Result], *args: object) -> Result:
@@ -86,7 +88,9 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found = self._find_here(envelope.agent, asker) or await self.read(
+                find_addressee, envelope.agent, asker.user_id
+            )
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -108,6 +112,13 @@ class MessageRouter:
             return await self._dispatcher.ask(ask, _do_nothing)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
+
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
+        seat = self._seats.find(asker.user_id, name)
+        if seat is None:
+            return None
+        return Addressee(Target(None, seat.session_id, f"{asker.login}/{seat.name}"), takes_envelopes=True)
 
 
 class OpenMessages:

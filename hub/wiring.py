@@ -48,6 +48,7 @@ from gateway.client import Gateway
 from gateway.connection import GatewayClients
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
+from gateway.seats import Seats
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -247,6 +248,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    seats = Seats()
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -280,7 +282,10 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+            link,
+            seats,
+            MessageRouter(dispatcher, seats),
+            Channels(process_id, post, is_alone=settings.IS_EMBEDDED),
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
