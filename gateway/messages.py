@@ -88,9 +88,9 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = self._find_here(envelope.agent, asker) or await self.read(
-                find_addressee, envelope.agent, asker.user_id
-            )
+            found = self._find_here(envelope.agent, asker)
+            if found is None:
+                found = await self.read(find_addressee, envelope.agent, asker.user_id)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,

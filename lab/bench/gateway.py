@@ -13,6 +13,7 @@ import re
 import resource
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -61,6 +62,9 @@ class Seat(RawSocket):
         now = time.perf_counter_ns()
         frame = json.loads(payload)
         match frame["type"]:
+            case "message" if frame["metadata"].get("requiresResponse"):
+                about = {"correlationId": frame["metadata"]["correlationId"]}
+                self.send("message", {"role": "agent", "content": "echo"}, agent=frame["from"], metadata=about)
             case "message" if self.answered is not None and not self.answered.done():
                 self.answered.set_result(None)
             case "message" | "broadcast":
@@ -154,15 +158,17 @@ async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float
 
 
 async def measure_answered(target: Target, rounds: int, asks: int) -> float:
-    """How many times an ask over A2A a message takes that the same agent answers; the median of the rounds."""
-    caller = target.callers[0]
-    handle = "@" + caller.path.rpartition("/agents/")[2]
-    headers = dict(line.split(": ", 1) for line in caller.headers.splitlines())
-    (client,) = await connect(target.port, headers["Authorization"].removeprefix("Bearer "), [""])
-    template = target.templates("SendMessage")[0]
+    """How many times an ask over A2A a message takes that the same seat answers; the median of the rounds."""
+    session_token = token_of(target)
+    (seat,) = await connect(target.port, target.channel_token, ["oracle"])
+    caller = replace(
+        target.callers[0], path=f"/api/a2a/v1/agents/{await publish(target, session_token, 'oracle')}"
+    )
+    (client,) = await connect(target.port, session_token, [""])
+    template = replace(target, callers=(caller,)).templates("SendMessage")[0]
 
     async def over_gateway(number: int) -> None:
-        await client.ask(handle, f"say: {QUESTION}{number}")
+        await client.ask("oracle", f"say: {QUESTION}{number}")
 
     async def over_a2a(number: int) -> None:
         writer.write(template.fill(number))
@@ -185,8 +191,26 @@ async def measure_answered(target: Target, rounds: int, asks: int) -> float:
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port)  # the hub closes idle ones
         ratios.append(took_s / await times(over_a2a))
         writer.close()
-    await leave([client])
+    await leave([client, seat])
     return median(ratios)
+
+
+async def publish(target: Target, token: str, name: str) -> str:
+    """Publish a seat; its handle."""
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{target.port}") as client:
+        headers = {"Authorization": f"Bearer {token}"}
+        listed = (await client.get("/api/v1/sessions", headers=headers)).json()["items"]
+        session = next(str(one["id"]) for one in listed if one["routingName"] == f"@{name}")
+        wanted = {"sessionId": session, "name": name, "status": "published", "dailyBudgetQueries": 100_000}
+        made = await client.post("/api/v1/agents", json=wanted, headers=headers)
+        made.raise_for_status()
+        return str(made.json()["handle"]).removeprefix("@")
+
+
+def token_of(target: Target) -> str:
+    """The session token of the team's owner."""
+    headers = dict(line.split(": ", 1) for line in target.callers[0].headers.splitlines())
+    return headers["Authorization"].removeprefix("Bearer ")
 
 
 async def leave(seats: Sequence[Seat]) -> None:
@@ -206,9 +230,8 @@ async def set_policy(target: Target, token: str, **policy: object) -> None:
 async def measure(target: Target, options: argparse.Namespace) -> list[list[str]]:
     """Each figure beside its goal."""
     token = target.channel_token
-    owner = dict(line.split(": ", 1) for line in target.callers[0].headers.splitlines())["Authorization"]
     told, told_ms = await measure_told(target.port, token, options.seconds)
-    await set_policy(target, owner.removeprefix("Bearer "), storesTold=False)
+    await set_policy(target, token_of(target), storesTold=False)
     relayed, relayed_ms = await measure_told(target.port, token, options.seconds)
     fan_out_ms, seat_kib = await measure_fan_out(target, token, options.seats)
     answered = await measure_answered(target, options.rounds, options.asks)
