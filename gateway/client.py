@@ -7,6 +7,8 @@ from typing import Any, Protocol
 from accounts.authn import Identity
 from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
+from agents.transcript.announcements import SurfaceMessage
+from gateway import channels, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
 from gateway.messages import MessageRouter, OpenMessages, Sender
@@ -24,9 +26,12 @@ class Gateway:
     router: MessageRouter
     channels: Channels
 
-    def take(self, body: Any) -> None:
+    def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
-        self.channels.take(body)
+        if message.surface == channels.SURFACE:
+            self.channels.take(message.body)
+        elif message.surface == seats.SURFACE:
+            self.seats.take(message.body)
 
 
 class Client(Subscriber, Protocol):

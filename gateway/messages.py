@@ -115,9 +115,10 @@ class MessageRouter:
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
-        seat = self._seats.find(asker.user_id, name)
-        if seat is None:
+        held = self._seats.find(asker.user_id, name)
+        if held is None:
             return None
+        seat = held.seat
         return Addressee(Target(None, seat.session_id, f"{asker.login}/{seat.name}"), takes_envelopes=True)
 
 

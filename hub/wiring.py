@@ -42,7 +42,6 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
-from gateway.channels import SURFACE as GATEWAY_SURFACE
 from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
@@ -131,8 +130,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
-        elif message.surface == GATEWAY_SURFACE:
-            self.gateway.take(message.body)
+        else:
+            self.gateway.take(message)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -248,7 +247,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    seats = Seats()
+    seats = Seats(process_id, post)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,

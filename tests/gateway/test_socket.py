@@ -175,7 +175,7 @@ async def test_a_restart_is_told_to_seats() -> None:
     router: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway(link, Seats(), router, Channels("p", LocalPost(), is_alone=True)),
+        gateway=Gateway(link, Seats("p", LocalPost()), router, Channels("p", LocalPost(), is_alone=True)),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),
