@@ -35,14 +35,18 @@ def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fi
     return {**frame, "metadata": metadata} if metadata else frame
 
 
+def describe_error(refused: FrameRefused) -> Json:
+    """An error as the content of a frame shows it."""
+    shown: Json = {"error": refused.code.name, "code": int(refused.code), "message": str(refused)}
+    more = {"reason": refused.reason, "field": refused.field, "retryAfterMs": refused.retry_after_ms}
+    return shown | {key: value for key, value in more.items() if value}
+
+
 def error_frame(refused: FrameRefused) -> Json:
     """An error; its name stands beside `content` and in it, as both registries have it."""
-    name = refused.code.name
-    content: Json = {"error": name, "code": int(refused.code), "message": str(refused)}
-    more = {"reason": refused.reason, "field": refused.field, "retryAfterMs": refused.retry_after_ms}
-    content |= {key: value for key, value in more.items() if value}
     about = {"correlationId": refused.correlation_id, "parentId": refused.frame_id}
-    return make_frame("error", content, {key: value for key, value in about.items() if value}, error=name)
+    metadata = {key: value for key, value in about.items() if value}
+    return make_frame("error", describe_error(refused), metadata, error=refused.code.name)
 
 
 def acknowledge_frame(client_id: str, agents: Sequence[str]) -> Json:
@@ -65,9 +69,10 @@ def pong_frame(ping: Json, correlation_id: str) -> Json:
     return make_frame("pong", content, {"correlationId": correlation_id} if correlation_id else None)
 
 
-def disconnect_frame(reason: str, message: str = "") -> Json:
-    """The last frame before the gateway closes."""
-    return make_frame("disconnect", {"reason": reason} | ({"message": message} if message else {}))
+def disconnect_frame(reason: str, message: str = "", *, code: str = "") -> Json:
+    """The last frame before the gateway closes. `code`: for programs, where `reason` does not say enough."""
+    more = {"message": message, "code": code}
+    return make_frame("disconnect", {"reason": reason} | {key: value for key, value in more.items() if value})
 
 
 def auth_frame(status: str, **more: Any) -> Json:

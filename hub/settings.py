@@ -191,6 +191,7 @@ INSTALLED_APPS = [
     "webhooks",
     "agents",
     "a2a_bridge",
+    "gateway",
     "hub",
 ]
 

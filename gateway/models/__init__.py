@@ -1,0 +1,20 @@
+"""The tables of the gateway. A team is the tenant: the agents of one owner."""
+
+from gateway.models.channels import ChannelWatch
+from gateway.models.frame_record import FrameRecord
+from gateway.models.letter import Letter
+from gateway.models.proposal import Proposal, Vote
+from gateway.models.session_log import SessionEntry, SessionLog
+from gateway.models.team import TeamAgent, TeamPolicy
+
+__all__ = [
+    "ChannelWatch",
+    "FrameRecord",
+    "Letter",
+    "Proposal",
+    "SessionEntry",
+    "SessionLog",
+    "TeamAgent",
+    "TeamPolicy",
+    "Vote",
+]
