@@ -38,7 +38,7 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's own."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's."""
 
     target: Target
     takes_envelopes: bool
@@ -46,7 +46,7 @@ class Addressee:
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, the name of its seat, if it has one, and its token."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
 
     login: str
     seat: str

@@ -53,7 +53,7 @@ class NoLimits:
 class MessageRate:
     """The messages of each credential in this process: MESSAGES_A_SECOND, and MESSAGES_AT_ONCE after a pause.
 
-    Each process counts for itself: a sender has, as a rule, one connection, and Redis would cost each message a trip.
+    Each process counts for itself: a sender has one connection as a rule, and Redis would be one trip more.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -198,7 +198,7 @@ def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | 
 
 
 def _is_message_to_session(ask: Ask) -> bool:
-    """Whether it is exempt from SESSION_CAP. Its sender's rate and the open messages of its connection are bounded."""
+    """Whether SESSION_CAP does not hold for it; its sender's rate and open messages are bounded."""
     return ask.credential_id is not None and ask.target.agent_id is None
 
 

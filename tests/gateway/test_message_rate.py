@@ -50,26 +50,6 @@ async def test_a_burst_of_messages_arrives_in_order_and_the_rest_must_wait(limit
         assert {(one["code"], one["retryAfterMs"] > 0) for one in refused} == {(1005, True)}
 
 
-async def test_two_connections_of_a_token_share_its_rate(limited_hub: HubProcess) -> None:
-    """Each is within the rate of frames, which is one of a connection."""
-    token, each = limited_hub.mint("sharing", "channel"), BURST - 10
-    seat = GatewayClient(limited_hub.url, token, agentId="seat")
-    clients = [GatewayClient(limited_hub.url, token, agentId=f"client-{number}") for number in range(3)]
-    async with seat, clients[0], clients[1], clients[2]:
-        await asyncio.gather(*(one.find("auth-response") for one in (seat, *clients)))
-        for number in range(each):
-            for client in clients:
-                await client.send("message", {"role": "agent", "content": "x"}, agent="seat", id=f"m-{number}")
-
-        async def are_all_dealt_with() -> bool:
-            errors = sum(len(frames_of(one, "error")) for one in clients)
-            return errors + len(frames_of(seat, "message")) == each * len(clients)
-
-        assert await eventually(are_all_dealt_with, "each message arrived or was refused")
-        errors = [one["content"] for client in clients for one in frames_of(client, "error")]
-        assert {one["code"] for one in errors} == {1005}
-
-
 async def test_many_messages_to_one_agent_are_open_at_once(limited_hub: HubProcess) -> None:
     token = limited_hub.mint("waiting", "channel")
     alpha = GatewayClient(limited_hub.url, token, agentId="alpha")
