@@ -115,7 +115,7 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self.identity.login, self.seat.name if self.seat is not None else "")
+        return Sender(self.identity.login, self.seat.name if self.seat else "", self.identity.credential_id)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts."""

@@ -39,17 +39,19 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's."""
 
     target: Target
     takes_envelopes: bool
+    is_own: bool
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
 
     login: str
     seat: str
+    credential_id: int
 
     @property
     def name(self) -> str:
@@ -96,7 +98,7 @@ class MessageRouter:
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
-                surface=Surface.ROUTE,
+                surface=Surface.GATEWAY,
                 question=text,
                 wait_s=wait_s,
                 tells=not envelope.wants_response,
@@ -108,6 +110,7 @@ class MessageRouter:
                 parts=sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
+                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
             return await self._dispatcher.ask(ask, _do_nothing)
         except REFUSALS as refusal:
@@ -195,9 +198,10 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     if published is None:
         peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+        return Addressee(peer.target, peer.session.link == GATEWAY_LINK, peer.is_mine)
+    session = Session.objects.filter(pk=published.session_id).only("link", "owner").first()
+    is_here = session is not None and session.link == GATEWAY_LINK
+    return Addressee(published, is_here, session is not None and session.owner_id == user_id)
 
 
 def _text_of(envelope: Envelope) -> str:
