@@ -12,6 +12,7 @@ from gateway.envelope import Envelope, Json
 from gateway.messages import MessageRouter, OpenMessages, Sender
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.triad import Triad
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Gateway:
     link: SocketLink
     router: MessageRouter
     channels: Channels
+    triad: Triad
 
     def take(self, body: Any) -> None:
         """A message for the gateway from another process, or from a thread of this one."""

@@ -47,8 +47,10 @@ from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
 from gateway.messages import MessageRouter
+from gateway.proposal_news import SURFACE as TRIAD_SURFACE
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
+from gateway.triad import Triad
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -132,6 +134,8 @@ class HubServices:
             self.mcp.elicitations.take(message.body)
         elif message.surface == GATEWAY_SURFACE:
             self.gateway.take(message.body)
+        elif message.surface == TRIAD_SURFACE:
+            self.gateway.triad.take(message.body)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -247,6 +251,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    channels = Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -279,9 +284,7 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
-        ),
+        gateway=Gateway(link, MessageRouter(dispatcher), channels, Triad(process_id, channels)),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
