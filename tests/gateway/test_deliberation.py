@@ -41,11 +41,8 @@ def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[st
 
 
 def test_the_table_has_every_multiset() -> None:
-    found = {
-        tuple(votes.count(kind) for kind in (*KINDS, "missing"))
-        for votes in product((*KINDS, "missing"), repeat=3)
-    }
-    assert found == set(TABLE)
+    kinds = (*KINDS, "missing")
+    assert {tuple(votes.count(kind) for kind in kinds) for votes in product(kinds, repeat=3)} == set(TABLE)
 
 
 @pytest.mark.parametrize("counts", TABLE, ids=str)
@@ -58,7 +55,7 @@ def test_the_votes_at_the_deadline_decide(counts: tuple[int, int, int, int]) -> 
 
 
 @pytest.mark.parametrize("counts", TABLE, ids=str)
-def test_before_the_deadline_it_is_open_while_two_votes_can_still_be_equal(
+def test_before_the_deadline_it_is_open_while_two_votes_can_be_equal(
     counts: tuple[int, int, int, int],
 ) -> None:
     verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=False)
