@@ -103,12 +103,15 @@ class Channels:
         """A frame that another process, or a thread of this one, published."""
         self._push(msgspec.json.decode(body, type=ChannelFrame))
 
+    def find_subscribers(self, owner_id: int, channel: str, agent: str = "") -> list[Subscriber]:
+        """The subscribers of a channel in this process. `agent`: see `ChannelFrame`."""
+        subscribers = self._subscribers.get((owner_id, channel), {})
+        return [one for one, agents in subscribers.items() if not agents or not agent or agent in agents]
+
     def _push(self, message: ChannelFrame) -> None:
-        subscribers = self._subscribers.get((message.owner_id, message.channel), {})
         frame = bytes(message.frame)
-        for subscriber, agents in list(subscribers.items()):
-            if not agents or not message.agent or message.agent in agents:
-                subscriber.push(message.type_name, frame)
+        for subscriber in self.find_subscribers(message.owner_id, message.channel, message.agent):
+            subscriber.push(message.type_name, frame)
 
     async def _keep_watch(self, owner_id: int) -> None:
         """Write whether this process has subscribers of a team, as it is when its turn comes."""

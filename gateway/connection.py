@@ -182,6 +182,7 @@ class GatewayConnection(FrameSocket):
         await self._lose()
         await asyncio.shield(self.gateway.channels.leave(self))
         if self.seat is not None:
+            self.gateway.triad.leave(self.seat.connection_id)
             # Shielded: if this task is cancelled and the row stays, the agent
             # looks connected until a heartbeat drops it.
             await asyncio.shield(self._leave_seat(self.seat.connection_id))
@@ -246,6 +247,7 @@ class GatewayConnection(FrameSocket):
         if not self._over:
             self._link.attach(self.seat.connection_id, self)
             self.gateway.seats.enter(identity.user_id, self.seat, self)
+            self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
 
@@ -312,13 +314,10 @@ class GatewayConnection(FrameSocket):
         if refused.is_silent:
             return
         ending = self.protocol.count_flaw(refused)
-        if ending is None and not refused.close_code:
+        if ending is not None or not refused.close_code:
             await self.say(frames.error_frame(refused))
-            return
-        if ending is not None:
-            await self.say(frames.error_frame(refused))
-        last = ending or refused
-        await self._finish(last.close_code, frames.error_frame(last))
+        if (last := ending or refused).close_code:
+            await self._finish(last.close_code, frames.error_frame(last))
 
     async def _finish(self, code: int, last: Json | None) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""

@@ -122,7 +122,9 @@ class MessageRouter:
         if held is None:
             return None
         seat = held.seat
-        return Addressee(Target(None, seat.session_id, f"{asker.login}/{seat.name}"), takes_envelopes=True)
+        return Addressee(
+            Target(None, seat.session_id, f"{asker.login}/{seat.name}"), takes_envelopes=True, is_own=True
+        )
 
 
 class OpenMessages:

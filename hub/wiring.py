@@ -42,12 +42,9 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
-from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
-from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
-from gateway.seats import Seats
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -247,7 +244,6 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    seats = Seats(process_id, post)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -280,11 +276,8 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(
-            link,
-            seats,
-            MessageRouter(dispatcher, seats),
-            Channels(process_id, post, is_alone=settings.IS_EMBEDDED),
+        gateway=Gateway.build(
+            process_id=process_id, link=link, dispatcher=dispatcher, post=post, is_alone=settings.IS_EMBEDDED
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
