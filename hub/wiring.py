@@ -45,7 +45,8 @@ from agents.transcript.storage import StorageMeter
 from gateway.channels import SURFACE as GATEWAY_SURFACE
 from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_limit import GatewayClients
+from gateway.health import TeamHealth
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
@@ -105,6 +106,7 @@ class HubServices:
     operator_sockets: OperatorSockets
     gateway: Gateway
     gateway_clients: GatewayClients
+    gateway_health: TeamHealth
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -143,6 +145,14 @@ class HubServices:
             "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
+            "gateway_clients": (
+                "Clients of the gateway without a seat, connected here.",
+                lambda: self.gateway_clients.total,
+            ),
+            "gateway_subscriptions": (
+                "Channels that clients of the gateway subscribed to here.",
+                lambda: self.gateway.channels.total,
+            ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
@@ -283,6 +293,12 @@ def build_services() -> HubServices:
             link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        gateway_health=TeamHealth(
+            ledger,
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+            post.is_reachable if isinstance(post, RedisPost) else None,
+        ),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
