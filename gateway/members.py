@@ -45,7 +45,7 @@ class Member:
     @property
     def mark(self) -> str:
         """The class of its status on pages."""
-        return {"online": "on", "idle": "on", "busy": "busy", "error": "error"}.get(self.status, "off")
+        return {"online": "on", "idle": "on", "busy": "busy", "error": "failed"}.get(self.status, "off")
 
 
 def load_members(owner_id: int, names: Collection[str] | None = None) -> list[Member]:

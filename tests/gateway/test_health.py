@@ -23,7 +23,8 @@ async def read(hub: HubProcess, path: str, token: str) -> Json:
 
 async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubProcess) -> None:
     seats, caller = embedded_hub.mint("watched", "channel"), embedded_hub.mint("watched", "session")
-    async with EchoSeat(embedded_hub.url, seats, agentId="alpha"):
+    async with EchoSeat(embedded_hub.url, seats, agentId="alpha") as alpha_seat:
+        await alpha_seat.find("auth-response")
         for token in (seats, caller):
             health = await read(embedded_hub, "/health", token)
             assert (health["status"], health["running"], health["connectedAgents"]) == ("ok", True, 1)
@@ -46,7 +47,8 @@ async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubPr
 
 
 async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess) -> None:
-    async with EchoSeat(embedded_hub.url, embedded_hub.mint("keeper", "channel"), agentId="hidden"):
+    async with EchoSeat(embedded_hub.url, embedded_hub.mint("keeper", "channel"), agentId="hidden") as seat:
+        await seat.find("auth-response")
         stranger = embedded_hub.mint("stranger", "session")
         assert (await read(embedded_hub, "/agents", stranger))["connected"] == []
         assert (await read(embedded_hub, "/health", stranger))["agents"] == []
@@ -99,7 +101,8 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
 ) -> None:
     hub = start_hub(make_storage("embedded"))
     settings = {**hub.home.env, "PUBLIC_URL": hub.url, "GATEWAY": "1"}
-    async with EchoSeat(hub.url, hub.mint("watched", "channel"), agentId="alpha"):
+    async with EchoSeat(hub.url, hub.mint("watched", "channel"), agentId="alpha") as seat:
+        await seat.find("auth-response")
         done = run_command(settings, "gateway", "status", "--deep", "--login", "watched")
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stdout + done.stderr
