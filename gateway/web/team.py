@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Prefetch
+from django.db.models import Case, Prefetch, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -74,7 +74,8 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
     owner = get_team_owner(request, visitor)
     members = load_members(owner.pk)
     proposals = _proposals(owner)
-    paginator = Paginator(proposals.order_by("-created_at", "-pk"), PROPOSALS_ON_A_PAGE)
+    open_first = Case(When(state__in=OPEN_STATES, then=0), default=1)
+    paginator = Paginator(proposals.order_by(open_first, "-created_at", "-pk"), PROPOSALS_ON_A_PAGE)
     page = paginator.get_page(request.GET.get("proposals"))
     context = {
         **_about(owner, visitor),

@@ -206,7 +206,7 @@ async def _join(page: Page) -> None:
 
 
 async def _break_rules(page: Page) -> None:
-    await page.get_by_label("Voters").fill("No Name")
+    await page.get_by_label("Voters", exact=True).fill("No Name")
     await page.get_by_role("button", name="Save").click()
     await page.get_by_role("alert").first.wait_for()
 

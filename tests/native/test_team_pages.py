@@ -47,6 +47,7 @@ def letter(recipient: Session, state: str, size: int = 100) -> None:
 def propose(owner: Person, *, state: str = "deliberating", text: str = "Ship it", **fields: Any) -> Proposal:
     now = timezone.now()
     defaults: dict[str, Any] = {
+        "proposer": "steward",
         "members": ["alpha", "beta", "charlie"],
         "threshold": "simple",
         "deadline": now + timedelta(hours=1),
