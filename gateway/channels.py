@@ -49,6 +49,11 @@ class Channels:
         self._watched: Counter[int] = Counter()  # subscriptions of each team
         self._in_order = asyncio.Lock()  # of the rows of this process
 
+    @property
+    def total(self) -> int:
+        """How many subscriptions the clients of this process have."""
+        return self._watched.total()
+
     async def subscribe(
         self, owner_id: int, channel: str, subscriber: Subscriber, agents: Collection[str] = ()
     ) -> None:

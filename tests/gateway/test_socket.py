@@ -15,7 +15,7 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_limit import GatewayClients
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
