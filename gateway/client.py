@@ -9,7 +9,8 @@ from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
-from gateway.messages import MessageRouter, OpenMessages, Sender
+from gateway.messages import MessageRouter, Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
 

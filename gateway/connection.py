@@ -25,7 +25,9 @@ from gateway import frames
 from gateway.client import Gateway
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.messages import OpenMessages, Sender
+from gateway.letter_queue import receipts_channel
+from gateway.messages import Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, take_seat
 from kit.asgi import Receive, Scope, Send, headers_of
@@ -85,7 +87,7 @@ class GatewayConnection(FrameSocket):
         super().__init__()
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._say_later)
+        self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self._link = gateway.link
@@ -115,7 +117,8 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self.identity.login, self.seat.name if self.seat is not None else "")
+        tells = receipts_channel(self.seat.session_id if self.seat is not None else NO_SESSION, self.client_id)
+        return Sender(self.identity.login, self.seat.name if self.seat is not None else "", tells)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts."""
@@ -247,12 +250,18 @@ class GatewayConnection(FrameSocket):
             self._link.attach(self.seat.connection_id, self)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+        letters = self.gateway.router.letters
+        self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
 
     async def _leave_seat(self, connection_id: int) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
             await db_call(presence.remove_connection)(connection_id)
+
+    async def _follow_letters(self) -> None:
+        """Have the receipts of its letters pushed."""
+        await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
     def _stop_counting(self) -> None:
         if self._counted is not None and self._identity is not None:

@@ -46,6 +46,7 @@ from gateway.channels import SURFACE as GATEWAY_SURFACE
 from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
+from gateway.letter_delivery import LetterDelivery
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
@@ -247,6 +248,8 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    channels = Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+    letters = LetterDelivery(process_id, dispatcher, channels)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -279,9 +282,7 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
-        ),
+        gateway=Gateway(link, MessageRouter(dispatcher, letters), channels),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
