@@ -13,7 +13,9 @@ from agents.transcript.announcements import SurfaceMessage
 from gateway import channels, proposal_news, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
-from gateway.messages import MessageRouter, OpenMessages, Sender
+from gateway.letter_delivery import LetterDelivery
+from gateway.messages import MessageRouter, Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
 from gateway.seats import Seats
@@ -40,7 +42,7 @@ class Gateway:
         return cls(
             link=link,
             seats=seats_here,
-            router=MessageRouter(dispatcher, seats_here),
+            router=MessageRouter(dispatcher, seats_here, LetterDelivery(process_id, dispatcher, subscribers)),
             channels=subscribers,
             triad=Triad(process_id, subscribers),
         )
