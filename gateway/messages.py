@@ -133,10 +133,7 @@ class MessageRouter:
         asker, draft = behalf.asker, None
         received_at = approximate_now()
         try:
-            if (found := self._find_here(envelope.agent, asker)) is not None:
-                obstacle = Obstacle.NONE
-            else:
-                found, obstacle = await self.read(_find_route, envelope, asker.user_id, sender)
+            found, obstacle = await self._find(envelope, asker, sender)
             parts = sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope)
             if found.takes_letters:
                 draft = Draft(
@@ -176,6 +173,12 @@ class MessageRouter:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
                 raise MustWait(draft, refusal) from None
             raise refuse_denied(refusal) from None
+
+    async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
+        """Who a message is for, and why it waits although its recipient may be there."""
+        if (here := self._find_here(envelope.agent, asker)) is not None:
+            return here, Obstacle.NONE
+        return await self.read(_find_route, envelope, asker.user_id, sender)
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
