@@ -12,15 +12,18 @@ from gateway.envelope import Envelope, Json
 from gateway.messages import MessageRouter, OpenMessages, Sender
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.status_feed import StatusFeed
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The parts of one process that serve `a2a-v1`."""
+    """The parts of one process that serve `a2a-v1`. `public_url`: without a slash at its end."""
 
     link: SocketLink
     router: MessageRouter
     channels: Channels
+    statuses: StatusFeed
+    public_url: str
 
     def take(self, body: Any) -> None:
         """A message for the gateway from another process, or from a thread of this one."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -23,6 +23,7 @@ from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
 from gateway import frames
 from gateway.client import Gateway
+from gateway.client_counts import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.messages import OpenMessages, Sender
@@ -42,31 +43,6 @@ MOST_PUSHES = 256  # frames that wait for a client that does not read
 MOST_PUSHED_BYTES = 8_388_608
 NO_SESSION = 0
 REVOKED = "this token was revoked, or its user is halted"
-
-
-class GatewayClients:
-    """Counts the sockets of each user that have no seat, at most `per_user` in this process."""
-
-    def __init__(self, per_user: int) -> None:
-        self._per_user = per_user
-        self._open: Counter[int] = Counter()
-
-    def enter(self, user_id: int) -> None:
-        """Count a socket.
-
-        Raises:
-            FrameRefused: its user holds as many as one may.
-        """
-        if self._open[user_id] >= self._per_user:
-            text = "you hold too many sockets open here"
-            raise FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
-        self._open[user_id] += 1
-
-    def leave(self, user_id: int) -> None:
-        """A socket is over, or took a seat."""
-        self._open[user_id] -= 1
-        if self._open[user_id] <= 0:
-            del self._open[user_id]
 
 
 class GatewayConnection(FrameSocket):
@@ -184,7 +160,7 @@ class GatewayConnection(FrameSocket):
         if self.seat is not None:
             # Shielded: if this task is cancelled and the row stays, the agent
             # looks connected until a heartbeat drops it.
-            await asyncio.shield(self._leave_seat(self.seat.connection_id))
+            await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
 
@@ -247,12 +223,17 @@ class GatewayConnection(FrameSocket):
             self._link.attach(self.seat.connection_id, self)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+        self._link.start(
+            self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
+        )
 
-    async def _leave_seat(self, connection_id: int) -> None:
+    async def _leave_seat(self, seat: Seat) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
-            await db_call(presence.remove_connection)(connection_id)
+            await db_call(presence.remove_connection)(seat.connection_id)
+        statuses = self.gateway.statuses
+        self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
 
     def _stop_counting(self) -> None:
         if self._counted is not None and self._identity is not None:

@@ -14,15 +14,18 @@ from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
-from agents.models import Session
 from agents.models.choices import Outcome, Surface
+from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import ArtifactPiece, Part
+from gateway.enrolment import ONLINE
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
+from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
@@ -38,10 +41,11 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `status`: what it says, if connected."""
 
     target: Target
     takes_envelopes: bool
+    status: str
 
 
 class Sender(NamedTuple):
@@ -87,6 +91,7 @@ class MessageRouter:
         asker = behalf.asker
         try:
             found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            check_takes_messages(found.status)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -181,11 +186,10 @@ def find_addressee(name: str, user_id: int) -> Addressee:
         NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    if published is None:
-        peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+    target = published if published is not None else get_peer(name, user_id).target
+    said = load_said(target.session_id)
+    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
+    return Addressee(target, said.link == GATEWAY_LINK, said.status if counts else ONLINE)
 
 
 def _text_of(envelope: Envelope) -> str:

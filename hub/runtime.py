@@ -37,6 +37,7 @@ TEND_EVERY_S = seconds(1.0, at_least_s=0.25)
 WATCH_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
+STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
@@ -137,6 +138,8 @@ class Runtime:
         self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
         self._tasks.start(every(WATCH_EVERY_S, self._close_revoked, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(hub_services).look, "halts.failed"), name="halts")
+        statuses = hub_services.gateway.statuses
+        self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
         self.is_started = True
 

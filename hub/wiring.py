@@ -45,10 +45,11 @@ from agents.transcript.storage import StorageMeter
 from gateway.channels import SURFACE as GATEWAY_SURFACE
 from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_counts import GatewayClients
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
+from gateway.status_feed import StatusFeed
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -247,6 +248,8 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    router = MessageRouter(dispatcher)
+    channels = Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -280,7 +283,7 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+            link, router, channels, StatusFeed(channels, router), public_url=settings.PUBLIC_URL.rstrip("/")
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,

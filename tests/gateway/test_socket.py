@@ -16,8 +16,9 @@ from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_counts import GatewayClients
 from gateway.socket import GatewaySocket
+from gateway.status_feed import StatusFeed
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
@@ -173,8 +174,9 @@ async def test_a_restart_is_told_to_seats() -> None:
 
     router: Any = None  # nothing is asked
     ledger: Any = None
+    channels = Channels("p", LocalPost(), is_alone=True)
     socket = GatewaySocket(
-        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True)),
+        gateway=Gateway(link, router, channels, StatusFeed(channels, router), public_url=""),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),

@@ -34,6 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
+from gateway.models import TeamAgent  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -87,6 +88,8 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
+    TeamAgent.objects.create(owner=owner, name=name, config={"note": canary(owner, "owner")})
+    names |= {"agent_name": name}
     return names | (_webhook(owner) if has_webhook else {})
 
 

@@ -28,6 +28,7 @@ ABSENT = {
     "spare_id": "00000000-0000-4000-8000-000000000000",
     "request_id": "r-0",
     "slug": "unknown",
+    "agent_name": "unknown",
     "peer": "olga/unknown",
     "prefix": "0" * 16,
     **dict.fromkeys(
