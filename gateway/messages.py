@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
@@ -25,6 +25,7 @@ from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.seats import Seats
 from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
@@ -41,18 +42,23 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway. `status`: what it says, if connected."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's.
+
+    `status`: what it says of itself, while it is connected.
+    """
 
     target: Target
     takes_envelopes: bool
-    status: str
+    is_own: bool
+    status: str = ONLINE
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
 
     login: str
     seat: str
+    credential_id: int
 
     @property
     def name(self) -> str:
@@ -70,8 +76,9 @@ class Sender(NamedTuple):
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, seats: Seats) -> None:
         self._dispatcher = dispatcher
+        self._seats = seats
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
     async def read(self, function: Callable[..., Result], *args: object) -> Result:
@@ -90,14 +97,16 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found = self._find_here(envelope.agent, asker)
+            if found is None:
+                found = await self.read(find_addressee, envelope.agent, asker.user_id)
             check_takes_messages(found.status)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
-                surface=Surface.ROUTE,
+                surface=Surface.GATEWAY,
                 question=text,
                 wait_s=wait_s,
                 tells=not envelope.wants_response,
@@ -109,10 +118,24 @@ class MessageRouter:
                 parts=sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
+                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
             return await self._dispatcher.ask(ask, _do_nothing)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
+
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
+        held = self._seats.find(asker.user_id, name)
+        if held is None:
+            return None
+        seat = held.seat
+        return Addressee(
+            Target(None, seat.session_id, f"{asker.login}/{seat.name}"),
+            takes_envelopes=True,
+            is_own=True,
+            status=seat.status,
+        )
 
 
 class OpenMessages:
@@ -189,7 +212,8 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     target = published if published is not None else get_peer(name, user_id).target
     said = load_said(target.session_id)
     counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
-    return Addressee(target, said.link == GATEWAY_LINK, said.status if counts else ONLINE)
+    status = said.status if counts else ONLINE
+    return Addressee(target, said.link == GATEWAY_LINK, said.owner_id == user_id, status)
 
 
 def _text_of(envelope: Envelope) -> str:

@@ -7,9 +7,10 @@ from django.db.models import Count
 from agents.core.ask_starter import MOST_PEERS, Peer, get_peer, load_peers
 from agents.models import Turn
 from agents.transcript.access import Role
-from gateway.enrolment import DEFAULT_ROLE
+from gateway.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.members import merge_status
 from gateway.models import SessionLog, TeamAgent
 from gateway.statuses import OFFLINE, load_rows, said_status
 from kit.clock import db_now
@@ -84,12 +85,11 @@ def _show(peers: Sequence[Peer]) -> list[Json]:
 
 
 def _show_one(peer: Peer, row: TeamAgent | None, works: bool) -> Json:
-    said = said_status(peer.session, row)
-    status = (BUSY if works and said != ERROR else said) if peer.is_online else OFFLINE
+    state = (BUSY if works else ONLINE) if peer.is_online else OFFLINE
     return {
         "name": _name_of(peer),
         "role": row.role if row is not None else DEFAULT_ROLE,
-        "status": status,
+        "status": merge_status(state, said_status(peer.session, row)),
         "active": row is None or row.is_active,
         "workspace": f"~/.openclaw/agents/{peer.session.routing_name}",
     }

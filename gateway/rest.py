@@ -1,6 +1,6 @@
 """The native API's calls on the caller's own team: its agents and its rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, cast
 
 import msgspec
@@ -15,21 +15,18 @@ from rest_framework.views import APIView
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
 from gateway.enrolment import MAX_CONFIG_BYTES, read_role
-from gateway.frame_types import is_agent_name
+from gateway.frame_types import is_agent_name, is_target
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.registry import load_own_agents
 from gateway.statuses import OFFLINE
 from gateway.team_changes import change_agent, change_policy, get_policy
+from gateway.web.forms import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 from kit.clock import iso
 from kit.describe import Page, Time
 
 Status = Literal["online", "idle", "busy", "error", "offline"]
 Threshold = Literal["simple", "supermajority", "unanimous"]
-MOST_PEERS_NAMED = 500
-MOST_MEMBERS = 50
-MAX_NAME_CHARS = 64
-MAX_KEPT_DAYS = 3650
-MAX_TTL_S = 10 * 365 * 86_400
+MAX_NAME_CHARS = 160
 NO_AGENT = "no such agent"
 
 
@@ -68,13 +65,13 @@ def _names_field(most: int, **options: Any) -> Any:
     return serializers.ListField(child=_name_field(), max_length=most, required=False, **options)
 
 
-def _check_names(names: list[str] | None) -> list[str] | None:
+def _check_names(names: list[str] | None, is_name: Callable[[str], bool] = is_agent_name) -> list[str] | None:
     """The names without repetition.
 
     Raises:
         ValidationError: one is no name of an agent.
     """
-    if bad := [name for name in names or () if not is_agent_name(name)]:
+    if bad := [name for name in names or () if not is_name(name)]:
         raise serializers.ValidationError(f"{bad[0]}: want lower-case letters, digits and hyphens")
     return None if names is None else list(dict.fromkeys(names))
 
@@ -102,12 +99,12 @@ class TeamAgentBody(Body):
         return config
 
     def validate_maySendTo(self, names: list[str] | None) -> list[str] | None:
-        """Names of agents."""
-        return _check_names(names)
+        """Names of agents, and handles of those of other owners."""
+        return _check_names(names, is_target)
 
     def validate_mayHearFrom(self, names: list[str] | None) -> list[str] | None:
-        """Names of agents."""
-        return _check_names(names)
+        """Names of agents, and handles of those of other owners."""
+        return _check_names(names, is_target)
 
 
 class TeamPolicyBody(Body):
@@ -115,16 +112,16 @@ class TeamPolicyBody(Body):
 
     queuesMessages = serializers.BooleanField(source="queues_messages", required=False)
     storesTold = serializers.BooleanField(source="stores_told", required=False)
-    members = _names_field(MOST_MEMBERS, allow_empty=False)
+    members = _names_field(MOST_VOTERS, allow_empty=False)
     steward = _name_field(required=False, allow_blank=True)
     breaksTies = serializers.BooleanField(source="breaks_ties", required=False)
     threshold = serializers.ChoiceField(choices=TeamPolicy.Threshold.choices, required=False)
     requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
     sessionTtlS = serializers.IntegerField(
-        source="session_ttl_s", required=False, allow_null=True, min_value=1, max_value=MAX_TTL_S
+        source="session_ttl_s", required=False, allow_null=True, min_value=1, max_value=MAX_SESSION_HOURS * HOUR_S
     )
     framesKeptDays = serializers.IntegerField(
-        source="frames_kept_days", required=False, min_value=1, max_value=MAX_KEPT_DAYS
+        source="frames_kept_days", required=False, min_value=1, max_value=MAX_FRAMES_KEPT_DAYS
     )
 
     def validate_members(self, names: list[str]) -> list[str] | None:

@@ -24,7 +24,7 @@ from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
 from agents.models import Session
 from agents.transcript.pieces import Part
-from gateway.enrolment import enroll
+from gateway.enrolment import ONLINE, enroll
 from gateway.envelope import Envelope, Json
 from gateway.frame_types import is_agent_name
 from gateway.frames import new_id, now_ms
@@ -106,6 +106,7 @@ class Seat:
         self.session_id = registered.session_id
         self.connection_id = registered.connection_id
         self.prompts = prompts
+        self.status = ONLINE  # what the agent says of itself; a row has it, too
         self._clock = clock
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}

@@ -26,12 +26,14 @@ class TeamView:
         self.told: dict[str, AgentStatus] = {}
         self._since_read: dict[str, AgentStatus] = {}
 
-    def push(self, type_name: str, frame: bytes) -> None:
+    def push(self, type_name: str, frame: bytes) -> bool:
         """See `gateway.channels.Subscriber`."""
-        if type_name == "status":
-            content = json.loads(frame)["content"]
-            self._since_read[content["agent"]] = AgentStatus(content["status"], content["lastSeen"])
-            self.told |= self._since_read
+        if type_name != "status":
+            return False
+        content = json.loads(frame)["content"]
+        self._since_read[content["agent"]] = AgentStatus(content["status"], content["lastSeen"])
+        self.told |= self._since_read
+        return True
 
     async def read(self, load: Callable[[], Awaitable[dict[str, AgentStatus]]]) -> dict[str, AgentStatus]:
         """The statuses as they are now; what is pushed while they are read is newer."""

@@ -24,6 +24,7 @@ async def take_status(client: Client, envelope: Envelope) -> None:
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.status")
     owner_id = client.identity.user_id
     previous = await client.gateway.router.read(enrolment.set_status, owner_id, seat.name, status)
+    seat.status = status
     await client.gateway.statuses.publish(owner_id, seat.name, status, previous)
 
 

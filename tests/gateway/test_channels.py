@@ -241,8 +241,9 @@ class Pushed:
     def __init__(self) -> None:
         self.frames = 0
 
-    def push(self, type_name: str, frame: bytes) -> None:
+    def push(self, type_name: str, frame: bytes) -> bool:
         self.frames += 1
+        return True
 
 
 def make_owner() -> int:

@@ -28,11 +28,12 @@ ABSENT = {
     "spare_id": "00000000-0000-4000-8000-000000000000",
     "request_id": "r-0",
     "slug": "unknown",
-    "agent_name": "unknown",
     "peer": "olga/unknown",
     "prefix": "0" * 16,
+    "agent_name": "seat-unknown",
     **dict.fromkeys(
-        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id"), 999_999_999
+        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
+        999_999_999,
     ),
 }
 Names = dict[str, Any]

@@ -1,4 +1,4 @@
-"""How many sockets without a seat the users of one process hold."""
+"""How many sockets without a seat each user has in this process."""
 
 from collections import Counter
 
@@ -23,6 +23,11 @@ class GatewayClients:
             text = "you hold too many sockets open here"
             raise FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
         self._open[user_id] += 1
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self._open.total()
 
     def leave(self, user_id: int) -> None:
         """A socket is over, or took a seat."""
