@@ -15,19 +15,22 @@ from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, Ov
 from agents.core.types import Ask, SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
-from agents.models import Session
 from agents.models.choices import Surface
+from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.duplicates import RecentMessages
+from gateway.enrolment import ONLINE
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.letter_delivery import LetterDelivery
 from gateway.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
+from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
 from gateway.replies import text_of
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from gateway.seats import Seats
+from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -42,11 +45,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's.
+
+    `status`: what it says of itself, while it is connected.
+    """
 
     target: Target
     takes_envelopes: bool
     is_own: bool
+    status: str = ONLINE
 
     @property
     def takes_letters(self) -> bool:
@@ -88,10 +95,10 @@ class Sender(NamedTuple):
 class MustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
-    def __init__(self, draft: Draft, refusal: Denied, *, is_wanted: bool = False) -> None:
+    def __init__(self, draft: Draft, refused: FrameRefused, *, is_wanted: bool = False) -> None:
         super().__init__()
         self.draft = draft
-        self.refusal = refusal
+        self.refused = refused
         self.is_wanted = is_wanted
 
 
@@ -147,8 +154,9 @@ class MessageRouter:
                     received_at=received_at,
                     wait_s=wait_s,
                 )
-                if obstacle:
-                    raise MustWait(draft, Busy(), is_wanted=obstacle is Obstacle.LETTERS)
+                if obstacle is Obstacle.LETTERS:
+                    raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
+            _check_status(found, draft)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -171,7 +179,7 @@ class MessageRouter:
             return BegunMessage(await self._dispatcher.ask(ask, _do_nothing), draft)
         except REFUSALS as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
-                raise MustWait(draft, refusal) from None
+                raise MustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
@@ -188,8 +196,9 @@ class MessageRouter:
         held = self._seats.find(asker.user_id, name)
         if held is None or not self.letters.has_none(held.seat.session_id):
             return None
-        target = Target(None, held.seat.session_id, f"{asker.login}/{held.seat.name}")
-        return Addressee(target, takes_envelopes=True, is_own=True)
+        seat = held.seat
+        target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
+        return Addressee(target, takes_envelopes=True, is_own=True, status=seat.status)
 
     async def store(self, waits: MustWait) -> StoredLetter:
         """Store a message that could not be sent.
@@ -203,7 +212,7 @@ class MessageRouter:
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:
-            raise refuse_denied(waits.refusal)
+            raise waits.refused
         self.letters.wake(waits.draft.recipient_id)
         return letter
 
@@ -215,12 +224,11 @@ def find_addressee(name: str, user_id: int) -> Addressee:
         NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    if published is None:
-        peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK, peer.is_mine)
-    session = Session.objects.filter(pk=published.session_id).only("link", "owner").first()
-    is_here = session is not None and session.link == GATEWAY_LINK
-    return Addressee(published, is_here, session is not None and session.owner_id == user_id)
+    target = published if published is not None else get_peer(name, user_id).target
+    said = load_said(target.session_id)
+    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
+    status = said.status if counts else ONLINE
+    return Addressee(target, said.link == GATEWAY_LINK, said.owner_id == user_id, status)
 
 
 def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
@@ -230,6 +238,21 @@ def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addre
         return found, Obstacle.NONE
     shown = sender.shown_to(found.target)
     return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
+
+
+def _check_status(found: Addressee, draft: Draft | None) -> None:
+    """Check that an agent takes messages now, by the status that it said.
+
+    Raises:
+        FrameRefused: it takes none.
+        MustWait: it is busy, and messages may wait for it.
+    """
+    try:
+        check_takes_messages(found.status)
+    except FrameRefused as refused:
+        if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
+            raise
+        raise MustWait(draft, refused) from None
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
