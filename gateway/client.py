@@ -12,6 +12,7 @@ from gateway.envelope import Envelope, Json
 from gateway.messages import MessageRouter, OpenMessages, Sender
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.sessions.recorder import SessionRecorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,15 @@ class Gateway:
     link: SocketLink
     router: MessageRouter
     channels: Channels
+    recorder: SessionRecorder
 
     def take(self, body: Any) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
         self.channels.take(body)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        await self.recorder.close()
 
 
 class Client(Subscriber, Protocol):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
@@ -23,6 +23,9 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.sessions.access import check_sessions
+from gateway.sessions.entries import Place, Record, make_entry, make_place
+from gateway.sessions.recorder import SessionRecorder
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
@@ -38,10 +41,10 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `seat`: the session of its seat, if it sits at this gateway."""
 
     target: Target
-    takes_envelopes: bool
+    seat: Session | None
 
 
 class Sender(NamedTuple):
@@ -66,8 +69,9 @@ class Sender(NamedTuple):
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, recorder: SessionRecorder) -> None:
         self._dispatcher = dispatcher
+        self._recorder = recorder
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
     async def read(self, function: Callable[..., Result], *args: object) -> Result:
@@ -86,7 +90,7 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found, place = await self.read(_find_recipient, envelope, asker, sender)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -101,13 +105,16 @@ class MessageRouter:
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
                 context_id=envelope.session_id,
-                parts=sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope),
+                parts=sender.carry(envelope, found.target) if found.seat else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
             )
-            return await self._dispatcher.ask(ask, _do_nothing)
+            running = await self._dispatcher.ask(ask, _do_nothing)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
+        if place is not None and (entry := make_entry(envelope)) is not None:
+            await self._recorder.add(Record(place, entry), len(text))
+        return running
 
 
 class OpenMessages:
@@ -183,9 +190,25 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     if published is None:
         peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+        return Addressee(peer.target, peer.session if peer.session.link == GATEWAY_LINK else None)
+    return Addressee(published, Session.objects.filter(pk=published.session_id, link=GATEWAY_LINK).first())
+
+
+def _find_recipient(envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Place | None]:
+    """Whom a message is for, and the sessions of the team in which it belongs: none where it leaves the team.
+
+    Raises:
+        FrameRefused: the session that it names takes no messages.
+        NoSuchTarget, NotAllowed, AmbiguousPeer: as `find_addressee`.
+    """
+    found = find_addressee(envelope.agent, asker.user_id)
+    # An agent that works for a caller of another owner acts for that caller: so does what it says.
+    if found.seat is None or found.seat.owner_id != asker.user_id or sender.login != asker.login:
+        return found, None
+    place = make_place(asker.user_id, asker.login, sender.seat, found.seat.routing_name, envelope.session_id)
+    if place.session_id:
+        check_sessions(place)
+    return found, place
 
 
 def _text_of(envelope: Envelope) -> str:

@@ -48,6 +48,7 @@ from gateway.client import Gateway
 from gateway.connection import GatewayClients
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
+from gateway.sessions.recorder import SessionRecorder
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -243,6 +244,7 @@ def build_services() -> HubServices:
             find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
         ),
     )
+    recorder = SessionRecorder()
     callers = OpenRequests()
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
@@ -280,7 +282,10 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+            link,
+            MessageRouter(dispatcher, recorder),
+            Channels(process_id, post, is_alone=settings.IS_EMBEDDED),
+            recorder,
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
