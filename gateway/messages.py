@@ -21,10 +21,10 @@ from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import ArtifactPiece, Part
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
-from gateway.frames import error_frame, make_frame, new_id
+from gateway.frames import error_frame, make_frame, new_id, now_ms
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from gateway.sessions.access import check_sessions
-from gateway.sessions.entries import Place, Record, make_entry, make_place
+from gateway.sessions.entries import Entry, Place, Record, make_place
 from gateway.sessions.recorder import SessionRecorder
 from kit import trace
 from kit.async_db import db_call
@@ -109,12 +109,39 @@ class MessageRouter:
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
             )
-            running = await self._dispatcher.ask(ask, _do_nothing)
+            recording = _Recording(self._recorder, place, envelope)
+            recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
-        if place is not None and (entry := make_entry(envelope)) is not None:
-            await self._recorder.add(Record(place, entry), len(text))
+        await recording.add_message()
         return running
+
+
+class _Recording:
+    """Adds a message and its reply to the sessions in which they belong. `place`: None, in none."""
+
+    running: RunningTurn  # the turn is committed, and its end comes later
+
+    def __init__(self, recorder: SessionRecorder, place: Place | None, envelope: Envelope) -> None:
+        self._recorder = recorder
+        self._place = place
+        self._envelope = envelope
+
+    async def add_message(self) -> None:
+        """The message was accepted."""
+        envelope = self._envelope
+        await self._add(envelope.content["role"], envelope.content["content"], envelope.id, envelope.timestamp_ms)
+
+    async def add_reply(self, settled: SettledTurn) -> None:
+        """Its turn has ended, as stored. The reply is sent by the task that waits for it."""
+        if self._envelope.wants_response and settled.outcome is Outcome.COMPLETED:
+            await self._add("agent", _reply_of(self.running, settled), _reply_id(self.running))
+
+    async def _add(self, role: str, content: object, entry_id: str, timestamp_ms: int | None = None) -> None:
+        if self._place is not None:
+            stamp = now_ms() if timestamp_ms is None else timestamp_ms
+            entry = Entry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
+            await self._recorder.add(Record(self._place, entry), len(str(content)))
 
 
 class OpenMessages:
@@ -177,7 +204,7 @@ class OpenMessages:
             metadata["threadId"] = thread
         session = {"sessionId": envelope.session_id} if envelope.session_id else {}
         content = {"role": "agent", "content": _reply_of(running, settled)}
-        head = {"from": envelope.agent, "agent": sender, "id": new_id(), **session}
+        head = {"from": envelope.agent, "agent": sender, "id": _reply_id(running), **session}
         await self._say(make_frame("message", content, metadata) | head)
 
 
@@ -230,5 +257,5 @@ def _reply_of(running: RunningTurn, settled: SettledTurn) -> object:
     return found[-1] if found else ""
 
 
-async def _do_nothing(settled: SettledTurn) -> None:
-    """Does nothing: the reply is sent by the task that waits for it."""
+def _reply_id(running: RunningTurn) -> str:
+    return f"msg-{running.turn.ask.chat_id}-reply"

@@ -27,7 +27,6 @@ from agents.transcript.pieces import Part
 from gateway.envelope import Envelope, Json
 from gateway.frame_types import is_agent_name
 from gateway.frames import new_id, now_ms
-from gateway.sessions.entries import Place, Record, make_entry, make_place
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway
 ENVELOPE_TYPE = "application/vnd.a2a-v1+json"
@@ -68,16 +67,12 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
 
 
 class OpenMessage(Struct, frozen=True):
-    """A message that the agent was sent and has to answer. `until`: when its sender stops waiting.
-
-    `place`: the sessions in which its reply belongs; None for a message from outside the team.
-    """
+    """A message that the agent was sent and has to answer. `until`: when its sender stops waiting."""
 
     chat_id: str
     sender: str
     correlation_id: str
     until: float
-    place: Place | None = None
 
 
 class Seat:
@@ -108,9 +103,9 @@ class Seat:
                 metadata["correlationId"] = prompt.chat_id
             if frame["id"] in self._open:
                 frame["id"] = new_id()
-            until = self._clock() + prompt.wait_s
-            place = self._place_of(prompt)
-            opened = OpenMessage(prompt.chat_id, frame["from"], metadata["correlationId"], until, place)
+            opened = OpenMessage(
+                prompt.chat_id, frame["from"], metadata["correlationId"], self._clock() + prompt.wait_s
+            )
             self._open[frame["id"]] = opened
             self._by_correlation[opened.correlation_id] = frame["id"]
         return frame
@@ -141,11 +136,6 @@ class Seat:
             return None
         return driver
 
-    def make_record(self, frame_id: str, envelope: Envelope) -> Record | None:
-        """What the sessions of the team get of the frame that answers an open message."""
-        place, entry = self._open[frame_id].place, make_entry(envelope)
-        return Record(place, entry) if place is not None and entry is not None else None
-
     async def take_reply(self, frame_id: str, envelope: Envelope) -> None:
         """Settle the turn of an open message by the frame that answers it.
 
@@ -171,14 +161,6 @@ class Seat:
         self.prompts.forget_old(now)
         for frame_id in [one for one, opened in self._open.items() if opened.until < now - LATE_REPLY_S]:
             self._close(frame_id)
-
-    def _place_of(self, prompt: Prompt) -> Place | None:
-        carried = _find_envelope(prompt)
-        caller = carried.get("metadata", {}).get("caller", "")
-        if not carried or prompt.asker_id != self._owner_id or caller not in ("", prompt.asker):
-            return None
-        sender = "" if caller else carried["from"]
-        return make_place(self._owner_id, prompt.asker, sender, self.name, carried.get("sessionId", ""))
 
     def _close(self, frame_id: str) -> None:
         opened = self._open.pop(frame_id, None)

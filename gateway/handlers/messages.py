@@ -15,9 +15,6 @@ async def take_message(client: Client, envelope: Envelope) -> None:
     """A reply to an open message settles it; any other message is asked."""
     seat = client.seat
     if seat is not None and (frame_id := seat.find_open(envelope)) is not None:
-        record = seat.make_record(frame_id, envelope)
-        if record is not None:  # before its sender hears of it, and sends the next message of that session
-            await client.gateway.recorder.add(record, len(str(record.entry.content)))
         try:
             await seat.take_reply(frame_id, envelope)
         except BadFrame as bad:

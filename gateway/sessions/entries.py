@@ -4,14 +4,11 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from django.db.models import QuerySet
 from msgspec import Struct
 
 from accounts import sealing
 from accounts.sealing import Unreadable
-from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.frames import now_ms
 from gateway.models import SessionEntry
 
 PURPOSE = b"a2a-v1 sessions"
@@ -76,20 +73,6 @@ def make_place(owner_id: int, login: str, sender: str, recipient: str, session_i
     return Place(owner_id, agents, sender or f"@{login}", recipient, session_id)
 
 
-def make_entry(envelope: Envelope) -> Entry | None:
-    """What a message or a reply says; None for an error."""
-    content = envelope.content
-    if envelope.type == "error" or content.get("error") is not None:
-        return None
-    said = content.get("result") if envelope.type == "response" else content.get("content")
-    return Entry(
-        timestamp_ms=envelope.timestamp_ms or now_ms(),
-        role=content["role"] if envelope.type == "message" else "agent",
-        content=said if isinstance(said, str | dict) else {"result": said},
-        id=envelope.id,
-    )
-
-
 def make_row(log_id: int, session_id: str, entry: Entry, sealed: str) -> SessionEntry:
     """An entry as a row that is not written yet."""
     return SessionEntry(
@@ -138,6 +121,6 @@ def show_content(sealed: str) -> Any:
         return None
 
 
-def reseal_all(rows: QuerySet[SessionEntry]) -> tuple[int, int]:
-    """Seal entries anew with the newest key; how many were, and how many could not be read."""
-    return sealing.reseal_all(rows, PURPOSE, "content")
+def reseal_entries() -> tuple[int, int]:
+    """Seal all entries anew with the newest key; how many were, and how many could not be read."""
+    return sealing.reseal_all(SessionEntry.objects.all(), PURPOSE, "content")

@@ -171,8 +171,10 @@ def _group(agent: str, read: Iterator[tuple[str, Entry]]) -> list[ReadSession]:
 
 
 def _without_twins(entries: Sequence[Entry]) -> list[Entry]:
-    kept = {entry.id or index: entry for index, entry in reversed(list(enumerate(entries)))}
-    return list(reversed(kept.values()))
+    kept: dict[str | int, Entry] = {}
+    for index, entry in enumerate(entries):
+        kept.setdefault(entry.id or index, entry)
+    return list(kept.values())
 
 
 def _corrupt(text: str, number: int) -> FrameRefused:
