@@ -17,6 +17,7 @@ from agents.links.sockets import SocketLink
 from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
+from gateway.sessions.recorder import SessionRecorder
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -174,7 +175,7 @@ async def test_a_restart_is_told_to_seats() -> None:
     router: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True)),
+        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True), SessionRecorder()),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),
