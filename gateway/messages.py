@@ -23,6 +23,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id, now_ms
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.seats import Seats
 from gateway.sessions.access import check_sessions
 from gateway.sessions.entries import Entry, Place, Record, make_place
 from gateway.sessions.recorder import SessionRecorder
@@ -41,17 +42,19 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `seat`: the session of its seat, if it sits at this gateway."""
+    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's."""
 
     target: Target
-    seat: Session | None
+    seat: str
+    is_own: bool
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
 
     login: str
     seat: str
+    credential_id: int
 
     @property
     def name(self) -> str:
@@ -69,8 +72,9 @@ class Sender(NamedTuple):
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher, recorder: SessionRecorder) -> None:
+    def __init__(self, dispatcher: Dispatcher, seats: Seats, recorder: SessionRecorder) -> None:
         self._dispatcher = dispatcher
+        self._seats = seats
         self._recorder = recorder
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
@@ -90,13 +94,18 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found, place = await self.read(_find_recipient, envelope, asker, sender)
+            found = self._find_here(envelope.agent, asker)
+            if found is None:
+                found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            place = _find_place(found, envelope, asker, sender)
+            if place is not None and place.session_id:
+                await self.read(check_sessions, place)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
-                surface=Surface.ROUTE,
+                surface=Surface.GATEWAY,
                 question=text,
                 wait_s=wait_s,
                 tells=not envelope.wants_response,
@@ -108,6 +117,7 @@ class MessageRouter:
                 parts=sender.carry(envelope, found.target) if found.seat else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
+                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
             recording = _Recording(self._recorder, place, envelope)
             recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
@@ -115,6 +125,14 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         await recording.add_message()
         return running
+
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
+        held = self._seats.find(asker.user_id, name)
+        if held is None:
+            return None
+        seat = held.seat
+        return Addressee(Target(None, seat.session_id, f"{asker.login}/{seat.name}"), seat.name, is_own=True)
 
 
 class _Recording:
@@ -217,25 +235,20 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     if published is None:
         peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session if peer.session.link == GATEWAY_LINK else None)
-    return Addressee(published, Session.objects.filter(pk=published.session_id, link=GATEWAY_LINK).first())
+        return Addressee(
+            peer.target, peer.session.routing_name if peer.session.link == GATEWAY_LINK else "", peer.is_mine
+        )
+    session = Session.objects.filter(pk=published.session_id).only("link", "owner", "routing_name").first()
+    seat = session.routing_name if session is not None and session.link == GATEWAY_LINK else ""
+    return Addressee(published, seat, session is not None and session.owner_id == user_id)
 
 
-def _find_recipient(envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Place | None]:
-    """Whom a message is for, and the sessions of the team in which it belongs: none where it leaves the team.
-
-    Raises:
-        FrameRefused: the session that it names takes no messages.
-        NoSuchTarget, NotAllowed, AmbiguousPeer: as `find_addressee`.
-    """
-    found = find_addressee(envelope.agent, asker.user_id)
+def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:
+    """The sessions of the team in which a message belongs; None where it leaves the team."""
     # An agent that works for a caller of another owner acts for that caller: so does what it says.
-    if found.seat is None or found.seat.owner_id != asker.user_id or sender.login != asker.login:
-        return found, None
-    place = make_place(asker.user_id, asker.login, sender.seat, found.seat.routing_name, envelope.session_id)
-    if place.session_id:
-        check_sessions(place)
-    return found, place
+    if not found.seat or not found.is_own or sender.login != asker.login:
+        return None
+    return make_place(asker.user_id, asker.login, sender.seat, found.seat, envelope.session_id)
 
 
 def _text_of(envelope: Envelope) -> str:
