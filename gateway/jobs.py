@@ -1,8 +1,9 @@
-"""Work of the gateway that must be done whatever process lives. Every job may run twice, or late."""
+"""Work of the gateway that must be done whatever process lives. Every job may run twice, late, or at once."""
 
 from celery import shared_task
 
 from gateway import letter_queue, letters
+from gateway.sessions import writing
 from kit import batches
 
 OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
@@ -18,3 +19,9 @@ def tend_letters() -> int:
 def forget_letters(letters_kept_days: int) -> int:
     """Delete letters that were delivered or died, that long after they came; how many."""
     return batches.delete(letters.find_old_letters(letters_kept_days))
+
+
+@shared_task(name="gateway.forget_sessions", ignore_result=True)
+def forget_sessions(kept_days: int) -> int:
+    """Delete sessions to which nothing was added for that long; how many rows went."""
+    return writing.forget_old(kept_days)
