@@ -139,3 +139,25 @@ def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: 
         {"messageId": one.message_id, "agent": one.addressed_to, **show_state(one)}
         for one in found.order_by("-pk")[:10]
     ]
+
+
+@transaction.atomic
+def delete_letter(letter: Letter) -> bool:
+    """Delete a letter for the owner of its inbox; False while it is being delivered, or its sender gets a reply."""
+    if letter.state == Letter.State.QUEUED:
+        end_letter(letter, refuse_dead(CLEARED))
+    row = Letter.objects.filter(pk=letter.pk, reply_at=None).exclude(state=Letter.State.SENDING)
+    return bool(row.delete()[0])
+
+
+def retry_letter(letter: Letter) -> bool:
+    """Let a dead letter wait again, without an end; False when it is not dead."""
+    again = {
+        "state": Letter.State.QUEUED,
+        "reason": "",
+        "attempts": 0,
+        "expires_at": None,
+        "wants_response": False,
+    }
+    dead = Letter.objects.filter(pk=letter.pk, state=Letter.State.DEAD)
+    return bool(dead.update(**again, reply="", reply_at=None))

@@ -61,10 +61,20 @@ class LetterDelivery:
         self._reading = asyncio.Semaphore(READING_AT_ONCE)
         self._busy_with: dict[int, bool] = {}  # recipients, each with whether to look again
         self._resting: dict[int, float] = {}  # recipients, each until when
+        self._empty: set[int] = set()  # recipients with seats here for whom nothing waits
         self._tasks = TaskSet()
+
+    def has_none(self, session_id: int) -> bool:
+        """Whether it is known that no letter waits for a recipient."""
+        return session_id in self._empty
+
+    def expect(self, session_id: int) -> None:
+        """A letter for a recipient is about to be stored."""
+        self._empty.discard(session_id)
 
     def wake(self, session_id: int) -> None:
         """Deliver what waits for a seat: it came, it got free, or a letter for it was stored."""
+        self.expect(session_id)
         if session_id in self._busy_with:
             self._busy_with[session_id] = True
         else:
@@ -134,6 +144,8 @@ class LetterDelivery:
             elif claim.is_blocked:
                 wait_s, pause_s = pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
             else:
+                if not self._busy_with[session_id]:
+                    self._empty.add(session_id)
                 return
             if wait_s is None:
                 self._resting[session_id] = asyncio.get_running_loop().time() + RESTS_S
@@ -201,9 +213,10 @@ class _Watch:
     def __init__(self) -> None:
         self.ended = Waiters()
 
-    def push(self, type_name: str, frame: bytes) -> None:
+    def push(self, type_name: str, frame: bytes) -> bool:
         """See `gateway.channels.Subscriber`."""
         self.ended.wake()
+        return True
 
 
 def read_envelope(letter: Letter) -> Envelope:
@@ -230,7 +243,7 @@ def make_ask(letter: Letter) -> Ask:
         target=Target(None, letter.recipient_id, handle),
         caller_id=letter.sender_owner_id,
         caller_login=letter.sender_owner.login,
-        surface=Surface.ROUTE,
+        surface=Surface.GATEWAY,
         question=text,
         wait_s=envelope.metadata["ttl"] if letter.wants_response else DELIVERED_WITHIN_S,
         tells=not letter.wants_response,

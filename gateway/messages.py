@@ -9,24 +9,28 @@ from typing import NamedTuple, TypeVar
 
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, OverCap, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
-from agents.models import Session
 from agents.models.choices import Surface
+from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.duplicates import RecentMessages
+from gateway.enrolment import ONLINE
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.letter_delivery import LetterDelivery
 from gateway.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
+from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
 from gateway.replies import text_of
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.seats import Seats
+from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -41,10 +45,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's.
+
+    `status`: what it says of itself, while it is connected.
+    """
 
     target: Target
     takes_envelopes: bool
+    is_own: bool
+    status: str = ONLINE
 
     @property
     def takes_letters(self) -> bool:
@@ -53,13 +62,14 @@ class Addressee:
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one.
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
 
     `tells`: the channel of the receipts of its letters; empty: it gets none.
     """
 
     login: str
     seat: str
+    credential_id: int
     tells: str = ""
 
     @property
@@ -90,10 +100,10 @@ class Sender(NamedTuple):
 class MustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
-    def __init__(self, draft: Draft, refusal: Denied, *, is_wanted: bool = False) -> None:
+    def __init__(self, draft: Draft, refused: FrameRefused, *, is_wanted: bool = False) -> None:
         super().__init__()
         self.draft = draft
-        self.refusal = refusal
+        self.refused = refused
         self.is_wanted = is_wanted
 
 
@@ -108,8 +118,9 @@ class BegunMessage:
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher, letters: LetterDelivery) -> None:
+    def __init__(self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery) -> None:
         self._dispatcher = dispatcher
+        self._seats = seats
         self.letters = letters
         self.recent = RecentMessages(time.monotonic)
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
@@ -133,18 +144,19 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
         try:
-            found, obstacle = await self.read(_find_route, envelope, asker.user_id, sender)
+            found, obstacle = await self._find(envelope, asker, sender)
             parts = sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope)
             if found.takes_letters:
                 draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s)
-                if obstacle:
-                    raise MustWait(draft, Busy(), is_wanted=obstacle is Obstacle.LETTERS)
+                if obstacle is Obstacle.LETTERS:
+                    raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
+            _check_status(found, draft)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
-                surface=Surface.ROUTE,
+                surface=Surface.GATEWAY,
                 question=text,
                 wait_s=wait_s,
                 tells=not envelope.wants_response,
@@ -156,11 +168,12 @@ class MessageRouter:
                 parts=parts,
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
+                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
             return BegunMessage(await self._dispatcher.ask(ask, _do_nothing), draft)
         except REFUSALS as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
-                raise MustWait(draft, refusal) from None
+                raise MustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
 
     async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
@@ -179,18 +192,37 @@ class MessageRouter:
         parts = sender.carry(envelope, found.target)
         return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0)
 
+    async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
+        """Who a message is for, and why it waits although its recipient may be there."""
+        if (here := self._find_here(envelope.agent, asker)) is not None:
+            return here, Obstacle.NONE
+        return await self.read(_find_route, envelope, asker.user_id, sender)
+
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it and no letters wait for it.
+
+        Admission checks that it may be asked.
+        """
+        held = self._seats.find(asker.user_id, name)
+        if held is None or not self.letters.has_none(held.seat.session_id):
+            return None
+        seat = held.seat
+        target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
+        return Addressee(target, takes_envelopes=True, is_own=True, status=seat.status)
+
     async def store(self, waits: MustWait) -> StoredLetter:
         """Store a message that could not be sent.
 
         Raises:
             FrameRefused: it may not wait, or there is no room.
         """
+        self.letters.expect(waits.draft.recipient_id)
         try:
             letter = await self.read(partial(store_letter, is_wanted=waits.is_wanted), waits.draft)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:
-            raise refuse_denied(waits.refusal)
+            raise waits.refused
         self.letters.wake(waits.draft.recipient_id)
         return letter
 
@@ -202,11 +234,11 @@ def find_addressee(name: str, user_id: int) -> Addressee:
         NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    if published is None:
-        peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+    target = published if published is not None else get_peer(name, user_id).target
+    said = load_said(target.session_id)
+    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
+    status = said.status if counts else ONLINE
+    return Addressee(target, said.link == GATEWAY_LINK, said.owner_id == user_id, status)
 
 
 def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
@@ -238,6 +270,21 @@ def _make_draft(
         received_at=approximate_now(),
         wait_s=wait_s,
     )
+
+
+def _check_status(found: Addressee, draft: Draft | None) -> None:
+    """Check that an agent takes messages now, by the status that it said.
+
+    Raises:
+        FrameRefused: it takes none.
+        MustWait: it is busy, and messages may wait for it.
+    """
+    try:
+        check_takes_messages(found.status)
+    except FrameRefused as refused:
+        if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
+            raise
+        raise MustWait(draft, refused) from None
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:

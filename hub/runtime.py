@@ -14,11 +14,14 @@ from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.core.ledger.state import ended_parents
+from agents.core.ports import Clock
 from agents.core.post import Evict
 from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
+from gateway.client import Gateway
+from gateway.proposals import close_due
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
@@ -38,6 +41,8 @@ WATCH_EVERY_S = 1.0
 LETTERS_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
+STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
+DECIDE_EVERY_S = 1.0
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
@@ -139,11 +144,16 @@ class Runtime:
         self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
         self._tasks.start(every(WATCH_EVERY_S, self._close_revoked, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(hub_services).look, "halts.failed"), name="halts")
-        if settings.GATEWAY:
-            letters = hub_services.gateway.router.letters
-            self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
+        if settings.GATEWAY:
+            self._start_gateway(hub_services.gateway)
         self.is_started = True
+
+    def _start_gateway(self, gateway: Gateway) -> None:
+        letters, statuses = gateway.router.letters, gateway.statuses
+        self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
+        self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
+        self._tasks.start(every(DECIDE_EVERY_S, db_call(close_due), "decide.failed"), name="decide")
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher
@@ -195,19 +205,20 @@ class SocketDrain:
     Those whose turns are over go first.
     """
 
-    def __init__(self, link: SocketLink) -> None:
+    def __init__(self, link: SocketLink, clock: Clock = time.monotonic) -> None:
         self._link = link
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
         self._a_second = max(FEW_A_SECOND, len(link.sockets) / SPREAD_S)
         self._sent_away = 0
         self._tasks = TaskSet()
 
     def send_some_away(self) -> None:
         """As many idle ones as are due by now; after SPREAD_S the others get no prompts of other processes."""
-        for_s = time.monotonic() - self._began
+        for_s = self._clock() - self._began
         self._link.refuses_far_prompts = for_s >= SPREAD_S
         due = 1 + int(for_s * self._a_second) - self._sent_away
-        idle = [socket for socket in self._link.sockets if socket.is_idle(time.monotonic())]
+        idle = [socket for socket in self._link.sockets if socket.is_idle(self._clock())]
         self._send_away(idle[: max(0, due)])
 
     def send_all_away(self) -> None:

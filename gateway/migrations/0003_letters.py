@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0026_chat_surface'),
-        ('gateway', '0001_initial'),
+        ('gateway', '0002_proposal_columns'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

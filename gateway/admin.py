@@ -1,0 +1,62 @@
+"""Teams for their owners to look at."""
+
+from django.contrib import admin
+
+from accounts.admin_site import OwnerScopedAdmin, site
+from gateway.models import Letter, TeamAgent, TeamPolicy
+
+
+@admin.register(TeamAgent, site=site)
+class TeamAgentAdmin(OwnerScopedAdmin):
+    """Who is enrolled, and in which role."""
+
+    owner_lookup = "owner"
+    list_display = ("name", "role", "is_active", "status", "status_at", "owner")
+    list_filter = ("is_active", "status")
+    list_select_related = ("owner",)
+    search_fields = ("name", "role")
+    ordering = ("-pk",)
+    fields = (
+        *("name", "role", "is_active", "status", "status_at", "config", "may_send_to", "may_hear_from"),
+        *("owner", "created_at"),
+    )
+
+
+@admin.register(TeamPolicy, site=site)
+class TeamPolicyAdmin(OwnerScopedAdmin):
+    """The rules of teams, where their owners have set any."""
+
+    owner_lookup = "owner"
+    list_display = ("owner", "queues_messages", "threshold", "requires_signature", "frames_kept_days")
+    list_filter = ("threshold",)
+    list_select_related = ("owner",)
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold"),
+        *("requires_signature", "session_ttl_s", "frames_kept_days"),
+    )
+
+
+@admin.register(Letter, site=site)
+class LetterAdmin(OwnerScopedAdmin):
+    """Messages that were stored for agents, and what became of them."""
+
+    owner_lookup = "owner"
+    list_display = (
+        "message_id",
+        "recipient",
+        "sender",
+        "priority",
+        "state",
+        "reason",
+        "received_at",
+        "expires_at",
+    )
+    list_filter = ("state", "priority")
+    list_select_related = ("recipient",)
+    search_fields = ("message_id", "sender", "recipient__routing_name")
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
+        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
+    )
