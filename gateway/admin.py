@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from gateway.models import SessionLog, TeamAgent, TeamPolicy
+from gateway.models import Letter, SessionLog, TeamAgent, TeamPolicy
 
 
 @admin.register(TeamAgent, site=site)
@@ -50,4 +50,29 @@ class SessionLogAdmin(OwnerScopedAdmin):
     fields = (
         *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
         *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
+    )
+
+
+@admin.register(Letter, site=site)
+class LetterAdmin(OwnerScopedAdmin):
+    """Messages that were stored for agents, and what became of them."""
+
+    owner_lookup = "owner"
+    list_display = (
+        "message_id",
+        "recipient",
+        "sender",
+        "priority",
+        "state",
+        "reason",
+        "received_at",
+        "expires_at",
+    )
+    list_filter = ("state", "priority")
+    list_select_related = ("recipient",)
+    search_fields = ("message_id", "sender", "recipient__routing_name")
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
+        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
     )

@@ -37,7 +37,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
-from gateway.models import SessionEntry, SessionLog, TeamAgent, TeamPolicy
+from gateway.models import Letter, SessionEntry, SessionLog, TeamAgent, TeamPolicy
 from gateway.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
@@ -113,6 +113,7 @@ PARTS: Sequence[Part] = (
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
     Part("team_agent", TeamAgent, lambda user: Q(owner=user)),
+    Part("letter", Letter, lambda user: Q(owner=user) | Q(sender_owner=user), at_once=FEW),
     Part("team_policy", TeamPolicy, lambda user: Q(owner=user)),
     Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
     Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
