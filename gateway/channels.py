@@ -23,8 +23,8 @@ SURFACE = "gateway"
 class Subscriber(Protocol):
     """A client that takes pushes."""
 
-    def push(self, type_name: str, frame: bytes) -> None:
-        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Queue a frame; False when the client takes no frames of that type. One that does not read is closed."""
 
 
 class ChannelFrame(msgspec.Struct, frozen=True):

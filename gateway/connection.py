@@ -115,7 +115,7 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self.identity.login, self.seat.name if self.seat is not None else "")
+        return Sender(self.identity.login, self.seat.name if self.seat else "", self.identity.credential_id)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts."""
@@ -246,6 +246,7 @@ class GatewayConnection(FrameSocket):
         # At once: the row is committed, so other processes address prompts to this connection already.
         if not self._over:
             self._link.attach(self.seat.connection_id, self)
+            self.gateway.seats.enter(identity.user_id, self.seat, self)
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
@@ -279,18 +280,20 @@ class GatewayConnection(FrameSocket):
         """Send a frame."""
         await self._send_bytes(frames.encode(frame))
 
-    def push(self, type_name: str, frame: bytes) -> None:
-        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Queue a frame. See `gateway.channels.Subscriber`."""
         if self._over or not self.protocol.may_push(type_name):
-            return
+            return False
         self._pushes.append(frame)
         self._pushed_bytes += len(frame)
         if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
             self._over = True
             self._pushes.clear()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
-        elif len(self._pushes) == 1:
+            return False
+        if len(self._pushes) == 1:
             self._link.start(self._guard(self._send_pushes()), "push")
+        return True
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Go on with something while further frames are read."""
@@ -346,4 +349,5 @@ class GatewayConnection(FrameSocket):
         self._over = True
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
+            self.gateway.seats.leave(self.identity.user_id, self.seat)
             await self.seat.prompts.lost()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import Ask, SettledTurn, Source, Target
@@ -23,6 +23,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.seats import Seats
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
@@ -38,17 +39,19 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's."""
 
     target: Target
     takes_envelopes: bool
+    is_own: bool
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
 
     login: str
     seat: str
+    credential_id: int
 
     @property
     def name(self) -> str:
@@ -66,8 +69,9 @@ class Sender(NamedTuple):
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, seats: Seats) -> None:
         self._dispatcher = dispatcher
+        self._seats = seats
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
     async def read(self, function: Callable[..., Result], *args: object) -> Result:
@@ -86,13 +90,15 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found = self._find_here(envelope.agent, asker)
+            if found is None:
+                found = await self.read(find_addressee, envelope.agent, asker.user_id)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
-                surface=Surface.ROUTE,
+                surface=Surface.GATEWAY,
                 question=text,
                 wait_s=wait_s,
                 tells=not envelope.wants_response,
@@ -104,10 +110,21 @@ class MessageRouter:
                 parts=sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope),
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
+                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
             return await self._dispatcher.ask(ask, _do_nothing)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
+
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
+        held = self._seats.find(asker.user_id, name)
+        if held is None:
+            return None
+        seat = held.seat
+        return Addressee(
+            Target(None, seat.session_id, f"{asker.login}/{seat.name}"), takes_envelopes=True, is_own=True
+        )
 
 
 class OpenMessages:
@@ -183,9 +200,10 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     if published is None:
         peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+        return Addressee(peer.target, peer.session.link == GATEWAY_LINK, peer.is_mine)
+    session = Session.objects.filter(pk=published.session_id).only("link", "owner").first()
+    is_here = session is not None and session.link == GATEWAY_LINK
+    return Addressee(published, is_here, session is not None and session.owner_id == user_id)
 
 
 def _text_of(envelope: Envelope) -> str:

@@ -42,15 +42,10 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
-from gateway.channels import SURFACE as GATEWAY_SURFACE
-from gateway.channels import Channels
 from gateway.client import Gateway
 from gateway.connection import GatewayClients
-from gateway.messages import MessageRouter
-from gateway.proposal_news import SURFACE as TRIAD_SURFACE
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
-from gateway.triad import Triad
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -132,10 +127,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
-        elif message.surface == GATEWAY_SURFACE:
-            self.gateway.take(message.body)
-        elif message.surface == TRIAD_SURFACE:
-            self.gateway.triad.take(message.body)
+        else:
+            self.gateway.take(message)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -251,7 +244,6 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    channels = Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -284,7 +276,9 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(link, MessageRouter(dispatcher), channels, Triad(process_id, channels)),
+        gateway=Gateway.build(
+            process_id=process_id, link=link, dispatcher=dispatcher, post=post, is_alone=settings.IS_EMBEDDED
+        ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,
         pusher=push_thread,
