@@ -37,6 +37,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
+from gateway.models import Proposal, Vote
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -98,6 +99,8 @@ PARTS: Sequence[Part] = (
     Part("token_usage", TokenUsage, lambda user: Q(owner=user)),
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
+    Part("proposal", Proposal, lambda user: Q(owner=user)),
+    Part("vote", Vote, lambda user: Q(proposal__owner=user)),
     Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
     Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),

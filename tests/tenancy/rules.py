@@ -137,6 +137,11 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
 }
 
+PROPOSALS: dict[str, Rule] = {
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
+}
+
 ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me": Rule(may=May.SIGNED_IN),
     f"GET {V}/me/export": Rule(may=May.BY_SESSION),
@@ -388,5 +393,7 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST: dict[str, Rule] = (
+    SESSIONS | ASKING | AGENTS | PROPOSALS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+)
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

@@ -31,7 +31,8 @@ ABSENT = {
     "peer": "olga/unknown",
     "prefix": "0" * 16,
     **dict.fromkeys(
-        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id"), 999_999_999
+        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
+        999_999_999,
     ),
 }
 Names = dict[str, Any]
