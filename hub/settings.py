@@ -191,6 +191,7 @@ INSTALLED_APPS = [
     "webhooks",
     "agents",
     "a2a_bridge",
+    "gateway",
     "hub",
 ]
 
@@ -290,6 +291,7 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "forget gateway": {"task": "gateway.forget", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
 }

@@ -42,6 +42,9 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess
 from agents.transcript.storage import StorageMeter
+from gateway.agent_protocol.endpoint import AgentProtocol
+from gateway.agent_protocol.steps import StepRunner
+from gateway.http import GatewayHttp
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewayClients, GatewaySocket
@@ -100,6 +103,7 @@ class HubServices:
     operator_sockets: OperatorSockets
     router: MessageRouter
     gateway_clients: GatewayClients
+    agent_protocol: AgentProtocol
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -237,6 +241,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -271,6 +276,7 @@ def build_services() -> HubServices:
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         router=MessageRouter(dispatcher),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

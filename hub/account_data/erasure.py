@@ -33,6 +33,7 @@ from agents.models import (
 )
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
+from gateway.models import ProtocolTask
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
 from kit import batches
 from kit.sql import advisory_lock
@@ -107,6 +108,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield OpMessage.objects.filter(author=user)
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
+    yield ProtocolTask.objects.filter(owner=user)
     yield Attachment.objects.filter(user=user)
     for column in ("user", "shared_by"):
         yield Share.objects.filter(**{column: user})

@@ -37,6 +37,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
+from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -103,6 +104,9 @@ PARTS: Sequence[Part] = (
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
     Part("push_config", PushConfig, lambda user: Q(caller=user)),
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
+    Part("protocol_task", ProtocolTask, lambda user: Q(owner=user), at_once=FEW),
+    Part("protocol_step", ProtocolStep, lambda user: Q(task__owner=user), at_once=FEW),
+    Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 
@@ -192,6 +196,8 @@ def _value(row: Any, field: Any) -> Any:
             return value.isoformat()
         case UUID():
             return str(value)
+        case bytes() | memoryview():
+            return base64.b64encode(value).decode()
     return value
 
 

@@ -1,0 +1,192 @@
+"""Runs a step of a task: one ask to its agent, whose reply is stored whether or not its client still waits."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from django.db import DatabaseError
+from msgspec import UNSET
+
+from accounts.authn import Identity
+from agents.core.dispatch import Dispatcher
+from agents.core.types import Ask, SettledTurn, Target
+from agents.core.waiting import RunningTurn, text_of
+from agents.models.choices import Interruption, Outcome, Surface
+from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
+from gateway.agent_protocol import store
+from gateway.agent_protocol.shapes import ApiStep, RequestBody
+from gateway.agent_protocol.store import BegunStep, NewFile
+from gateway.errors import FrameRefused, refuse_denied, refuse_failed
+from gateway.messages import LONGEST_WAIT_S, REFUSALS, find_addressee
+from kit import trace
+from kit.async_db import db_call
+from kit.ids import time_ordered
+
+ASKS_INPUT = frozenset(Interruption)
+
+Start = Callable[[Coroutine[Any, Any, None], str], None]
+
+
+class StepFailed(Exception):
+    """The step was sent, or may have been, and got no reply. `refused`: why, as the gateway says it."""
+
+    def __init__(self, refused: FrameRefused) -> None:
+        super().__init__(str(refused))
+        self.refused = refused
+
+
+class StepRunner:
+    """Asks the agents of tasks. `start`: runs what stores a reply; `reply_wait_s`: how long an agent may take."""
+
+    def __init__(self, dispatcher: Dispatcher, start: Start, reply_wait_s: float) -> None:
+        self._dispatcher = dispatcher
+        self._start = start
+        self._reply_wait_s = min(reply_wait_s, LONGEST_WAIT_S)
+
+    async def check_agent(self, name: str, user_id: int) -> Target:
+        """The agent of a name for a user.
+
+        Raises:
+            FrameRefused: there is none that the user may ask.
+        """
+        try:
+            return (await db_call(find_addressee)(name, user_id)).target
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+
+    async def begin(
+        self, identity: Identity, task_id: UUID, wanted: RequestBody, traceparent: str
+    ) -> asyncio.Future[ApiStep]:
+        """Ask; the future of the step, once its reply is stored. It fails with StepFailed or RequestRefused.
+
+        Raises:
+            FrameRefused, RequestRefused, QuotaExceeded: nothing was sent.
+        """
+        task = await db_call(store.find_task)(identity.user_id, task_id)
+        target = await self.check_agent(task.agent, identity.user_id)
+        wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
+        chat_id = time_ordered()
+        begun = await db_call(store.begin_step)(identity.user_id, task_id, wanted, chat_id, wait_s)
+        ask = Ask(
+            chat_id=chat_id,
+            target=target,
+            caller_id=identity.user_id,
+            caller_login=identity.login,
+            surface=Surface.ROUTE,
+            question=begun.step.input,
+            wait_s=wait_s,
+            task_id=begun.step.agent_task_id,
+            context_id=str(begun.task.public_id),
+            message_id=str(begun.step.public_id),
+            parts=parts_of(begun),
+            traceparent=trace.follow(traceparent),
+        )
+        try:
+            running = await self._dispatcher.ask(ask, _do_nothing)
+        except REFUSALS as refusal:
+            await db_call(store.drop_step)(begun)
+            raise refuse_denied(refusal) from None
+        finished: asyncio.Future[ApiStep] = asyncio.get_running_loop().create_future()
+        finished.add_done_callback(_read_failure)
+        self._start(self._finish(begun, running, finished), "step")
+        return finished
+
+    async def _finish(self, begun: BegunStep, running: RunningTurn, finished: asyncio.Future[ApiStep]) -> None:
+        """Store what came of a step, and say so."""
+        try:
+            await db_call(store.mark_sent)(begun.uploads)
+            settled = await asyncio.shield(running.settled)
+            if settled.outcome is not Outcome.COMPLETED:
+                await db_call(store.drop_step)(begun)
+                raise StepFailed(refuse_failed(settled.reason, settled.own_words))
+            asks_input = settled.reason in ASKS_INPUT
+            output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
+            finished.set_result(await db_call(store.finish_step)(begun, output, asks_input, files))
+        except asyncio.CancelledError:
+            finished.cancel()
+            raise
+        except Exception as failure:  # noqa: BLE001  whatever fails is the answer to the client that waits
+            finished.set_exception(failure)
+            if isinstance(failure, DatabaseError):
+                with suppress(DatabaseError):
+                    await db_call(store.drop_step)(begun)
+
+
+def parts_of(begun: BegunStep) -> tuple[Part, ...]:
+    """The question and the uploads that come with it; nothing for a question that is text alone."""
+    if not begun.uploads:
+        return ()
+    files = [
+        Part(
+            raw=base64.b64encode(bytes(one.data)).decode(),
+            media_type=one.mime,
+            filename=f"{one.relative_path}/{one.file_name}" if one.relative_path else one.file_name,
+        )
+        for one in begun.uploads
+    ]
+    return (Part(text=begun.step.input), *files)
+
+
+def output_of(settled: SettledTurn, pieces: Sequence[Piece]) -> str:
+    """The reply as text: with what the agent asks back, or the data that it answered with."""
+    if settled.reason in ASKS_INPUT:
+        said = text_of(pieces)
+        asked = "".join(text_in(one.parts) for one in pieces if isinstance(one, LastWords)) or settled.text
+        return asked if asked.startswith(said) else joined_texts([said, asked])
+    if settled.text:
+        return settled.text
+    data = [part.data for part in _parts_besides(pieces) if part.data is not UNSET]
+    return msgspec.json.encode(data[-1]).decode() if data else ""
+
+
+def files_of(pieces: Sequence[Piece]) -> Iterator[NewFile]:
+    """The artifacts that an agent made besides its reply: files, texts with a name, and data."""
+    for piece in pieces:
+        if isinstance(piece, ArtifactPiece) and piece.lead is None:
+            name = piece.name or piece.artifact_id
+            for part in piece.parts:
+                if (data := _bytes_of(part)) is not None:
+                    yield NewFile(name=part.filename or name, mime=_mime_of(part), data=data)
+
+
+def _parts_besides(pieces: Sequence[Piece]) -> Iterator[Part]:
+    for piece in pieces:
+        if isinstance(piece, ArtifactPiece) and piece.lead is None:
+            yield from piece.parts
+
+
+def _bytes_of(part: Part) -> bytes | None:
+    """What a part holds; None for raw that is no base64."""
+    if isinstance(part.raw, str):
+        try:
+            return base64.b64decode(part.raw.replace("-", "+").replace("_", "/") + "==")
+        except binascii.Error:
+            return None
+    if isinstance(part.url, str):
+        return part.url.encode()
+    if part.data is not UNSET:
+        return msgspec.json.encode(part.data)
+    return part.text.encode() if isinstance(part.text, str) else None
+
+
+def _mime_of(part: Part) -> str:
+    if isinstance(part.url, str):
+        return "text/uri-list"
+    if part.data is not UNSET:
+        return part.media_type or "application/json"
+    return part.media_type or ("text/plain" if isinstance(part.text, str) else "")
+
+
+def _read_failure(finished: asyncio.Future[ApiStep]) -> None:
+    """The client may be gone: its failure is read, so that it is not logged as forgotten."""
+    if not finished.cancelled():
+        finished.exception()
+
+
+async def _do_nothing(settled: SettledTurn) -> None:
+    """Does nothing: the reply is stored by the task that waits for it."""
