@@ -9,17 +9,9 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
-from gateway.envelope import (
-    FRAME_TYPES,
-    Envelope,
-    FrameType,
-    check_frame,
-    is_agent_name,
-    name_frame,
-    read_object,
-    read_type,
-)
+from gateway.envelope import Envelope, check_frame, name_frame, read_object, read_type
 from gateway.errors import MESSAGE_ERRORS, ErrorCode, FrameRefused
+from gateway.frame_types import FRAME_TYPES, FrameType, is_agent_name
 from kit.sockets import POLICY_VIOLATION
 
 SUBPROTOCOL = "a2a-v1"
@@ -35,6 +27,7 @@ LIMITED_FOR_S = 10.0
 MAX_FLAWS = 20
 FLAWS_WITHIN_S = 60.0
 MAX_AUTH_FAILURES = 3
+SIGN_IN = "sign in first: send auth with a token"
 DEFAULT_MS = 30_000
 NUMBERS_MS = range(1_000, 600_001)
 ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", "disconnect"})
@@ -165,11 +158,8 @@ class GatewayProtocol:
         if not type_.for_gateway:
             text = f"only the gateway sends {type_.name}"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="type")
-        if not type_.is_built:
-            text = f"this hub does not serve {type_.name} yet"
-            raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
         if not self.is_authenticated and not type_.before_auth:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, "sign in first: send auth with a token")
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
 
     def _count_frame(self) -> None:
         """Take one token of the bucket."""

@@ -24,7 +24,8 @@ from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
 from agents.models import Session
 from agents.transcript.pieces import Part
-from gateway.envelope import Envelope, Json, is_agent_name
+from gateway.envelope import Envelope, Json
+from gateway.frame_types import is_agent_name
 from gateway.frames import new_id, now_ms
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway

@@ -30,7 +30,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import Limits, Link
-from agents.core.post import Cancel, ElicitationAnswered, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -40,14 +40,18 @@ from agents.links.sockets import SocketLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
-from agents.transcript.announcements import LiveFrame, RecheckAccess
+from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
+from gateway.channels import SURFACE as GATEWAY_SURFACE
+from gateway.channels import Channels
+from gateway.client import Gateway
+from gateway.connection import GatewayClients
 from gateway.http import GatewayHttp
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
-from gateway.socket import GatewayClients, GatewaySocket
+from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -59,6 +63,7 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.elicitation import Elicitations
 from mcp_server.endpoint import McpEndpoint
 from openai_api.completions import ChatWire
@@ -101,7 +106,7 @@ class HubServices:
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
-    router: MessageRouter
+    gateway: Gateway
     gateway_clients: GatewayClients
     agent_protocol: AgentProtocol
     pushes: Pushes
@@ -116,8 +121,8 @@ class HubServices:
             self.live.take(message)
         elif isinstance(message, Cancel):
             self.dispatcher.cancel(message.chat_id)
-        elif isinstance(message, ElicitationAnswered):
-            self.mcp.elicitations.take(message)
+        elif isinstance(message, SurfaceMessage):
+            self._take_surface_message(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
@@ -125,6 +130,12 @@ class HubServices:
             self.link.start(self.exchanges.join(message), "join")
         else:
             await self.link.take(message)
+
+    def _take_surface_message(self, message: SurfaceMessage) -> None:
+        if message.surface == MCP_SURFACE:
+            self.mcp.elicitations.take(message.body)
+        elif message.surface == GATEWAY_SURFACE:
+            self.gateway.take(message.body)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -154,9 +165,8 @@ class HubServices:
     def gateway_socket(self) -> GatewaySocket:
         """A consumer for one socket of `a2a-v1`."""
         return GatewaySocket(
-            link=self.link,
+            gateway=self.gateway,
             ledger=self.ledger,
-            router=self.router,
             clients=self.gateway_clients,
             callers=self.callers,
             process_id=self.process_id,
@@ -274,7 +284,9 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        router=MessageRouter(dispatcher),
+        gateway=Gateway(
+            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+        ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
         pushes=pushes,

@@ -13,11 +13,13 @@ import msgspec
 from a2a_bridge.errors import unauthenticated
 from accounts import sealing
 from accounts.open_requests import OpenRequests
-from agents.core.post import ElicitationAnswered, Post
+from agents.core.post import Post
+from agents.transcript.announcements import SurfaceMessage
 from kit.durations import seconds
 from kit.ids import random_hex
 from mcp_server.calls import ToolCaller
 
+SURFACE = "mcp"
 PURPOSE = b"mcp-elicitation"
 SESSION_HEADER = "mcp-session-id"
 SESSION_PREFIX = "elicits-"
@@ -53,6 +55,14 @@ def find_session_id(message: Mapping[str, Any]) -> str | None:
 
 class NotAsked(Exception):
     """The client's user could not be asked."""
+
+
+class ElicitationAnswer(msgspec.Struct, frozen=True):
+    """What the user of a client answered, for the process that waits; `answer` None: nothing."""
+
+    nonce: str
+    user_id: int
+    answer: str | None = None
 
 
 class Elicitations:
@@ -105,17 +115,21 @@ class Elicitations:
             process_id, nonce = sealing.unseal(name, PURPOSE).split()
         except sealing.Unreadable:
             return
-        answered = ElicitationAnswered(nonce, user_id, _read_answer(message.get("result")))
+        answer = ElicitationAnswer(nonce, user_id, _read_answer(message.get("result")))
         if process_id == self._process_id:
-            self.take(answered)
+            self._take_answer(answer)
         else:
-            await self._post.send(process_id, answered)
+            body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(answer)))
+            await self._post.send(process_id, body)
 
-    def take(self, message: ElicitationAnswered) -> None:
-        """What a user answered; dropped where no question waits for this user."""
-        user_id, answered = self._waiting.get(message.nonce, (None, None))
-        if answered is not None and user_id == message.user_id and not answered.done():
-            answered.set_result(message.answer)
+    def take(self, body: msgspec.Raw) -> None:
+        """What a user answered to another process; dropped where no question waits for this user."""
+        self._take_answer(msgspec.json.decode(body, type=ElicitationAnswer))
+
+    def _take_answer(self, answer: ElicitationAnswer) -> None:
+        user_id, answered = self._waiting.get(answer.nonce, (None, None))
+        if answered is not None and user_id == answer.user_id and not answered.done():
+            answered.set_result(answer.answer)
 
     def end_all(self) -> None:
         """End each wait as not answered, and ask no more: the process drains."""

@@ -10,7 +10,14 @@ from typing import Protocol
 
 import msgspec
 
-from agents.transcript.announcements import AgentFrame, CloseAgent, LiveFrame, PermissionDecided, RecheckAccess
+from agents.transcript.announcements import (
+    AgentFrame,
+    CloseAgent,
+    LiveFrame,
+    PermissionDecided,
+    RecheckAccess,
+    SurfaceMessage,
+)
 from agents.transcript.pieces import Extra, Part, Usage
 
 
@@ -138,14 +145,6 @@ class JoinTurn(msgspec.Struct, frozen=True, tag="join"):
     tells: bool = True
 
 
-class ElicitationAnswered(msgspec.Struct, frozen=True, tag="elicited"):
-    """To the process that waits for it: what the user of a client of MCP answered; `answer` None: nothing."""
-
-    nonce: str
-    user_id: int
-    answer: str | None = None
-
-
 # A process that does not know the tag of a message logs `post.unreadable` and drops it.
 Message = (
     Prompt
@@ -166,7 +165,7 @@ Message = (
     | CloseAgent
     | LiveFrame
     | RecheckAccess
-    | ElicitationAnswered
+    | SurfaceMessage
 )
 Handler = Callable[[Message], Awaitable[None]]
 

@@ -185,7 +185,14 @@ class RecheckAccess(Struct, frozen=True, tag="oust"):
     user_id: int
 
 
-Message = AgentFrame | PermissionDecided | CloseAgent | LiveFrame | RecheckAccess
+class SurfaceMessage(Struct, frozen=True, tag="surface"):
+    """For the part of a process that serves a surface, by the surface's name; only that part reads the body."""
+
+    surface: str
+    body: Raw
+
+
+Message = AgentFrame | PermissionDecided | CloseAgent | LiveFrame | RecheckAccess | SurfaceMessage
 AddressedMessage = tuple[str, Message]  # a process, and what to tell it
 Carrier = Callable[[Sequence[AddressedMessage]], None]
 
@@ -195,6 +202,11 @@ _carriers: list[Carrier] = []
 def set_carrier(carrier: Carrier) -> None:
     """Set the function that sends messages from any thread to their processes; the hub calls it at start."""
     _carriers[:] = [carrier]
+
+
+def send_after_commit(addressed: Sequence[AddressedMessage]) -> None:
+    """Send messages to their processes after the commit."""
+    transaction.on_commit(lambda: _send_messages(addressed))
 
 
 def announce(session_id: int, *messages: LiveMessage) -> None:
@@ -231,17 +243,13 @@ def send_resolution(
 def close_agent(session_id: int, reason: str) -> None:
     """Call before the session's row is deleted: after the commit a connected agent is told not to reconnect."""
     found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk")
-    addressed: list[AddressedMessage] = [(process, CloseAgent(pk, reason)) for process, pk in found]
-    transaction.on_commit(lambda: _send_messages(addressed))
+    send_after_commit([(process, CloseAgent(pk, reason)) for process, pk in found])
 
 
 def close_live_views(session_id: int) -> None:
     """Call before the session's row is deleted: after the commit live views recheck their access and end."""
     found = Attachment.objects.filter(session_id=session_id).values_list("process_id", "user_id").distinct()
-    addressed: list[AddressedMessage] = [
-        (process, RecheckAccess(session_id, user_id)) for process, user_id in found
-    ]
-    transaction.on_commit(lambda: _send_messages(addressed))
+    send_after_commit([(process, RecheckAccess(session_id, user_id)) for process, user_id in found])
 
 
 def _to_agent(session_id: int, message: Callable[[int], Message]) -> bool:
@@ -250,7 +258,7 @@ def _to_agent(session_id: int, message: Callable[[int], Message]) -> bool:
     if found is None:
         return False
     process_id, connection_id = found
-    transaction.on_commit(lambda: _send_messages([(process_id, message(connection_id))]))
+    send_after_commit([(process_id, message(connection_id))])
     return True
 
 

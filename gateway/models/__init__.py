@@ -1,5 +1,24 @@
-"""Tables of the gateway."""
+"""The tables of the gateway. A team is the tenant: the agents of one owner."""
 
 from gateway.models.agent_protocol import ProtocolArtifact, ProtocolStep, ProtocolTask
+from gateway.models.channels import ChannelWatch
+from gateway.models.frame_record import FrameRecord
+from gateway.models.letter import Letter
+from gateway.models.proposal import Proposal, Vote
+from gateway.models.session_log import SessionEntry, SessionLog
+from gateway.models.team import TeamAgent, TeamPolicy
 
-__all__ = ["ProtocolArtifact", "ProtocolStep", "ProtocolTask"]
+__all__ = [
+    "ChannelWatch",
+    "FrameRecord",
+    "Letter",
+    "Proposal",
+    "ProtocolArtifact",
+    "ProtocolStep",
+    "ProtocolTask",
+    "SessionEntry",
+    "SessionLog",
+    "TeamAgent",
+    "TeamPolicy",
+    "Vote",
+]

@@ -14,7 +14,10 @@ from accounts.open_requests import OpenRequests
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from gateway.socket import GatewayClients, GatewaySocket
+from gateway.channels import Channels
+from gateway.client import Gateway
+from gateway.connection import GatewayClients
+from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
@@ -171,9 +174,8 @@ async def test_a_restart_is_told_to_seats() -> None:
     router: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        link=link,
+        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True)),
         ledger=ledger,
-        router=router,
         clients=GatewayClients(1),
         callers=OpenRequests(),
         process_id="p",

@@ -7,18 +7,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from accounts import sealing
 from accounts.authn import Identity, Presented
 from accounts.open_requests import OpenRequests
-from agents.core.post import ElicitationAnswered, LocalPost
+from agents.core.post import LocalPost
 from kit.jsonrpc import RpcError
 from lab.agents import TaskPeer, online
 from lab.callers import ANSWER_WITHIN_S, Json, bearer, web
 from lab.hub_process import HubProcess
 from mcp_server.calls import ToolCaller
-from mcp_server.elicitation import MAX_WAITING, PURPOSE, Elicitations, NotAsked, find_session_id
+from mcp_server.elicitation import MAX_WAITING, PURPOSE, ElicitationAnswer, Elicitations, NotAsked, find_session_id
 
 HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
@@ -172,7 +173,7 @@ async def test_responses_to_nothing_are_dropped() -> None:
     foreign = sealing.seal("here 0", b"another purpose")
     for name in (None, 7, "", "task-1", "\u2603", "x" * 501, elsewhere, foreign):
         await waiting.elicitations.take_response(make_caller(), {"id": name, "result": {"action": "decline"}})
-    waiting.elicitations.take(ElicitationAnswered("unknown", 1, "x"))
+    waiting.elicitations.take(msgspec.Raw(msgspec.json.encode(ElicitationAnswer("unknown", 1, "x"))))
     await waiting.respond(result={"action": "accept", "content": {"answer": "this"}})
     await waiting.respond(result={"action": "accept", "content": {"answer": "late"}})
     assert await waiting.answer == "this"

@@ -1,0 +1,143 @@
+"""The channels of teams: clients subscribe to them, and frames are pushed to the subscribers in every process.
+
+A frame for subscribers may be lost with a process; what counts is in rows.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import msgspec
+from django.db.models import QuerySet
+
+from agents.core.post import Post
+from agents.transcript.announcements import SurfaceMessage, send_after_commit
+from gateway.envelope import Json
+from gateway.models import ChannelWatch
+from kit.async_db import db_call
+
+SURFACE = "gateway"
+
+
+class Subscriber(Protocol):
+    """A client that takes pushes."""
+
+    def push(self, type_name: str, frame: bytes) -> None:
+        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+
+
+class ChannelFrame(msgspec.Struct, frozen=True):
+    """A frame for the subscribers of a team's channel. `agent`: whom it is about; empty: no filter applies."""
+
+    owner_id: int
+    channel: str
+    type_name: str
+    frame: msgspec.Raw
+    agent: str = ""
+
+
+class Channels:
+    """The subscribers of one process, by team and channel. `is_alone`: there are no other processes."""
+
+    def __init__(self, process_id: str, post: Post, *, is_alone: bool) -> None:
+        self._process_id = process_id
+        self._post = post
+        self._is_alone = is_alone
+        self._subscribers: dict[tuple[int, str], dict[Subscriber, frozenset[str]]] = {}
+        self._subscribed: dict[Subscriber, set[tuple[int, str]]] = {}
+        self._watched: Counter[int] = Counter()  # subscriptions of each team
+        self._in_order = asyncio.Lock()  # of the rows of this process
+
+    async def subscribe(
+        self, owner_id: int, channel: str, subscriber: Subscriber, agents: Collection[str] = ()
+    ) -> None:
+        """Push the frames of a channel to a client from now on; `agents` narrows them. Again replaces `agents`."""
+        key = (owner_id, channel)
+        subscribers = self._subscribers.setdefault(key, {})
+        is_new = subscriber not in subscribers
+        subscribers[subscriber] = frozenset(agents)
+        self._subscribed.setdefault(subscriber, set()).add(key)
+        self._watched[owner_id] += is_new
+        if is_new and self._watched[owner_id] == 1:
+            await self._keep_watch(owner_id)
+
+    async def unsubscribe(self, owner_id: int, channel: str, subscriber: Subscriber) -> None:
+        """Push no more of it to this client."""
+        key = (owner_id, channel)
+        subscribers = self._subscribers.get(key, {})
+        if subscriber not in subscribers:
+            return
+        del subscribers[subscriber]
+        if not subscribers:
+            del self._subscribers[key]
+        self._subscribed[subscriber].discard(key)
+        if not self._subscribed[subscriber]:
+            del self._subscribed[subscriber]
+        self._watched[owner_id] -= 1
+        if not self._watched[owner_id]:
+            del self._watched[owner_id]
+            await self._keep_watch(owner_id)
+
+    async def leave(self, subscriber: Subscriber) -> None:
+        """The client is gone, and its subscriptions with it."""
+        for owner_id, channel in list(self._subscribed.get(subscriber, ())):
+            await self.unsubscribe(owner_id, channel, subscriber)
+
+    def subscriptions(self, subscriber: Subscriber) -> Mapping[tuple[int, str], frozenset[str]]:
+        """The teams and channels that a client subscribed to, each with the agents that narrow it."""
+        return {key: self._subscribers[key][subscriber] for key in self._subscribed.get(subscriber, ())}
+
+    async def publish(self, owner_id: int, channel: str, frame: Json, *, agent: str = "") -> None:
+        """Push a frame to all subscribers of a channel, in every process. `agent`: see `ChannelFrame`."""
+        message = make_channel_frame(owner_id, channel, frame, agent)
+        self._push(message)
+        if self._is_alone:
+            return
+        body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(message)))
+        for process_id in await db_call(find_watching)(owner_id):
+            if process_id != self._process_id:
+                await self._post.send(process_id, body)
+
+    def take(self, body: msgspec.Raw) -> None:
+        """A frame that another process, or a thread of this one, published."""
+        self._push(msgspec.json.decode(body, type=ChannelFrame))
+
+    def _push(self, message: ChannelFrame) -> None:
+        subscribers = self._subscribers.get((message.owner_id, message.channel), {})
+        frame = bytes(message.frame)
+        for subscriber, agents in list(subscribers.items()):
+            if not agents or not message.agent or message.agent in agents:
+                subscriber.push(message.type_name, frame)
+
+    async def _keep_watch(self, owner_id: int) -> None:
+        """Write whether this process has subscribers of a team, as it is when its turn comes."""
+        async with self._in_order:
+            await db_call(_set_watch)(owner_id, self._process_id, owner_id in self._watched)
+
+
+def make_channel_frame(owner_id: int, channel: str, frame: Json, agent: str = "") -> ChannelFrame:
+    """A frame as it travels to the subscribers of a channel."""
+    return ChannelFrame(owner_id, channel, frame["type"], msgspec.Raw(msgspec.json.encode(frame)), agent)
+
+
+def publish_after_commit(owner_id: int, channel: str, frame: Json, *, agent: str = "") -> None:
+    """Push a frame to the subscribers of a channel after the commit; for synchronous code in any thread."""
+    message = make_channel_frame(owner_id, channel, frame, agent)
+    body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(message)))
+    send_after_commit([(process_id, body) for process_id in find_watching(owner_id)])
+
+
+def find_watching(owner_id: int) -> list[str]:
+    """The processes with subscribers of a team."""
+    found: QuerySet[ChannelWatch, str] = ChannelWatch.objects.filter(owner_id=owner_id).values_list(
+        "process_id", flat=True
+    )
+    return list(found)
+
+
+def _set_watch(owner_id: int, process_id: str, has_subscribers: bool) -> None:
+    if has_subscribers:
+        ChannelWatch.objects.get_or_create(owner_id=owner_id, process_id=process_id)
+    else:
+        ChannelWatch.objects.filter(owner_id=owner_id, process_id=process_id).delete()

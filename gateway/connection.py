@@ -1,0 +1,350 @@
+"""One connection of `a2a-v1`: the upgrade, signing in, taking a seat, and frames out."""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from django.db import DatabaseError
+
+from accounts.authn import AGENT_KINDS, Identity, digest, presented
+from accounts.open_requests import OpenRequests
+from agents.core import presence
+from agents.core.ask_starter import Asker
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.core.ports import Clock
+from agents.core.post import Evict
+from agents.core.presence import MayNotConnect
+from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
+from agents.links.channel.prompts import Prompts
+from agents.links.channel.requests import ActingFor, find_acting_for
+from gateway import frames
+from gateway.client import Gateway
+from gateway.envelope import Envelope, Json
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.messages import OpenMessages, Sender
+from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
+from gateway.seat import NameTaken, Seat, take_seat
+from kit.asgi import Receive, Scope, Send, headers_of
+from kit.async_db import db_call
+from kit.durations import seconds
+from kit.ids import unguessable
+from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, refuse_upgrade
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("channel", "session")
+AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
+MOST_PUSHES = 256  # frames that wait for a client that does not read
+MOST_PUSHED_BYTES = 8_388_608
+NO_SESSION = 0
+REVOKED = "this token was revoked, or its user is halted"
+
+
+class GatewayClients:
+    """Counts the sockets of each user that have no seat, at most `per_user` in this process."""
+
+    def __init__(self, per_user: int) -> None:
+        self._per_user = per_user
+        self._open: Counter[int] = Counter()
+
+    def enter(self, user_id: int) -> None:
+        """Count a socket.
+
+        Raises:
+            FrameRefused: its user holds as many as one may.
+        """
+        if self._open[user_id] >= self._per_user:
+            text = "you hold too many sockets open here"
+            raise FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
+        self._open[user_id] += 1
+
+    def leave(self, user_id: int) -> None:
+        """A socket is over, or took a seat."""
+        self._open[user_id] -= 1
+        if self._open[user_id] <= 0:
+            del self._open[user_id]
+
+
+class GatewayConnection(FrameSocket):
+    """A connection as `gateway.client.Client`; `GatewaySocket` reads its frames."""
+
+    def __init__(
+        self,
+        *,
+        gateway: Gateway,
+        ledger: Ledger,
+        clients: GatewayClients,
+        callers: OpenRequests,
+        process_id: str,
+        clock: Clock,
+    ) -> None:
+        super().__init__()
+        self.gateway = gateway
+        self.client_id = unguessable("client-")
+        self.messages = OpenMessages(gateway.router, self._say_later)
+        self.seat: Seat | None = None
+        self.protocol: GatewayProtocol
+        self._link = gateway.link
+        self._ledger = ledger
+        self._clients = clients
+        self._callers = callers
+        self._process_id = process_id
+        self._clock = clock
+        self._identity: Identity | None = None
+        self._counted: asyncio.Task[Any] | None = None  # this task, while it is a client without a seat
+        self._pushes: deque[bytes] = deque()
+        self._pushed_bytes = 0
+        self._prompting = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tended_at = clock()
+        self._parameters: Parameters
+
+    # For handlers, see `gateway.client.Client`.
+
+    @property
+    def identity(self) -> Identity:
+        """Who is signed in."""
+        if self._identity is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        return self._identity
+
+    @property
+    def sender(self) -> Sender:
+        """Who its messages are from."""
+        return Sender(self.identity.login, self.seat.name if self.seat is not None else "")
+
+    def find_behalf(self, envelope: Envelope) -> ActingFor | None:
+        """On whose behalf it acts."""
+        if self._identity is None:
+            return None
+        if self.seat is None:
+            return ActingFor(Asker(user_id=self._identity.user_id, login=self._identity.login), NO_SESSION)
+        return find_acting_for(self.seat.driver_of(envelope), self._identity, self.seat.session_id)
+
+    def get_behalf(self, envelope: Envelope) -> ActingFor:
+        """On whose behalf it reaches other agents."""
+        behalf = self.find_behalf(envelope)
+        if behalf is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        if behalf.isolated:
+            text = "while this agent works for another caller it reaches no other agent"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
+        return behalf
+
+    # From the server.
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve it to its end."""
+        try:
+            query = str(scope.get("query_string", b""), "latin-1")
+            self._parameters = read_parameters(query, scope["subprotocols"])
+        except UpgradeRefused as refused:
+            await refuse_upgrade(receive, send, 400, "protocol_error", str(refused))
+            return
+        scope["query_string"] = b""  # the socket stays for long, and so would a token in it
+        self.protocol = GatewayProtocol(self._clock, self._parameters.timeout_ms)
+        try:
+            await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:
+            if self._counted is None or not self._callers.was_dismissed(self._counted):
+                raise
+            last = frames.error_frame(FrameRefused(ErrorCode.AUTH_FAILED, REVOKED, reason="token_revoked"))
+            with suppress(OSError, RuntimeError):
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await send({"type": "websocket.send", "text": frames.encode(last).decode()})
+                    await send({"type": "websocket.close", "code": UNAUTHORIZED})
+        finally:
+            self._stop_counting()
+
+    async def connect(self) -> None:
+        """Accept, then find out who it is."""
+        await self.accept(self._parameters.subprotocol)
+        within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
+        self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
+        headers = headers_of(self.scope)
+        self.scope["headers"].clear()
+        # A browser sends a cookie by itself: it does not count here.
+        headers.pop("cookie", None)
+        token = presented(headers)
+        given = token.digest if token else digest(self._parameters.token) if self._parameters.token else ""
+        await self._guard(self._begin(given))
+
+    async def disconnect(self, code: int) -> None:
+        """The socket is over, from whichever side."""
+        self._closed = True
+        self.messages.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._lose()
+        await asyncio.shield(self.gateway.channels.leave(self))
+        if self.seat is not None:
+            # Shielded: if this task is cancelled and the row stays, the agent
+            # looks connected until a heartbeat drops it.
+            await asyncio.shield(self._leave_seat(self.seat.connection_id))
+
+    # Signing in.
+
+    async def _begin(self, token_digest: str) -> None:
+        if token_digest:
+            await self._authenticate(token_digest, at_upgrade=True)
+        for flaw in self._parameters.flaws:
+            if not self._over:
+                await self._answer_refused(flaw)
+
+    async def _authenticate(self, token_digest: str, *, at_upgrade: bool = False) -> None:
+        found = (await self._ledger.look_up(token_digest, None)).identity
+        if found is None or found.kind not in KINDS or found.is_limited or not self._is_same_token(found):
+            await self.say(frames.auth_frame("rejected"))
+            refused = self.protocol.count_auth_failure()
+            refused.close_code = UNAUTHORIZED if at_upgrade else refused.close_code
+            raise refused
+        if self._identity is None:
+            await self._sign_in(found)
+        role = "agent" if found.kind in AGENT_KINDS else "operator"
+        name = {"agent": self.seat.name} if self.seat is not None else {}
+        await self.say(frames.auth_frame("authenticated", **name, role=role))
+
+    def _is_same_token(self, found: Identity) -> bool:
+        """A connection stays the one of its first token: it ends when that one is revoked."""
+        return self._identity is None or self._identity.credential_id == found.credential_id
+
+    async def _sign_in(self, identity: Identity) -> None:
+        if self._over:
+            return
+        name = self._parameters.agent_id
+        if name and identity.kind not in AGENT_KINDS:
+            text = "agentId: only a channel token takes the seat of an agent"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
+        self._clients.enter(identity.user_id)
+        self._counted = self._callers.enter(identity.credential_id)
+        self._identity = identity
+        self.protocol.is_authenticated = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if name:
+            await self._take_seat(name, identity)
+
+    async def _take_seat(self, name: str, identity: Identity) -> None:
+        try:
+            async with self._link.registering:
+                arrival = await db_call(take_seat)(identity, name, self._process_id)
+        except MayNotConnect as reason:
+            code = ErrorCode.CONNECTION_REFUSED
+            raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
+        except NameTaken:
+            text = f"another program of yours is connected as {name}"
+            raise FrameRefused(
+                ErrorCode.INVALID_CONTENT, text, reason="name_taken", close_code=POLICY_VIOLATION
+            ) from None
+        self.seat = Seat(arrival, identity.user_id, Prompts(self._link.report, self._clock), self._clock)
+        self._stop_counting()
+        # At once: the row is committed, so other processes address prompts to this connection already.
+        if not self._over:
+            self._link.attach(self.seat.connection_id, self)
+        if (old := arrival.registered.evicted) is not None:
+            await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+
+    async def _leave_seat(self, connection_id: int) -> None:
+        # Bounded like registering: a thousand sockets that end at once must
+        # leave the ledger its turn at the database.
+        async with self._link.registering:
+            await db_call(presence.remove_connection)(connection_id)
+
+    def _stop_counting(self) -> None:
+        if self._counted is not None and self._identity is not None:
+            self._callers.leave(self._identity.credential_id, self._counted)
+            self._clients.leave(self._identity.user_id)
+            self._counted = None
+
+    def _expire(self) -> None:
+        text = "no token came in time"
+        refused = FrameRefused(ErrorCode.CONNECTION_TIMEOUT, text)
+        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "auth timeout")
+
+    # Frames out.
+
+    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
+        """Answer a frame."""
+        about = {"correlationId": envelope.correlation_id, "parentId": envelope.id}
+        metadata = {key: value for key, value in about.items() if value}
+        await self.say(frames.make_frame(type_name, content, metadata))
+
+    async def say(self, frame: Json) -> None:
+        """Send a frame."""
+        await self._send_bytes(frames.encode(frame))
+
+    def push(self, type_name: str, frame: bytes) -> None:
+        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+        if self._over or not self.protocol.may_push(type_name):
+            return
+        self._pushes.append(frame)
+        self._pushed_bytes += len(frame)
+        if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
+            self._over = True
+            self._pushes.clear()
+            self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
+        elif len(self._pushes) == 1:
+            self._link.start(self._guard(self._send_pushes()), "push")
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something while further frames are read."""
+        self._link.start(self._guard(work), name)
+
+    async def _send_pushes(self) -> None:
+        while self._pushes:
+            await self._send_bytes(self._pushes[0])
+            if self._pushes:  # else the client was given up meanwhile
+                self._pushed_bytes -= len(self._pushes.popleft())
+
+    async def _say_later(self, frame: Json) -> None:
+        """Send the answer to a message, if the client is still there."""
+        with suppress(OSError):
+            await self.say(frame)
+
+    async def _answer_refused(self, refused: FrameRefused) -> None:
+        if refused.is_silent:
+            return
+        ending = self.protocol.count_flaw(refused)
+        if ending is None and not refused.close_code:
+            await self.say(frames.error_frame(refused))
+            return
+        if ending is not None:
+            await self.say(frames.error_frame(refused))
+        last = ending or refused
+        await self._finish(last.close_code, frames.error_frame(last))
+
+    async def _finish(self, code: int, last: Json | None) -> None:
+        """Fail what is open, send a last frame if the client takes it, and close either way."""
+        await self._lose()
+        with suppress(OSError):
+            if last is not None and not self._closed:
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await self._send_encoded(frames.encode(last))
+        with suppress(OSError):
+            await self._end(code)
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Answer what is refused; end the connection when the client or the database is gone."""
+        try:
+            try:
+                await work
+            except FrameRefused as refused:
+                await self._answer_refused(refused)
+        except OSError:  # the other end is gone, or takes nothing
+            await self._finish(TRY_AGAIN_LATER, None)
+        except (DatabaseError, Unavailable):
+            logger.exception("gateway.database_away")
+            await self.leave(SERVICE_RESTART)
+
+    async def _lose(self) -> None:
+        """Nothing from this socket counts any more; what it owes fails at once."""
+        # Set before the first await: a prompt that arrives meanwhile is
+        # refused, not given to a socket that failed.
+        self._over = True
+        if self.seat is not None:
+            self._link.detach(self.seat.connection_id)
+            await self.seat.prompts.lost()

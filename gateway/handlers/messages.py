@@ -1,0 +1,28 @@
+"""Messages to agents, and what agents answer (section 10)."""
+
+import logging
+
+from agents.links.channel.frames import BadFrame
+from gateway.client import Client
+from gateway.envelope import Envelope
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.messages import LONGEST_WAIT_S
+
+logger = logging.getLogger(__name__)
+
+
+async def take_message(client: Client, envelope: Envelope) -> None:
+    """A reply to an open message settles it; any other message is asked."""
+    seat = client.seat
+    if seat is not None and (frame_id := seat.find_open(envelope)) is not None:
+        try:
+            await seat.take_reply(frame_id, envelope)
+        except BadFrame as bad:
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, str(bad), reason=bad.error.code) from None
+    elif envelope.type != "message" or (seat is not None and seat.is_late(envelope)):
+        logger.info("gateway.late_response")
+    else:
+        behalf = client.get_behalf(envelope)
+        key = client.messages.enter(envelope)
+        wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
+        client.start(client.messages.run(key, envelope, behalf, client.sender, wait_s), "message")

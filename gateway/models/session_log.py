@@ -1,0 +1,56 @@
+"""Sessions of the protocol: what messages with one `sessionId` said at an agent. Not `agents.models.Session`."""
+
+from django.db import models
+
+from accounts.models import User
+
+
+class SessionLog(models.Model):
+    """A session of an agent by the id that its messages have. `entries`: how many it has.
+
+    `locked_by`, `locked_until`: the one writer it has at the moment. `imported_from`: the agent and session it was
+    exported from.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        COMMITTED = "committed"
+        ARCHIVED = "archived"
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="session_logs")
+    agent = models.CharField(max_length=64)
+    session_id = models.CharField(max_length=128)
+    state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
+    entries = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+    last_entry_at = models.DateTimeField()
+    committed_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    locked_by = models.CharField(max_length=160, blank=True)
+    locked_until = models.DateTimeField(null=True, blank=True)
+    imported_from = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "agent", "session_id"], name="one_log_per_session")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.session_id}"
+
+
+class SessionEntry(models.Model):
+    """A line of a session log. `content`: text or an object as JSON, sealed (`accounts.sealing`)."""
+
+    log = models.ForeignKey(SessionLog, models.CASCADE, related_name="lines")
+    entry_id = models.CharField(max_length=128, blank=True)
+    timestamp_ms = models.BigIntegerField()
+    role = models.CharField(max_length=9)
+    content = models.TextField()
+
+    class Meta:
+        verbose_name_plural = "session entries"
+        indexes = [models.Index(fields=["log", "id"], name="entry_in_order")]
+
+    def __str__(self) -> str:
+        return f"entry {self.pk}"

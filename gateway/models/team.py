@@ -1,0 +1,73 @@
+"""What an owner sets for a team: its agents by name, and its rules."""
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import User
+
+
+class TeamAgent(models.Model):
+    """An agent of a team by its name. It is made when its seat is first taken, or when the owner loads a team.
+
+    `is_active`: enrolled. `status`: what the agent said of itself; it counts while the agent is connected.
+    `may_send_to`, `may_hear_from`: names of peers; null: all of the team.
+    """
+
+    class Status(models.TextChoices):
+        ONLINE = "online"
+        IDLE = "idle"
+        BUSY = "busy"
+        ERROR = "error"
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="team_agents")
+    name = models.CharField(max_length=64)
+    role = models.CharField(max_length=32, default="agent")
+    is_active = models.BooleanField(default=True)
+    status = models.CharField(max_length=6, choices=Status, default=Status.ONLINE)
+    status_at = models.DateTimeField(null=True, blank=True)
+    config = models.JSONField(default=dict, blank=True)
+    may_send_to = models.JSONField(null=True, blank=True)
+    may_hear_from = models.JSONField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="one_team_agent_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _default_members() -> list[str]:
+    return ["alpha", "beta", "charlie"]
+
+
+class TeamPolicy(models.Model):
+    """The rules of an owner's team; without a row the defaults hold.
+
+    `queues_messages`: messages without a `ttl` wait for an agent that is offline or busy, too. `stores_told`:
+    messages that want no response are turns; if not, they pass between connected agents without a transcript.
+    `members`: who votes on proposals. `steward`: who breaks ties, where `breaks_ties` is set.
+    `session_ttl_s`: how long after its last entry a session takes new ones, null: for ever.
+    """
+
+    class Threshold(models.TextChoices):
+        SIMPLE = "simple"
+        SUPERMAJORITY = "supermajority"
+        UNANIMOUS = "unanimous"
+
+    owner = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="team_policy")
+    queues_messages = models.BooleanField(default=False)
+    stores_told = models.BooleanField(default=True)
+    members = models.JSONField(default=_default_members)
+    steward = models.CharField(max_length=64, default="steward", blank=True)
+    breaks_ties = models.BooleanField(default=False)
+    threshold = models.CharField(max_length=13, choices=Threshold, default=Threshold.SIMPLE)
+    requires_signature = models.BooleanField(default=False)
+    session_ttl_s = models.PositiveIntegerField(null=True, blank=True)
+    frames_kept_days = models.PositiveSmallIntegerField(default=7)
+
+    class Meta:
+        verbose_name_plural = "team policies"
+
+    def __str__(self) -> str:
+        return f"team of user {self.pk}"
