@@ -35,14 +35,18 @@ def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fi
     return {**frame, "metadata": metadata} if metadata else frame
 
 
+def describe_error(refused: FrameRefused) -> Json:
+    """An error as the content of a frame shows it."""
+    shown: Json = {"error": refused.code.name, "code": int(refused.code), "message": str(refused)}
+    more = {"reason": refused.reason, "field": refused.field, "retryAfterMs": refused.retry_after_ms}
+    return shown | {key: value for key, value in more.items() if value}
+
+
 def error_frame(refused: FrameRefused) -> Json:
     """An error; its name stands beside `content` and in it, as both registries have it."""
-    name = refused.code.name
-    content: Json = {"error": name, "code": int(refused.code), "message": str(refused)}
-    more = {"reason": refused.reason, "field": refused.field, "retryAfterMs": refused.retry_after_ms}
-    content |= {key: value for key, value in more.items() if value}
     about = {"correlationId": refused.correlation_id, "parentId": refused.frame_id}
-    return make_frame("error", content, {key: value for key, value in about.items() if value}, error=name)
+    metadata = {key: value for key, value in about.items() if value}
+    return make_frame("error", describe_error(refused), metadata, error=refused.code.name)
 
 
 def acknowledge_frame(client_id: str, agents: Sequence[str]) -> Json:

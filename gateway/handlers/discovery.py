@@ -4,6 +4,7 @@ from gateway import frames, registry
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.frame_types import is_target
 from gateway.messages import REFUSALS
 
 
@@ -22,14 +23,11 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
 
 async def discover(client: Client, envelope: Envelope) -> None:
     """List agents, or show one."""
-    user_id = client.get_behalf(envelope).asker.user_id
     match envelope.content["action"]:
         case "list":
-            content: Json = {"agents": await client.gateway.router.read(registry.load_agents, user_id)}
-        case "get" if "name" not in envelope.content:
-            raise FrameRefused(ErrorCode.MISSING_FIELD, "content.name is missing", field="content.name")
+            content = await list_agents(client, envelope, {})
         case "get":
-            content = {"agents": [await _get_agent(client, envelope.content["name"], user_id)]}
+            content = {"agents": [(await get_agent(client, envelope, envelope.content))["agent"]]}
         case action:
             text = f"this hub does not serve discovery of {action} yet"
             raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, reason="not_supported")
@@ -47,8 +45,24 @@ async def show_status(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "status", {"agent": frames.GATEWAY, "status": "online", "agents": shown})
 
 
-async def _get_agent(client: Client, name: str, user_id: int) -> Json:
+async def list_agents(client: Client, envelope: Envelope, params: Json) -> Json:
+    """The agents that the client can find."""
+    user_id = client.get_behalf(envelope).asker.user_id
+    return {"agents": await client.gateway.router.read(registry.load_agents, user_id)}
+
+
+async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
+    """One agent by its name."""
+    user_id = client.get_behalf(envelope).asker.user_id
+    name = params.get("name")
+    if name is None:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "name is missing", field="content.name")
+    if not isinstance(name, str) or not is_target(name):
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, "name: want the name of an agent", field="content.name")
     try:
-        return await client.gateway.router.read(registry.get_agent, name, user_id)
+        return {"agent": await client.gateway.router.read(registry.get_agent, name, user_id)}
     except REFUSALS as refusal:
         raise refuse_denied(refusal) from None
+
+
+SERVICES = {"agents.list": list_agents, "agents.get": get_agent}

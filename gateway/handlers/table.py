@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.client import Client
 from gateway.envelope import Envelope
-from gateway.handlers import discovery, messages
+from gateway.handlers import discovery, messages, requests
 
 Handler = Callable[[Client, Envelope], Awaitable[None]]
 
@@ -15,4 +15,5 @@ HANDLERS: Mapping[str, Handler] = {
     "message": messages.take_message,
     "response": messages.take_message,
     "error": messages.take_message,
+    "request": requests.take_request,
 }

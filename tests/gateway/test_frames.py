@@ -122,7 +122,6 @@ def test_every_type_that_clients_may_send_has_a_sound_frame() -> None:
         ('{"type":"0x01"}', 2004, "type", 0),
         ('{"type":"auth-response","content":{}}', 5004, "type", 0),
         ('{"type":"decision","content":{}}', 5004, "type", 0),
-        ('{"type":"subscribe","content":{}}', 2004, "type", 0),
         ('{"type":"message"}', 2002, "content", 0),
         ('{"type":"message","content":[]}', 2003, "content", 0),
         ('{"type":"message","agent":7,"content":{}}', 2002, "content.role", 0),

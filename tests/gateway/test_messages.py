@@ -280,3 +280,22 @@ async def test_clients_reach_agents_of_every_link_and_of_others_by_handle(embedd
         async with own:
             reply = await own.send_message(f"@{agent.handle}", "from the owner")
             assert reply["content"]["content"] == "echo: from the owner"
+
+
+async def test_services_answer_requests(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("asks-services", "channel")
+    async with EchoSeat(embedded_hub.url, token, agentId="coder") as seat:
+        for number, (content, wanted) in enumerate(
+            [
+                ({"service": "agents.get", "params": {"name": "coder"}}, "coder"),
+                ({"service": "agents.get", "params": {"name": "absent"}}, 3001),
+                ({"service": "agents.get"}, 2002),
+            ]
+        ):
+            about = {"correlationId": f"r-{number}"}
+            await seat.send("request", content, metadata=about)
+            shown = (await seat.find("response", lambda frame, about=about: frame["metadata"] == about))["content"]
+            found = shown["error"]["code"] if "error" in shown else shown["result"]["agent"]["name"]
+            assert found == wanted
+        await seat.send("request", {"service": "nope"}, metadata={"correlationId": "r-9"})
+        assert code_of(await seat.find("error"))[0] == 2005

@@ -1,0 +1,28 @@
+"""Requests of gateway services (section 10.7). A service gets the client, the envelope and its parameters."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from gateway.client import Client
+from gateway.envelope import Envelope, Json
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.frames import describe_error
+from gateway.handlers import discovery
+
+Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
+
+SERVICES: Mapping[str, Service] = {**discovery.SERVICES}
+
+
+async def take_request(client: Client, envelope: Envelope) -> None:
+    """Run the service, and answer with its result or its error."""
+    name = envelope.content["service"]
+    if name not in SERVICES:
+        text = f"there is no service of that name: want one of {', '.join(sorted(SERVICES))}"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.service")
+    try:
+        content: Json = {"result": await SERVICES[name](client, envelope, envelope.content.get("params", {}))}
+    except FrameRefused as refused:
+        if refused.close_code:
+            raise
+        content = {"error": describe_error(refused)}
+    await client.reply(envelope, "response", content)
