@@ -5,7 +5,7 @@ Errors have the form of REST, `{"error", "message"}`.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,6 +35,8 @@ _DENIED_STATUS = {
     ErrorCode.PERMISSION_DENIED: 403,
 }
 OUT_OF_BUDGET = 429  # of a limit that has no code in the protocol
+
+Start = Callable[[Coroutine[Any, Any, None], str], None]
 
 encode = msgspec.json.Encoder().encode
 Result = TypeVar("Result")
@@ -73,6 +75,23 @@ def failed_answer(refused: FrameRefused) -> HttpAnswer:
     """The error for what was sent, or may have been, and got no reply."""
     status = 504 if refused.reason == "response_timeout" else 502
     return error_answer(status, refused.reason or refused.code.name.lower(), str(refused))
+
+
+def start_apart(start: Start, work: Coroutine[Any, Any, Result], name: str) -> "asyncio.Future[Result]":
+    """Run something to its end, whether or not a request still waits for it; a future of what it returns."""
+    done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+    async def run() -> None:
+        try:
+            done.set_result(await work)
+        except asyncio.CancelledError:
+            done.cancel()
+            raise
+        except Exception as failure:  # noqa: BLE001  the request that waits answers it; else asyncio logs it
+            done.set_exception(failure)
+
+    start(run(), name)
+    return done
 
 
 @dataclass(frozen=True, slots=True)

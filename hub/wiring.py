@@ -42,6 +42,7 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
+from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
 from gateway.channels import SURFACE as GATEWAY_SURFACE
@@ -109,6 +110,7 @@ class HubServices:
     gateway: Gateway
     gateway_clients: GatewayClients
     agent_protocol: AgentProtocol
+    fipa: FipaEndpoint
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -251,6 +253,7 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    gateway = Gateway(link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED))
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
@@ -284,11 +287,10 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
-        ),
+        gateway=gateway,
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
+        fipa=FipaEndpoint(gateway_http, gateway),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

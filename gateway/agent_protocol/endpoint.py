@@ -13,7 +13,7 @@ from django.utils.http import content_disposition_header
 from accounts.authn import TokenScope
 from gateway.agent_protocol import store
 from gateway.agent_protocol.shapes import invalid, read_agent, read_body, read_page
-from gateway.agent_protocol.steps import StepFailed, StepRunner
+from gateway.agent_protocol.steps import StepRunner
 from gateway.agent_protocol.uploads import read_upload
 from gateway.errors import FrameRefused
 from gateway.http import GatewayHttp, HttpAnswer, failed_answer, json_answer
@@ -78,11 +78,8 @@ class AgentProtocol:
         body = await request.read_checked(("POST",))
         identity = await self.http.get_caller(request, TokenScope.ASK)
         step = await self.runner.begin(identity, names["task"], read_body(body), request.traceparent)
-        try:
-            done = await self.http.wait(request, identity, step)
-        except StepFailed as failed:
-            return failed_answer(failed.refused)
-        return json_answer(done)
+        done = await self.http.wait(request, identity, step)
+        return failed_answer(done) if isinstance(done, FrameRefused) else json_answer(done)
 
     async def list_steps(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`GET /tasks/{task_id}/steps`"""

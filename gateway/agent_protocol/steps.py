@@ -3,13 +3,10 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 import msgspec
-from django.db import DatabaseError
 from msgspec import UNSET
 
 from accounts.authn import Identity
@@ -22,22 +19,13 @@ from gateway.agent_protocol import store
 from gateway.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.agent_protocol.store import BegunStep, NewFile
 from gateway.errors import FrameRefused, refuse_denied, refuse_failed
+from gateway.http import Start, start_apart
 from gateway.messages import LONGEST_WAIT_S, REFUSALS, find_addressee
 from kit import trace
 from kit.async_db import db_call
 from kit.ids import time_ordered
 
 ASKS_INPUT = frozenset(Interruption)
-
-Start = Callable[[Coroutine[Any, Any, None], str], None]
-
-
-class StepFailed(Exception):
-    """The step was sent, or may have been, and got no reply. `refused`: why, as the gateway says it."""
-
-    def __init__(self, refused: FrameRefused) -> None:
-        super().__init__(str(refused))
-        self.refused = refused
 
 
 class StepRunner:
@@ -61,8 +49,8 @@ class StepRunner:
 
     async def begin(
         self, identity: Identity, task_id: UUID, wanted: RequestBody, traceparent: str
-    ) -> asyncio.Future[ApiStep]:
-        """Ask; the future of the step, once its reply is stored. It fails with StepFailed or RequestRefused.
+    ) -> asyncio.Future[ApiStep | FrameRefused]:
+        """Ask; the future of the step, once its reply is stored, or of the reason why there is none.
 
         Raises:
             FrameRefused, RequestRefused, QuotaExceeded: nothing was sent.
@@ -91,30 +79,18 @@ class StepRunner:
         except REFUSALS as refusal:
             await db_call(store.drop_step)(begun)
             raise refuse_denied(refusal) from None
-        finished: asyncio.Future[ApiStep] = asyncio.get_running_loop().create_future()
-        finished.add_done_callback(_read_failure)
-        self._start(self._finish(begun, running, finished), "step")
-        return finished
+        return start_apart(self._start, self._finish(begun, running), "step")
 
-    async def _finish(self, begun: BegunStep, running: RunningTurn, finished: asyncio.Future[ApiStep]) -> None:
-        """Store what came of a step, and say so."""
-        try:
-            await db_call(store.mark_sent)(begun.uploads)
-            settled = await asyncio.shield(running.settled)
-            if settled.outcome is not Outcome.COMPLETED:
-                await db_call(store.drop_step)(begun)
-                raise StepFailed(refuse_failed(settled.reason, settled.own_words))
-            asks_input = settled.reason in ASKS_INPUT
-            output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
-            finished.set_result(await db_call(store.finish_step)(begun, output, asks_input, files))
-        except asyncio.CancelledError:
-            finished.cancel()
-            raise
-        except Exception as failure:  # noqa: BLE001  whatever fails is the answer to the client that waits
-            finished.set_exception(failure)
-            if isinstance(failure, DatabaseError):
-                with suppress(DatabaseError):
-                    await db_call(store.drop_step)(begun)
+    async def _finish(self, begun: BegunStep, running: RunningTurn) -> ApiStep | FrameRefused:
+        """Store what came of a step; the step, or why there is no reply."""
+        await db_call(store.mark_sent)(begun.uploads)
+        settled = await asyncio.shield(running.settled)
+        if settled.outcome is not Outcome.COMPLETED:
+            await db_call(store.drop_step)(begun)
+            return refuse_failed(settled.reason, settled.own_words)
+        asks_input = settled.reason in ASKS_INPUT
+        output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
+        return await db_call(store.finish_step)(begun, output, asks_input, files)
 
 
 def parts_of(begun: BegunStep) -> tuple[Part, ...]:
@@ -180,12 +156,6 @@ def _mime_of(part: Part) -> str:
     if part.data is not UNSET:
         return part.media_type or "application/json"
     return part.media_type or ("text/plain" if isinstance(part.text, str) else "")
-
-
-def _read_failure(finished: asyncio.Future[ApiStep]) -> None:
-    """The client may be gone: its failure is read, so that it is not logged as forgotten."""
-    if not finished.cancelled():
-        finished.exception()
 
 
 async def _do_nothing(settled: SettledTurn) -> None:
