@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import ROLES
+from gateway.frame_types import ROLES, read_iso
 from kit.clock import iso
 
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"
@@ -237,12 +237,11 @@ def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+    moment = read_iso(value) if isinstance(value, str) else None
+    if moment is None:
         text = "reply-by: want milliseconds, or a time as ISO 8601"
-        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by")
+    return int(moment.timestamp() * 1000)
 
 
 def _reply_by(frame: Json, metadata: Json) -> str | None:
