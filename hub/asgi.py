@@ -20,6 +20,7 @@ from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
+from gateway.prototype import speaks_prototype, translated  # noqa: E402
 from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
@@ -129,6 +130,8 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     elif path == "/channel":
         await hub_services.agent_socket()(scope, receive, send)
     elif path in SOCKETS_OF_GATEWAY:
+        if settings.GATEWAY_PROTOTYPE and speaks_prototype(scope):
+            scope, receive, send = translated(scope, receive, send)
         await hub_services.gateway_socket()(scope, receive, send)
     elif path == "/cli":
         await hub_services.operator_socket()(scope, receive, send)

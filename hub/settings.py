@@ -29,6 +29,7 @@ REDIS_URL = env.text("REDIS_URL")
 # How it behaves.
 DEMO = env.flag("DEMO")
 GATEWAY = env.flag("GATEWAY")
+GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
