@@ -1,13 +1,21 @@
 """The Agent Protocol: tasks, steps and artifacts at `/ap/v1/agent`."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from django.utils import timezone
 
-from gateway.agent_protocol.shapes import read_relative_path
+from accounts.models import User
+from accounts.quotas import QuotaExceeded
+from gateway import jobs
+from gateway.agent_protocol import store
+from gateway.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
+from gateway.agent_protocol.store import BegunStep, NewFile
+from gateway.models import ProtocolStep, ProtocolTask
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, online
 from lab.callers import bearer, web
@@ -212,3 +220,82 @@ async def test_a_token_that_is_revoked_ends_the_wait_for_a_step(embedded_hub: Hu
             assert (await client.delete(f"/api/v1/tokens/{minted['id']}")).status_code == 204
             assert (await waiting).status_code == 401
         agent.release.set()
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    made: User = User.objects.create(login="tasks")
+    return made
+
+
+def new_task(owner: User, text: str = "first") -> UUID:
+    return store.create_task(owner.pk, "main", RequestBody(input=text)).task_id
+
+
+def begin(owner: User, task_id: UUID, text: str | None = None) -> BegunStep:
+    return store.begin_step(owner.pk, task_id, RequestBody(input=text), "chat", 30)
+
+
+def upload(owner: User, task_id: UUID, size: int) -> None:
+    store.add_artifact(owner.pk, task_id, NewFile(name="f", mime="", data=b"x" * size))
+
+
+def test_each_list_of_a_user_is_bounded(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOST_TASKS", "MOST_STEPS", "MOST_ARTIFACTS"):
+        monkeypatch.setattr(store, name, 2)
+    tasks = [new_task(owner), new_task(owner)]
+    with pytest.raises(QuotaExceeded):
+        new_task(owner)
+    upload(owner, tasks[0], 1)
+    files = [NewFile(name=str(n), mime="", data=b"y") for n in range(3)]
+    for number in range(2):
+        made = store.finish_step(begin(owner, tasks[0], "hi"), "ho", False, files)
+        assert len(made.artifacts) == 1 - number  # what the agent makes is cut to the room that is left
+    with pytest.raises(QuotaExceeded):
+        begin(owner, tasks[0], "hi")
+    with pytest.raises(QuotaExceeded):
+        upload(owner, tasks[0], 1)
+
+
+def test_bytes_of_tasks_count_as_storage(owner: User, settings: Any) -> None:
+    settings.STORAGE_PER_OWNER_MB = 1
+    task_id = new_task(owner, "x" * 400_000)
+    upload(owner, task_id, 400_000)
+    with pytest.raises(RequestRefused) as refused:
+        upload(owner, task_id, 200_000)  # 512 KiB wait for a step at most
+    assert refused.value.status == 413
+    begun = begin(owner, task_id)
+    store.mark_sent(begun.uploads)
+    store.finish_step(begun, "y" * 300_000, False, ())  # a reply is kept
+    with pytest.raises(QuotaExceeded):
+        upload(owner, task_id, 1)
+    with pytest.raises(QuotaExceeded):
+        begin(owner, task_id, "hi")
+    with pytest.raises(QuotaExceeded):
+        new_task(owner)
+
+
+def test_a_step_whose_process_died_is_gone_when_its_time_is_up(owner: User) -> None:
+    task_id = new_task(owner)
+    lost = begin(owner, task_id)
+    with pytest.raises(RequestRefused) as refused:
+        begin(owner, task_id, "again")
+    assert refused.value.status == 409
+    ProtocolStep.objects.filter(pk=lost.step.pk).update(until=timezone.now())
+    page = PageOf(1, 10)
+    assert store.list_steps(owner.pk, task_id, page)[0] == []
+    store.finish_step(begin(owner, task_id), "done", False, ())
+    (step,) = store.list_steps(owner.pk, task_id, page)[0]
+    assert (step.input, step.output) == ("first", "done")
+    with pytest.raises(RequestRefused):
+        store.finish_step(lost, "late", False, ())
+
+
+def test_tasks_that_are_not_used_are_forgotten(owner: User) -> None:
+    old, kept = new_task(owner), new_task(owner)
+    upload(owner, old, 1)
+    store.finish_step(begin(owner, old), "ho", False, [NewFile(name="f", mime="", data=b"y")])
+    ProtocolTask.objects.filter(public_id=old).update(used_at=timezone.now() - timedelta(days=8))
+    assert jobs.forget(7) > 0
+    assert [one.task_id for one in store.list_tasks(owner.pk, PageOf(1, 10))[0]] == [kept]
+    assert not ProtocolStep.objects.exists()
