@@ -23,8 +23,8 @@ SURFACE = "gateway"
 class Subscriber(Protocol):
     """A client that takes pushes."""
 
-    def push(self, type_name: str, frame: bytes) -> None:
-        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Queue a frame; False when the client takes no frames of that type. One that does not read is closed."""
 
 
 class ChannelFrame(msgspec.Struct, frozen=True):
@@ -48,6 +48,11 @@ class Channels:
         self._subscribed: dict[Subscriber, set[tuple[int, str]]] = {}
         self._watched: Counter[int] = Counter()  # subscriptions of each team
         self._in_order = asyncio.Lock()  # of the rows of this process
+
+    @property
+    def total(self) -> int:
+        """How many subscriptions the clients of this process have."""
+        return self._watched.total()
 
     async def subscribe(
         self, owner_id: int, channel: str, subscriber: Subscriber, agents: Collection[str] = ()
@@ -103,12 +108,15 @@ class Channels:
         """A frame that another process, or a thread of this one, published."""
         self._push(msgspec.json.decode(body, type=ChannelFrame))
 
+    def find_subscribers(self, owner_id: int, channel: str, agent: str = "") -> list[Subscriber]:
+        """The subscribers of a channel in this process. `agent`: see `ChannelFrame`."""
+        subscribers = self._subscribers.get((owner_id, channel), {})
+        return [one for one, agents in subscribers.items() if not agents or not agent or agent in agents]
+
     def _push(self, message: ChannelFrame) -> None:
-        subscribers = self._subscribers.get((message.owner_id, message.channel), {})
         frame = bytes(message.frame)
-        for subscriber, agents in list(subscribers.items()):
-            if not agents or not message.agent or message.agent in agents:
-                subscriber.push(message.type_name, frame)
+        for subscriber in self.find_subscribers(message.owner_id, message.channel, message.agent):
+            subscriber.push(message.type_name, frame)
 
     async def _keep_watch(self, owner_id: int) -> None:
         """Write whether this process has subscribers of a team, as it is when its turn comes."""

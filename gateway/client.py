@@ -5,13 +5,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from accounts.authn import Identity
+from agents.core.dispatch import Dispatcher
+from agents.core.post import Post
 from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
+from agents.transcript.announcements import SurfaceMessage
+from gateway import channels, proposal_news, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
-from gateway.messages import MessageRouter, OpenMessages, Sender
+from gateway.letter_delivery import LetterDelivery
+from gateway.messages import MessageRouter, Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.seats import Seats
+from gateway.triad import Triad
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +27,34 @@ class Gateway:
     """The parts of one process that serve `a2a-v1`."""
 
     link: SocketLink
+    seats: Seats
     router: MessageRouter
     channels: Channels
+    triad: Triad
 
-    def take(self, body: Any) -> None:
+    @classmethod
+    def build(
+        cls, *, process_id: str, link: SocketLink, dispatcher: Dispatcher, post: Post, is_alone: bool
+    ) -> "Gateway":
+        """Put the parts together. `is_alone`: there are no other processes."""
+        seats_here = Seats(process_id, post)
+        subscribers = Channels(process_id, post, is_alone=is_alone)
+        return cls(
+            link=link,
+            seats=seats_here,
+            router=MessageRouter(dispatcher, seats_here, LetterDelivery(process_id, dispatcher, subscribers)),
+            channels=subscribers,
+            triad=Triad(process_id, subscribers),
+        )
+
+    def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
-        self.channels.take(body)
+        if message.surface == channels.SURFACE:
+            self.channels.take(message.body)
+        elif message.surface == seats.SURFACE:
+            self.seats.take(message.body)
+        elif message.surface == proposal_news.SURFACE:
+            self.triad.take(message.body)
 
 
 class Client(Subscriber, Protocol):

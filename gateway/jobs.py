@@ -2,10 +2,26 @@
 
 from celery import shared_task
 
+from gateway import letter_queue, letters
 from gateway.agent_protocol import store
+from kit import batches
+
+OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
 
 
-@shared_task(name="gateway.forget", ignore_result=True)
-def forget(tasks_kept_days: int) -> int:
+@shared_task(name="gateway.tend_letters", ignore_result=True)
+def tend_letters() -> int:
+    """End letters whose time is up, and store replies that their senders did not take; how many."""
+    return letter_queue.expire_due(overdue_s=OVERDUE_S) + letter_queue.store_untaken_replies()
+
+
+@shared_task(name="gateway.forget_letters", ignore_result=True)
+def forget_letters(letters_kept_days: int) -> int:
+    """Delete letters that were delivered or died, that long after they came; how many."""
+    return batches.delete(letters.find_old_letters(letters_kept_days))
+
+
+@shared_task(name="gateway.forget_protocol_tasks", ignore_result=True)
+def forget_protocol_tasks(kept_days: int) -> int:
     """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
-    return store.forget_tasks(tasks_kept_days)
+    return store.forget_tasks(kept_days)

@@ -13,7 +13,8 @@ from gateway.client import Gateway
 from gateway.envelope import Envelope, Json, check_frame, name_frame, read_type
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.handlers.table import HANDLERS
-from gateway.messages import OpenMessages, Sender
+from gateway.messages import Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import DEFAULT_MS, GatewayProtocol
 from gateway.seat import Seat
 from kit.ids import unguessable
@@ -43,16 +44,20 @@ class RequestClient:
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self._identity.login, "")
+        return Sender(self._identity.login, "", self._identity.credential_id)
 
     async def exchange(self, frame: Json) -> Json | None:
-        """Handle a frame; the first frame that answers it, or None. What is refused is an `error` frame."""
+        """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
+
+        An `event` says what becomes of a message, and is the answer where no other comes.
+        """
         try:
             await self._handle(frame)
         except FrameRefused as refused:
             return frames.error_frame(name_frame(refused, frame))
         await asyncio.gather(*self._started)
-        return self._said[0] if self._said else None
+        answers = [one for one in self._said if one["type"] != "event"] or self._said
+        return answers[0] if answers else None
 
     async def _handle(self, frame: Json) -> None:
         type_ = read_type(frame)
@@ -83,8 +88,9 @@ class RequestClient:
         """Note an answer."""
         self._said.append(frame)
 
-    def push(self, type_name: str, frame: bytes) -> None:
-        """Does nothing: a request takes no pushes."""
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Take nothing: a request has one answer."""
+        return False
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Go on with something; `exchange` waits for it."""

@@ -20,6 +20,7 @@ from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
+from gateway.health import is_health_call  # noqa: E402
 from gateway.prototype import speaks_prototype, translated  # noqa: E402
 from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
@@ -107,6 +108,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
             return hub_services.fipa(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
+    if settings.GATEWAY and is_health_call(request):
+        return hub_services.gateway_health(request, send)
     return bounded_django.serve(request, send)
 
 

@@ -45,12 +45,10 @@ from agents.transcript.storage import StorageMeter
 from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
-from gateway.channels import SURFACE as GATEWAY_SURFACE
-from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_limit import GatewayClients
+from gateway.health import TeamHealth
 from gateway.http import GatewayHttp
-from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
@@ -111,6 +109,7 @@ class HubServices:
     gateway_clients: GatewayClients
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
+    gateway_health: TeamHealth
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -136,8 +135,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
-        elif message.surface == GATEWAY_SURFACE:
-            self.gateway.take(message.body)
+        else:
+            self.gateway.take(message)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -149,6 +148,14 @@ class HubServices:
             "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
+            "gateway_clients": (
+                "Clients of the gateway without a seat, connected here.",
+                lambda: self.gateway_clients.total,
+            ),
+            "gateway_subscriptions": (
+                "Channels that clients of the gateway subscribed to here.",
+                lambda: self.gateway.channels.total,
+            ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
@@ -253,7 +260,9 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
-    gateway = Gateway(link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED))
+    gateway = Gateway.build(
+        process_id=process_id, link=link, dispatcher=dispatcher, post=post, is_alone=settings.IS_EMBEDDED
+    )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
@@ -288,9 +297,15 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=gateway,
-        gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
+        gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        gateway_health=TeamHealth(
+            ledger,
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+            post.is_reachable if isinstance(post, RedisPost) else None,
+        ),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

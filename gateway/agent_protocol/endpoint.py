@@ -12,9 +12,9 @@ from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
 from gateway.agent_protocol import store
+from gateway.agent_protocol.files import read_upload
 from gateway.agent_protocol.shapes import invalid, read_agent, read_body, read_page
 from gateway.agent_protocol.steps import StepRunner
-from gateway.agent_protocol.uploads import read_upload
 from gateway.errors import FrameRefused
 from gateway.http import GatewayHttp, HttpAnswer, failed_answer, json_answer
 from kit.asgi import HttpRequest, Send

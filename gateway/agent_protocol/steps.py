@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
@@ -16,8 +15,9 @@ from agents.core.waiting import RunningTurn, text_of
 from agents.models.choices import Interruption, Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
 from gateway.agent_protocol import store
+from gateway.agent_protocol.files import files_of
 from gateway.agent_protocol.shapes import ApiStep, RequestBody
-from gateway.agent_protocol.store import BegunStep, NewFile
+from gateway.agent_protocol.store import BegunStep
 from gateway.errors import FrameRefused, refuse_denied, refuse_failed
 from gateway.http import Start, start_apart
 from gateway.messages import LONGEST_WAIT_S, REFUSALS, find_addressee
@@ -65,7 +65,7 @@ class StepRunner:
             target=target,
             caller_id=identity.user_id,
             caller_login=identity.login,
-            surface=Surface.ROUTE,
+            surface=Surface.GATEWAY,
             question=begun.step.input,
             wait_s=wait_s,
             task_id=begun.step.agent_task_id,
@@ -120,42 +120,10 @@ def output_of(settled: SettledTurn, pieces: Sequence[Piece]) -> str:
     return msgspec.json.encode(data[-1]).decode() if data else ""
 
 
-def files_of(pieces: Sequence[Piece]) -> Iterator[NewFile]:
-    """The artifacts that an agent made besides its reply: files, texts with a name, and data."""
-    for piece in pieces:
-        if isinstance(piece, ArtifactPiece) and piece.lead is None:
-            name = piece.name or piece.artifact_id
-            for part in piece.parts:
-                if (data := _bytes_of(part)) is not None:
-                    yield NewFile(name=part.filename or name, mime=_mime_of(part), data=data)
-
-
 def _parts_besides(pieces: Sequence[Piece]) -> Iterator[Part]:
     for piece in pieces:
         if isinstance(piece, ArtifactPiece) and piece.lead is None:
             yield from piece.parts
-
-
-def _bytes_of(part: Part) -> bytes | None:
-    """What a part holds; None for raw that is no base64."""
-    if isinstance(part.raw, str):
-        try:
-            return base64.b64decode(part.raw.replace("-", "+").replace("_", "/") + "==")
-        except binascii.Error:
-            return None
-    if isinstance(part.url, str):
-        return part.url.encode()
-    if part.data is not UNSET:
-        return msgspec.json.encode(part.data)
-    return part.text.encode() if isinstance(part.text, str) else None
-
-
-def _mime_of(part: Part) -> str:
-    if isinstance(part.url, str):
-        return "text/uri-list"
-    if part.data is not UNSET:
-        return part.media_type or "application/json"
-    return part.media_type or ("text/plain" if isinstance(part.text, str) else "")
 
 
 async def _do_nothing(settled: SettledTurn) -> None:

@@ -13,6 +13,7 @@ from django.db.models import F, Model, QuerySet, Sum
 from accounts import quotas
 from agents.transcript.files import MAX_NAME_CHARS, clean_mime, clean_name
 from agents.transcript.storage import check_storage_quota
+from gateway.agent_protocol.files import NewFile
 from gateway.agent_protocol.shapes import (
     ApiArtifact,
     ApiStep,
@@ -39,16 +40,6 @@ NO_INPUT = "input: this step needs one, the agent has answered the input of the 
 TASK, STEP, ARTIFACT = "task", "step", "artifact"
 
 Row = TypeVar("Row", bound=Model)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewFile:
-    """A file for a task; its name and type are the sender's."""
-
-    name: str
-    mime: str
-    data: bytes
-    relative_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.client import Client
 from gateway.envelope import Envelope
-from gateway.handlers import discovery, messages, requests
+from gateway.handlers import broadcast, discovery, messages, requests, triad
 
 Handler = Callable[[Client, Envelope], Awaitable[None]]
 
@@ -16,4 +16,7 @@ HANDLERS: Mapping[str, Handler] = {
     "response": messages.take_message,
     "error": messages.take_message,
     "request": requests.take_request,
+    "broadcast": broadcast.broadcast,
+    "proposal": triad.take_proposal,
+    "vote": triad.take_vote,
 }

@@ -53,9 +53,13 @@ class GatewayClient:
 
     async def find(self, type_name: str, is_it: Callable[[Json], bool] = lambda frame: True) -> Json:
         """The first frame of a type that fits; waits for it."""
+        return await self.find_any(lambda frame: frame["type"] == type_name and is_it(frame))
+
+    async def find_any(self, is_it: Callable[[Json], bool], *, after: int = 0) -> Json:
+        """The first frame that fits, behind the first `after` ones; waits for it."""
 
         def found() -> Json | None:
-            return next((one for one in self.frames if one["type"] == type_name and is_it(one)), None)
+            return next(filter(is_it, self.frames[after:]), None)
 
         async with asyncio.timeout(WITHIN_S), self._changed:
             while (frame := found()) is None:

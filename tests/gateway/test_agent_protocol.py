@@ -13,8 +13,9 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from gateway import jobs
 from gateway.agent_protocol import store
+from gateway.agent_protocol.files import NewFile
 from gateway.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
-from gateway.agent_protocol.store import BegunStep, NewFile
+from gateway.agent_protocol.store import BegunStep
 from gateway.models import ProtocolStep, ProtocolTask
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, online
@@ -117,7 +118,7 @@ async def test_what_is_not_in_order_is_422(embedded_hub: HubProcess) -> None:
     async with online(hub, Echo) as agent, web(hub.url, headers=bearer(hub.mint("alice", "session"))) as client:
         task = await make_task(client, f"@{agent.handle}")
         bodies: list[bytes] = [b"{", b"[]", b'{"input": 1}', b'{"input": "\\u0000"}', b'{"input":"a","input":"b"}']
-        bodies += [b'{"additional_input": {"agent": 7}}', b'{"additional_input": {"agent": "@nobody/nothing"}}']
+        bodies += [b'{"additional_input": {"agent": 7}}', b'{"additional_input": {"agent": "@stranger/nothing"}}']
         for body in bodies:
             answer = await client.post(TASKS, content=body, headers={"content-type": "application/json"})
             assert (answer.status_code, answer.json().keys()) == (422, {"error", "message"}), body
@@ -296,6 +297,6 @@ def test_tasks_that_are_not_used_are_forgotten(owner: User) -> None:
     upload(owner, old, 1)
     store.finish_step(begin(owner, old), "ho", False, [NewFile(name="f", mime="", data=b"y")])
     ProtocolTask.objects.filter(public_id=old).update(used_at=timezone.now() - timedelta(days=8))
-    assert jobs.forget(7) > 0
+    assert jobs.forget_protocol_tasks(7) > 0
     assert [one.task_id for one in store.list_tasks(owner.pk, PageOf(1, 10))[0]] == [kept]
     assert not ProtocolStep.objects.exists()

@@ -163,7 +163,7 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
         await silent.find("auth-response")
         ask = {"performative": "inform", "receiver": "beta", "content": "hi", "reply-with": "c"}
         cases: list[tuple[Json, str, int]] = [
-            ({"receiver": "nobody"}, "failure", 3001),
+            ({"receiver": "stranger"}, "failure", 3001),
             ({"sender": "another"}, "failure", 5004),
             ({"performative": "agree"}, "not-understood", 2005),
             ({"performative": "subscribe"}, "not-understood", 2005),

@@ -194,7 +194,7 @@ async def test_a_client_of_the_prototype_registers_asks_and_answers(
         await client.send(type="message", to="beta", content="hi", correlationId="c")
         reply = await client.find("response")
         assert (reply["content"], reply["from"], reply["correlationId"]) == ("echo: hi", "beta", "c")
-        await client.send(type="message", to="nobody", content="hi", correlationId="e")
+        await client.send(type="message", to="stranger", content="hi", correlationId="e")
         error = await client.find("error")
         assert (error["code"], error["correlationId"], "error" in error) == (3001, "e", True)
         asking = asyncio.create_task(beta.send_message("alpha", "why?"))

@@ -138,7 +138,7 @@ def test_messages_are_imported_once_and_bad_ones_are_reported(team: User, tmp_pa
         {**HEAD, "type": "vote", "content": {"vote": "approve"}},
     ]
     bad: list[Any] = [
-        {**HEAD, "type": "question", "to": "nobody", "content": "x"},
+        {**HEAD, "type": "question", "to": "stranger", "content": "x"},
         {**HEAD, "type": "question", "to": "beta", "content": "x", "from": "Not A Name"},
         [],
     ]
@@ -159,7 +159,7 @@ def test_messages_are_imported_once_and_bad_ones_are_reported(team: User, tmp_pa
     assert shown[1]["to"] == "beta"
     assert len(waiting()) == 4
     with pytest.raises(CommandError, match="there is no account"):
-        call_command("gateway_envelopes", "export", "--login", "nobody")
+        call_command("gateway_envelopes", "export", "--login", "stranger")
 
 
 @pytest.mark.parametrize("dialect", ["envelope", "inbox"])

@@ -14,9 +14,8 @@ from accounts.open_requests import OpenRequests
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_limit import GatewayClients
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -171,10 +170,10 @@ async def test_a_restart_is_told_to_seats() -> None:
     async def send(message: Json) -> None:
         sent.append(message)
 
-    router: Any = None  # nothing is asked
+    dispatcher: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True)),
+        gateway=Gateway.build(process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),

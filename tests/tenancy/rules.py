@@ -262,6 +262,7 @@ CHAT: dict[str, Rule] = {
     "GET /v1/models/{model}": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
 }
 
+OF_TEAM = Rule(may=May.BY_HAND, test="test_the_health_of_a_team_is_its_owners_alone")
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -320,6 +321,14 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/sessions/{public_id}/delete": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}/share": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}/unshare": OWN_PAGE,
+    "PAGE /desk/team": Rule(may=May.BROWSER),
+    "PAGE /desk/team/rules": Rule(may=May.BROWSER),
+    "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
+    "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
+    "GET /health": OF_TEAM,
+    "GET /agents": OF_TEAM,
+    "GET /agent-status": OF_TEAM,
+    "GET /agent-status/{name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
