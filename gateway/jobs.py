@@ -1,9 +1,10 @@
-"""Work of the gateway that must be done whatever process lives. Every job may run twice, or late."""
+"""Work of the gateway that must be done whatever process lives. Every job may run twice, late, or at once."""
 
 from celery import shared_task
 
 from gateway import letter_queue, letters
 from gateway.agent_protocol import store
+from gateway.sessions import writing
 from kit import batches
 
 OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
@@ -25,3 +26,9 @@ def forget_letters(letters_kept_days: int) -> int:
 def forget_protocol_tasks(kept_days: int) -> int:
     """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
     return store.forget_tasks(kept_days)
+
+
+@shared_task(name="gateway.forget_sessions", ignore_result=True)
+def forget_sessions(kept_days: int) -> int:
+    """Delete sessions to which nothing was added for that long; how many rows went."""
+    return writing.forget_old(kept_days)

@@ -9,7 +9,7 @@ from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.letters import StoredLetter
 from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
@@ -110,7 +110,7 @@ class OpenMessages:
             return None
         settled = running.settled.result()
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MustWait(begun.draft, Offline()))
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())))
         reply = make_reply(key, envelope, running, settled, sender.name)
         if envelope.wants_response:
             await self._answer(reply, recent)

@@ -261,7 +261,12 @@ def build_services() -> HubServices:
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
     gateway = Gateway.build(
-        process_id=process_id, link=link, dispatcher=dispatcher, post=post, is_alone=settings.IS_EMBEDDED
+        process_id=process_id,
+        link=link,
+        dispatcher=dispatcher,
+        post=post,
+        is_alone=settings.IS_EMBEDDED,
+        public_url=settings.PUBLIC_URL,
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)

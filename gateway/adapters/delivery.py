@@ -75,6 +75,7 @@ def _store(owner: User, envelope: Envelope, seat: Session) -> int:
         correlation_id=envelope.correlation_id,
         envelope=envelope,
         carried=carried,
+        place=None,
         received_at=db_now(),
         wait_s=0,
     )

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from agents.web.desk import require_owner
 from gateway.members import find_member
-from gateway.models import TeamAgent, TeamPolicy
+from gateway.models import TeamAgent
+from gateway.team_changes import change_agent, get_policy
 from gateway.web.forms import RulesForm, TeamAgentForm
 
 PAGE = ["GET", "HEAD", "POST"]
@@ -23,7 +24,7 @@ PAGE = ["GET", "HEAD", "POST"]
 @require_owner
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
-    policy = TeamPolicy.objects.filter(owner=owner).first() or TeamPolicy(owner=owner)
+    policy = get_policy(owner.pk)
     form = RulesForm(request.POST if request.method == "POST" else None, instance=policy)
     if request.method == "POST" and form.is_valid():
         form.save_rules()
@@ -45,7 +46,8 @@ def agent(request: HttpRequest, owner: User, agent_name: str) -> HttpResponse:
     form = TeamAgentForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
         # Not the whole row: the agent's connection writes its status meanwhile.
-        TeamAgent.objects.update_or_create(**named, defaults=form.choices())
+        enrolled, _ = TeamAgent.objects.get_or_create(**named)
+        change_agent(enrolled, form.choices())
         messages.success(request, f"{member.name} is saved.")
         return HttpResponseRedirect(reverse("team"))
     context = {"form": form, "member": member}

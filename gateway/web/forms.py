@@ -1,12 +1,12 @@
 """The forms of a team: its rules, and one of its agents."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
 from agents.web.card_fields import LinesField
+from gateway.enrolment import read_role
 from gateway.frame_types import is_agent_name, is_target
 from gateway.models import TeamAgent, TeamPolicy
 
@@ -15,7 +15,6 @@ MOST_PEERS_NAMED = 100
 MAX_FRAMES_KEPT_DAYS = 365
 MAX_SESSION_HOURS = 24 * 365
 HOUR_S = 3600
-ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 WANT_NAMES = "Want the names of agents, one on a line: small letters, digits and hyphens."
 THRESHOLDS = [
     (TeamPolicy.Threshold.SIMPLE, "Simple: more than half of the voters"),
@@ -130,8 +129,8 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_role(self) -> str:
         """A role as discovery shows it; the other spelling is taken, too."""
-        role = str(self.cleaned_data["role"]).replace("_", "-")
-        if ROLE.fullmatch(role) is None:
+        role = read_role(str(self.cleaned_data["role"]))
+        if role is None:
             raise forms.ValidationError("Want small letters, digits and hyphens.")
         return role
 
