@@ -195,8 +195,6 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         await recording.add_message()
         return BegunMessage(running, draft)
-        await recording.add_message()
-        return running
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
         """Who a message is for, and why it waits although its recipient may be there."""
