@@ -15,7 +15,7 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.client_limit import GatewayClients
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -173,7 +173,9 @@ async def test_a_restart_is_told_to_seats() -> None:
     dispatcher: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway.build(process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True),
+        gateway=Gateway.build(
+            process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
+        ),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),

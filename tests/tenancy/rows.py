@@ -34,7 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import Proposal, Vote  # noqa: E402
+from gateway.models import FrameRecord, Proposal, TeamAgent, Vote  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -88,25 +88,27 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
-    names |= _proposal(owner, name)
+    names |= _team(owner, f"seat-{name}")
     return names | (_webhook(owner) if has_webhook else {})
 
 
-def _proposal(owner: User, name: str) -> Names:
-    """A proposal of a team, and a vote on it."""
+def _team(owner: User, name: str) -> Names:
+    """An agent of a team with a proposal of it, and a frame."""
     now, secret = timezone.now(), canary(owner, "owner")
-    made = Proposal.objects.create(
+    TeamAgent.objects.create(owner=owner, name=name, role=secret)
+    FrameRecord.objects.create(owner=owner, at=now, source=secret, type="message", outcome="served", bytes=1)
+    proposal = Proposal.objects.create(
         owner=owner,
         key=name,
         proposer=name,
         text=secret,
-        members=["alpha"],
+        members=[name],
         threshold="simple",
         created_at=now,
         deadline=now + LATER,
     )
-    Vote.objects.create(proposal=made, voter="alpha", vote="approve", reasoning=secret, voted_at=now)
-    return {"proposal_id": made.pk}
+    Vote.objects.create(proposal=proposal, voter=name, vote="approve", reasoning=secret, voted_at=now)
+    return {"agent_name": name, "proposal_id": proposal.pk}
 
 
 def hidden(owner: User, guest: User) -> Names:
