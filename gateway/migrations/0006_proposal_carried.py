@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('gateway', '0004_session_columns'),
+        ("gateway", "0005_agent_protocol"),
     ]
 
     operations = [
