@@ -1,6 +1,6 @@
 """Subscriptions to channels, and events for their subscribers (section 8)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gateway.activity import MESSAGES
 from gateway.channels import AgentFilter
@@ -10,7 +10,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import AGENT_NAME, is_agent_name, is_id
 from gateway.handlers.team import get_team
 from gateway.status_feed import ACTIVITY, STATUS, event_frame, status_frame
-from gateway.statuses import find_unknown
+from gateway.statuses import AgentStatus, find_unknown
 
 GENERAL = "agent:a2a"
 PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
@@ -29,8 +29,11 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     if len(held) >= MOST_SUBSCRIPTIONS and (owner_id, channel) not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_many_subscriptions")
-    await channels.subscribe(owner_id, channel, client, names)
-    statuses = await client.gateway.statuses.watch(owner_id) if channel == STATUS else {}
+    statuses: Mapping[str, AgentStatus] = {}
+    if channel == STATUS:
+        statuses = await client.gateway.statuses.subscribe(owner_id, client, names)
+    else:
+        await channels.subscribe(owner_id, channel, client, names)
     await client.reply(envelope, "subscribe", _describe(channel, names) | {"status": "subscribed"})
     for name, status in sorted(statuses.items()):
         if not names or name in names:
