@@ -1,9 +1,9 @@
-"""Teams for their owners to look at."""
+"""Teams and their sessions for their owners to look at. Entries of sessions are sealed, and not shown."""
 
 from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from gateway.models import TeamAgent, TeamPolicy
+from gateway.models import Letter, SessionLog, TeamAgent, TeamPolicy
 
 
 @admin.register(TeamAgent, site=site)
@@ -34,4 +34,45 @@ class TeamPolicyAdmin(OwnerScopedAdmin):
     fields = (
         *("owner", "queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold"),
         *("requires_signature", "session_ttl_s", "frames_kept_days"),
+    )
+
+
+@admin.register(SessionLog, site=site)
+class SessionLogAdmin(OwnerScopedAdmin):
+    """What agents said to each other: how much, and when."""
+
+    owner_lookup = "owner"
+    list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
+    list_filter = ("state",)
+    list_select_related = ("owner",)
+    search_fields = ("session_id", "agent", "owner__login")
+    ordering = ("-pk",)
+    fields = (
+        *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
+        *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
+    )
+
+
+@admin.register(Letter, site=site)
+class LetterAdmin(OwnerScopedAdmin):
+    """Messages that were stored for agents, and what became of them."""
+
+    owner_lookup = "owner"
+    list_display = (
+        "message_id",
+        "recipient",
+        "sender",
+        "priority",
+        "state",
+        "reason",
+        "received_at",
+        "expires_at",
+    )
+    list_filter = ("state", "priority")
+    list_select_related = ("recipient",)
+    search_fields = ("message_id", "sender", "recipient__routing_name")
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
+        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
     )

@@ -14,10 +14,13 @@ from agents.transcript.announcements import SurfaceMessage
 from gateway import channels, proposal_news, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
-from gateway.messages import MessageRouter, OpenMessages, Sender
+from gateway.letter_delivery import LetterDelivery
+from gateway.messages import MessageRouter, Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
 from gateway.seats import Seats
+from gateway.sessions.recorder import SessionRecorder
 from gateway.status_feed import StatusFeed
 from gateway.triad import Triad
 
@@ -32,6 +35,7 @@ class Gateway:
     channels: Channels
     triad: Triad
     statuses: StatusFeed
+    recorder: SessionRecorder
     public_url: str
 
     @classmethod
@@ -48,7 +52,9 @@ class Gateway:
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
         subscribers = Channels(process_id, post, is_alone=is_alone)
-        router = MessageRouter(dispatcher, seats_here)
+        recorder = SessionRecorder()
+        letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
+        router = MessageRouter(dispatcher, seats_here, letters, recorder)
         return cls(
             link=link,
             seats=seats_here,
@@ -56,6 +62,7 @@ class Gateway:
             channels=subscribers,
             triad=Triad(process_id, subscribers),
             statuses=StatusFeed(subscribers, router, time.monotonic),
+            recorder=recorder,
             public_url=public_url.rstrip("/"),
         )
 
@@ -67,6 +74,10 @@ class Gateway:
             self.seats.take(message.body)
         elif message.surface == proposal_news.SURFACE:
             self.triad.take(message.body)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        await self.recorder.close()
 
 
 class Client(Subscriber, Protocol):
