@@ -25,8 +25,8 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     owner_id = get_team(client, envelope)
     channel, names = await _read_channel(client, envelope, owner_id)
     channels = client.gateway.channels
-    held = channels.subscriptions(client)
-    if len(held) >= MOST_SUBSCRIPTIONS and (owner_id, channel) not in held:
+    held = {one for _, one in channels.subscriptions(client) if _is_known(one)}  # not those that the hub made
+    if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_many_subscriptions")
     statuses: Mapping[str, AgentStatus] = {}
@@ -92,7 +92,7 @@ async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tu
     if agent and client.seat is not None and agent != client.seat.name:
         text = "the inbox of an agent is open to it and to its owner"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.channel")
-    if not agent and channel not in PLAIN and not _is_triad(channel):
+    if not _is_known(channel):
         text = f"content.channel: want {', '.join(sorted(PLAIN))}, agent:NAME:inbox or triad:ID"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
     wanted = [*names, agent] if agent else list(names)
@@ -126,9 +126,10 @@ def _inbox_of(channel: str) -> str:
     return name if (start, end) == ("agent", "inbox") and AGENT_NAME.fullmatch(name) else ""
 
 
-def _is_triad(channel: str) -> bool:
+def _is_known(channel: str) -> bool:
+    """Whether clients may name the channel."""
     start, _, proposal_id = channel.partition(":")
-    return start == "triad" and is_id(proposal_id)
+    return channel in PLAIN or bool(_inbox_of(channel)) or (start == "triad" and is_id(proposal_id))
 
 
 def _describe(channel: str, names: Collection[str]) -> Json:
