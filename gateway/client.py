@@ -9,9 +9,11 @@ from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
+from gateway.frame_log import FrameLog, FrameNote
 from gateway.messages import MessageRouter, OpenMessages, Sender
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
+from gateway.signatures import Signatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class Gateway:
     link: SocketLink
     router: MessageRouter
     channels: Channels
+    frame_log: FrameLog
+    signatures: Signatures
 
     def take(self, body: Any) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
@@ -28,12 +32,16 @@ class Gateway:
 
 
 class Client(Subscriber, Protocol):
-    """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable."""
+    """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable.
+
+    `note`: the audit of the frame that is handled now.
+    """
 
     gateway: Gateway
     client_id: str
     protocol: GatewayProtocol
     messages: OpenMessages
+    note: FrameNote
     seat: Seat | None
 
     @property

@@ -21,7 +21,9 @@ from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import ArtifactPiece, Part
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
+from gateway.frame_log import FrameNote
 from gateway.frames import error_frame, make_frame, new_id
+from gateway.permissions import check_peers
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from kit import trace
 from kit.async_db import db_call
@@ -38,17 +40,23 @@ Say = Callable[[Json], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway."""
+    """Who a message is for. `takes_envelopes`: it sits at this gateway. `owner`: its user's login."""
 
     target: Target
     takes_envelopes: bool
+    owner: str
+    name: str
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one."""
+    """Who sends a message: the login of the connection's user, and the name of its seat, if it has one.
+
+    `only_agent`: the handle of the one agent that the connection's token is for; empty: it is for all.
+    """
 
     login: str
     seat: str
+    only_agent: str = ""
 
     @property
     def name(self) -> str:
@@ -86,7 +94,7 @@ class MessageRouter:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker = behalf.asker
         try:
-            found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found = await self.read(get_allowed, envelope.agent, asker.user_id, sender)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -137,21 +145,26 @@ class OpenMessages:
         self._open.add(key)
         return key
 
-    async def run(self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float) -> None:
-        """Ask, wait and answer."""
+    async def run(
+        self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
+    ) -> None:
+        """Ask, wait and answer. `note`: ends when the message is on its way; its turn has the rest."""
         try:
             async with self._in_order:
                 running = await self._router.begin(envelope, behalf, sender, wait_s)
+            note.finish()
             waited: list[asyncio.Future[Any]] = [running.settled, self._gone]
             # `wait` cancels neither future: others wait for both.
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if running.settled.done():
                 await self._answer(key, envelope, running, running.settled.result(), sender.name)
         except FrameRefused as refused:
+            note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             await self._say(error_frame(refused))
         finally:
             self._open.discard(key)
+            note.fail()
 
     def end(self) -> None:
         """The client is gone; the turns that it began go on."""
@@ -174,6 +187,20 @@ class OpenMessages:
         await self._say(make_frame("message", content, metadata) | head)
 
 
+def get_allowed(name: str, user_id: int, sender: Sender) -> Addressee:
+    """As `find_addressee`, of those that the sender's token is for and whose lists of peers have the sender.
+
+    Raises:
+        NoSuchTarget, NotAllowed, AmbiguousPeer: as `find_addressee`.
+        FrameRefused: 5004, by the list of peers of one of both.
+    """
+    found = find_addressee(name, user_id)
+    if sender.only_agent and (found.target.agent_id is None or found.target.handle.lower() != sender.only_agent):
+        raise NoSuchTarget
+    check_peers(sender.login, sender.seat, found.owner, found.name)
+    return found
+
+
 def find_addressee(name: str, user_id: int) -> Addressee:
     """The agent of a name for a user: `name`, `@owner/name`, or the handle `@owner/slug` of a published agent.
 
@@ -183,9 +210,11 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     if published is None:
         peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK)
-    link = Session.objects.filter(pk=published.session_id).values_list("link", flat=True).first()
-    return Addressee(published, link == GATEWAY_LINK)
+        owner = peer.target.handle.rpartition("/")[0]
+        return Addressee(peer.target, peer.session.link == GATEWAY_LINK, owner, peer.session.routing_name)
+    sessions = Session.objects.filter(pk=published.session_id)
+    link, owner, routing_name = sessions.values_list("link", "owner__login", "routing_name").get()
+    return Addressee(published, link == GATEWAY_LINK, owner, routing_name)
 
 
 def _text_of(envelope: Envelope) -> str:

@@ -22,7 +22,7 @@ from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
-from agents.models import Session
+from agents.models import Connection, Session
 from agents.transcript.pieces import Part
 from gateway.envelope import Envelope, Json
 from gateway.frame_types import is_agent_name
@@ -64,6 +64,13 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
         link=GATEWAY_LINK,
     )
     return register_agent(registration, process_id=process_id)
+
+
+@transaction.atomic
+def renew_seat(session_id: int, connection_id: int, credential_id: int) -> None:
+    """Tie a seat to a newer token of its agent: from now on it ends when that one is revoked."""
+    Session.objects.filter(pk=session_id).update(credential_id=credential_id)
+    Connection.objects.filter(pk=connection_id).update(credential_id=credential_id)
 
 
 class OpenMessage(Struct, frozen=True):

@@ -45,9 +45,11 @@ from agents.transcript.storage import StorageMeter
 from gateway.channels import SURFACE as GATEWAY_SURFACE
 from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.frame_log import FrameLog
 from gateway.messages import MessageRouter
 from gateway.seat import GATEWAY_LINK
+from gateway.sign_in import GatewayClients
+from gateway.signatures import Signatures
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -280,7 +282,11 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=Gateway(
-            link, MessageRouter(dispatcher), Channels(process_id, post, is_alone=settings.IS_EMBEDDED)
+            link,
+            MessageRouter(dispatcher),
+            Channels(process_id, post, is_alone=settings.IS_EMBEDDED),
+            FrameLog(),
+            Signatures(time.monotonic),
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         pushes=pushes,

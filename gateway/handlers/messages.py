@@ -6,6 +6,7 @@ from agents.links.channel.frames import BadFrame
 from gateway.client import Client
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import DROPPED
 from gateway.messages import LONGEST_WAIT_S
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,10 @@ async def take_message(client: Client, envelope: Envelope) -> None:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, str(bad), reason=bad.error.code) from None
     elif envelope.type != "message" or (seat is not None and seat.is_late(envelope)):
         logger.info("gateway.late_response")
+        client.note.outcome = DROPPED
     else:
         behalf = client.get_behalf(envelope)
         key = client.messages.enter(envelope)
         wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-        client.start(client.messages.run(key, envelope, behalf, client.sender, wait_s), "message")
+        client.note.defer()
+        client.start(client.messages.run(key, envelope, behalf, client.sender, wait_s, client.note), "message")

@@ -1,6 +1,7 @@
 """The tables of the gateway. A team is the tenant: the agents of one owner."""
 
 from gateway.models.channels import ChannelWatch
+from gateway.models.envelope_key import EnvelopeKey
 from gateway.models.frame_record import FrameRecord
 from gateway.models.letter import Letter
 from gateway.models.proposal import Proposal, Vote
@@ -9,6 +10,7 @@ from gateway.models.team import TeamAgent, TeamPolicy
 
 __all__ = [
     "ChannelWatch",
+    "EnvelopeKey",
     "FrameRecord",
     "Letter",
     "Proposal",

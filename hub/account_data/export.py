@@ -37,6 +37,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
+from gateway.models import EnvelopeKey, FrameRecord
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -103,6 +104,8 @@ PARTS: Sequence[Part] = (
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
     Part("push_config", PushConfig, lambda user: Q(caller=user)),
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
+    Part("frame", FrameRecord, lambda user: Q(owner=user)),
+    Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 

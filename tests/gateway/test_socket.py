@@ -16,7 +16,9 @@ from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.connection import GatewayClients
+from gateway.frame_log import FrameLog
+from gateway.sign_in import GatewayClients
+from gateway.signatures import Signatures
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -59,7 +61,8 @@ async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProc
         error = await client.find("error")
         assert (error["content"]["code"], error["metadata"]["correlationId"]) == (5001, "c1")
         await client.send("auth", {"token": embedded_hub.mint("team", "session")})
-        assert (await client.find("auth-response"))["content"] == {"status": "authenticated", "role": "operator"}
+        content = (await client.find("auth-response"))["content"]
+        assert (content["status"], content["role"]) == ("authenticated", "admin")
         await client.send("discovery", {"action": "list"})
         await client.find("discovery")
 
@@ -174,7 +177,9 @@ async def test_a_restart_is_told_to_seats() -> None:
     router: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway(link, router, Channels("p", LocalPost(), is_alone=True)),
+        gateway=Gateway(
+            link, router, Channels("p", LocalPost(), is_alone=True), FrameLog(), Signatures(time.monotonic)
+        ),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),

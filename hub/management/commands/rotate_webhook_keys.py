@@ -7,13 +7,14 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a_bridge.pushes import configs
 from accounts import signing
 from agents.links.remote import access
+from gateway.signatures import reseal_keys
 from webhooks.queues import reseal_secrets
 
 
 class Command(BaseCommand):
     help = (
-        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
-        " hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards"
+        "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, the keys of envelopes,"
+        " what push configs hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards"
         " older keys can go. Works while the hub runs; again is fine."
     )
 
@@ -21,12 +22,15 @@ class Command(BaseCommand):
         """Say how many of what."""
         done, unreadable = reseal_secrets()
         credentials, lost = access.reseal_all()
+        envelopes, unread = reseal_keys()
         pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
         self.stdout.write(
             f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
-            f" {pushes} push configs"
+            f" {pushes} push configs, {envelopes} keys of envelopes"
         )
-        if unreadable + lost:
-            raise CommandError(f"{unreadable + lost} cannot be read by any key: their owners must give them anew")
+        if unreadable + lost + unread:
+            raise CommandError(
+                f"{unreadable + lost + unread} cannot be read by any key: their owners must give them anew"
+            )
         if not signing.reseal():
             raise CommandError("the hub's signing key cannot be read by any key: run rotate_signing_key")

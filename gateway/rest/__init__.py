@@ -1,0 +1,1 @@
+"""What the gateway offers over REST to the owner of a team."""
