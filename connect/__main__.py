@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from connect import cli
+from connect import cli, options
 
 NAMES = {"connect": "python3 connect.pyz"}  # by which the help calls it
 
@@ -22,11 +22,11 @@ def build_parser(name: str) -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog=name,
         allow_abbrev=False,
-        description=cli.DESCRIPTION,
-        epilog=cli.EPILOG.replace("python3 connect.pyz", NAMES.get(name, name)),
+        description=options.DESCRIPTION,
+        epilog=options.EPILOG.replace("python3 connect.pyz", NAMES.get(name, name)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    cli.add_arguments(parser)
+    options.add_arguments(parser)
     return parser
 
 

@@ -9,8 +9,9 @@ import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
 
 from connect import frames
 from connect.answers import Answer
@@ -47,6 +48,8 @@ class Agent:
         ValueError: hub, token or name cannot be right; the text is fit to show.
     """
 
+    _subprotocols: tuple[Subprotocol, ...] | None = None
+
     def __init__(
         self,
         *,
@@ -59,7 +62,7 @@ class Agent:
         on_welcome: Callable[[Welcome], None] | None = None,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._url = channel_url(hub)
+        self._url = self._url_of(hub, name)
         self._headers = {"Authorization": f"Bearer {checked_token(token)}"}
         self._answer = answer
         self._name = None if name is None else checked_name(name)
@@ -122,6 +125,7 @@ class Agent:
             ws = await connect(
                 self._url,
                 additional_headers=self._headers,
+                subprotocols=self._subprotocols,
                 compression=None,
                 max_size=MAX_FRAME_BYTES,
                 open_timeout=OPEN_WAIT_S,
@@ -131,17 +135,23 @@ class Agent:
         except (OSError, WebSocketException) as failure:
             logger.warning("cannot reach %s: %s", self._url, failure)
             return Ending.LOST
-        self._connection = Connection(
+        self._connection = self._make_connection(ws)
+        try:
+            return await self._connection.serve(self._register())
+        finally:
+            self._connection = None
+
+    def _url_of(self, hub: str, name: str | None) -> str:
+        return channel_url(hub)
+
+    def _make_connection(self, ws: ClientConnection) -> Connection:
+        return Connection(
             ws,
             answer=self._answer,
             streams=self._streams,
             silence_s=self._silence_s,
             on_welcome=self._welcomed,
         )
-        try:
-            return await self._connection.serve(self._register())
-        finally:
-            self._connection = None
 
     def _welcomed(self, welcome: Welcome) -> None:
         self._session_id = welcome.session_id

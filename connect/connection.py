@@ -77,12 +77,15 @@ class Connection:
     async def _next(self) -> Ending | None:
         async with asyncio.timeout(self._silence_s):
             raw = await self._socket.recv()
-            try:
-                frame = frames.decode(raw)
-            except frames.BadFrame as bad:
-                logger.warning("a frame of the hub was ignored: %s", bad)
-                return None
-            return await self._handle(frame)
+        return await self._take(raw)
+
+    async def _take(self, raw: str | bytes) -> Ending | None:
+        try:
+            frame = frames.decode(raw)
+        except frames.BadFrame as bad:
+            logger.warning("a frame of the hub was ignored: %s", bad)
+            return None
+        return await self._handle(frame)
 
     async def _handle(self, frame: HubFrame | None) -> Ending | None:
         match frame:

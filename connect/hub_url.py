@@ -14,6 +14,20 @@ def channel_url(hub: str) -> str:
     Raises:
         ValueError: `hub` is not an http, https, ws or wss address.
     """
+    return f"{_socket_origin(hub)}/channel"
+
+
+def gateway_url(hub: str) -> str:
+    """Give the address of the gateway's socket; one that begins with `ws` is taken as it is.
+
+    Raises:
+        ValueError: `hub` is not an http, https, ws or wss address.
+    """
+    address = _socket_origin(hub)
+    return address if hub.startswith("ws") else f"{address}/gateway"
+
+
+def _socket_origin(hub: str) -> str:
     problem = f"hub {hub!r}: want an address such as https://hub.example"
     try:
         parts = urlsplit(hub)
@@ -23,7 +37,7 @@ def channel_url(hub: str) -> str:
     extras = (parts.username, parts.password, parts.query, parts.fragment)
     if not is_origin or any(extras) or parts.scheme not in SOCKET_SCHEMES:
         raise ValueError(problem)
-    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}/channel"
+    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def checked_token(token: str) -> str:

@@ -31,13 +31,14 @@ class Questions:
         self._by_chat: dict[str, asyncio.Task[None]] = {}
         self._is_open = True
 
-    def take(self, question: Question) -> None:
-        """Set the answer going and return at once."""
+    def take(self, question: Question) -> bool:
+        """Set the answer going and return at once; False when it is dropped."""
         if not self._is_open or len(self._tasks) >= MAX_HELD:
             logger.warning("question %r dropped: not taking more", question.chat_id)
-            return
+            return False
         task = self._by_chat[question.chat_id] = self._start(self._see_through(question))
         task.add_done_callback(lambda _: self._by_chat.pop(question.chat_id, None))
+        return True
 
     def drop(self, chat_id: str) -> None:
         """No caller waits for that answer any more: end it, and report it once it has cleaned up."""

@@ -69,9 +69,10 @@ def pong_frame(ping: Json, correlation_id: str) -> Json:
     return make_frame("pong", content, {"correlationId": correlation_id} if correlation_id else None)
 
 
-def disconnect_frame(reason: str, message: str = "") -> Json:
-    """The last frame before the gateway closes."""
-    return make_frame("disconnect", {"reason": reason} | ({"message": message} if message else {}))
+def disconnect_frame(reason: str, message: str = "", *, code: str = "") -> Json:
+    """The last frame before the gateway closes. `code`: for programs, where `reason` does not say enough."""
+    more = {"message": message, "code": code}
+    return make_frame("disconnect", {"reason": reason} | {key: value for key, value in more.items() if value})
 
 
 def auth_frame(status: str, **more: Any) -> Json:

@@ -71,9 +71,11 @@ class GatewaySocket(GatewayConnection):
         """Something from the hub. See `agents.links.sockets.Socket`."""
         match message:
             case Evict():
-                await self._finish(NORMAL, frames.disconnect_frame("error", "a newer connection has this seat"))
+                await self._finish(
+                    NORMAL, frames.disconnect_frame("error", "a newer connection has this seat", code="superseded")
+                )
             case CloseAgent():
-                await self._finish(NORMAL, frames.disconnect_frame("error", message.reason))
+                await self._finish(NORMAL, frames.disconnect_frame("error", message.reason, code="dismissed"))
             case Withdrawn() if self.seat is not None:
                 self.seat.prompts.cancel(message.chat_id)
             case Hook(is_stop=True) if self.seat is not None:

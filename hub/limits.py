@@ -43,12 +43,13 @@ class NoLimits:
 class CallerRate:
     """At most so many asks a minute of one caller, over all processes that name the same Redis.
 
-    When Redis does not answer within a second this process counts for itself, and asks again 5 s later: a lost
-    Redis makes the limit one for each process, and costs no ask more than that second.
+    When Redis does not answer within `store_within_s` this process counts for itself, and asks again 5 s later: a
+    lost Redis makes the limit one for each process, and costs no ask more than that time.
     """
 
-    def __init__(self, per_minute: int, redis_url: str = "") -> None:
-        self._pool = _pool(redis_url) if redis_url else None
+    def __init__(self, per_minute: int, redis_url: str = "", *, store_within_s: float = STORE_WITHIN_S) -> None:
+        self._store_within_s = store_within_s
+        self._pool = _pool(redis_url, store_within_s) if redis_url else None
         self._item = RateLimitItemPerMinute(per_minute)
         self._alone = MovingWindowRateLimiter(MemoryStorage())
         self._counting = threading.Lock()  # the loop's thread counts, and the ledger's
@@ -61,7 +62,7 @@ class CallerRate:
         if self._shared is None or time.monotonic() < self._away_until:
             return self.count(caller_id)
         try:
-            async with asyncio.timeout(STORE_WITHIN_S):
+            async with asyncio.timeout(self._store_within_s):
                 return await self._ask(self._shared, caller_id)
         except Exception as failure:  # noqa: BLE001  whatever fails the store
             logger.warning("rate.alone", extra={"failure": type(failure).__name__})
@@ -94,6 +95,6 @@ def _wait_s(window: WindowStats) -> int:
     return max(1, math.ceil(window.reset_time - time.time()))
 
 
-def _pool(redis_url: str) -> BlockingConnectionPool:
+def _pool(redis_url: str, within_s: float) -> BlockingConnectionPool:
     """Few connections, for which a burst of asks waits: opening one for each would take longer."""
-    return BlockingConnectionPool.from_url(redis_url, max_connections=MOST_CONNECTIONS, timeout=STORE_WITHIN_S)
+    return BlockingConnectionPool.from_url(redis_url, max_connections=MOST_CONNECTIONS, timeout=within_s)

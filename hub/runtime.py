@@ -14,6 +14,7 @@ from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.core.ledger.state import ended_parents
+from agents.core.ports import Clock
 from agents.core.post import Evict
 from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
@@ -191,19 +192,20 @@ class SocketDrain:
     Those whose turns are over go first.
     """
 
-    def __init__(self, link: SocketLink) -> None:
+    def __init__(self, link: SocketLink, clock: Clock = time.monotonic) -> None:
         self._link = link
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
         self._a_second = max(FEW_A_SECOND, len(link.sockets) / SPREAD_S)
         self._sent_away = 0
         self._tasks = TaskSet()
 
     def send_some_away(self) -> None:
         """As many idle ones as are due by now; after SPREAD_S the others get no prompts of other processes."""
-        for_s = time.monotonic() - self._began
+        for_s = self._clock() - self._began
         self._link.refuses_far_prompts = for_s >= SPREAD_S
         due = 1 + int(for_s * self._a_second) - self._sent_away
-        idle = [socket for socket in self._link.sockets if socket.is_idle(time.monotonic())]
+        idle = [socket for socket in self._link.sockets if socket.is_idle(self._clock())]
         self._send_away(idle[: max(0, due)])
 
     def send_all_away(self) -> None:

@@ -51,12 +51,14 @@ class Row:
     is_shown: bool = False
     state: str = ""
     request_id: str = ""
-    is_open: bool = False
 
 
 def build_rows(moments: Sequence[Moment], session_id: int) -> list[Row]:
-    """The lines of some moments of one session, oldest first; what waits for a decision is left out."""
-    rows = [row for row in map(row_of, moments) if not row.is_open]
+    """The lines of some moments of one session, oldest first.
+
+    A request has its line before it is decided, so that the decision moves none.
+    """
+    rows = [row_of(moment) for moment in moments]
     chat_ids = {row.chat_id for row in rows if row.chat_id}
     fields = ("chat_id", "outcome", "reason")
     found = Turn.objects.filter(session=session_id, chat_id__in=chat_ids).only(*fields) if chat_ids else ()
@@ -88,8 +90,8 @@ def row_of(moment: Moment) -> Row:
 
 def row_of_request(asked: PermissionRequest) -> Row:
     """A permission request as its line."""
-    is_open = asked.status == PermissionRequest.Status.PENDING and asked.expires_at > db_now()
-    ended = "expired" if asked.status == PermissionRequest.Status.PENDING else asked.status
+    undecided = "waiting" if asked.expires_at > db_now() else "expired"
+    status = undecided if asked.status == PermissionRequest.Status.PENDING else asked.status
     by = f" by @{asked.resolver.login}" if asked.resolver else ""
     return Row(
         id=f"p{asked.pk}",
@@ -97,9 +99,8 @@ def row_of_request(asked: PermissionRequest) -> Row:
         look="permission",
         title=asked.tool,
         details=_cut(asked.input_preview, MAX_TEXT_CHARS)[0],
-        state="" if is_open else f"{ended}{by}",
+        state=f"{status}{by}",
         request_id=asked.request_id,
-        is_open=is_open,
     )
 
 

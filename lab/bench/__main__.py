@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -40,9 +39,7 @@ def main() -> None:
     starts: dict[str, Start] = {targets.SDK: partial(targets.sdk, short=options.short_sdk)}
     starts |= {home: partial(targets.hub, home) for home in options.homes}
     try:
-        with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            folder = Path(name)
-            folder.chmod(0o755)  # PostgreSQL may run as another user
+        with targets.temporary_folder() as folder:
             _measure_speed(found, starts, folder, options)
             if options.memory:
                 for target_name, start in starts.items():

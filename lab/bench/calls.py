@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -192,10 +191,9 @@ def main() -> None:
     """Count every combination that is wanted, and print a table."""
     options = _options()
     costs: list[Cost] = []
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+    with targets.temporary_folder() as above:
         for home in options.homes:
-            (folder := Path(name) / home).mkdir(mode=0o755)
-            folder.parent.chmod(0o755)  # PostgreSQL may run as another user
+            (folder := above / home).mkdir(mode=0o755)
             costs += _costs(home, folder, options)
     print(text(costs, options.top))
     if options.json:

@@ -2,9 +2,7 @@
 
 import argparse
 import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 
 from lab.bench import load, targets
@@ -33,9 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {LOAD_CORE})
     measured: dict[str, Rounds] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # PostgreSQL may run as another user
+    with targets.temporary_folder() as folder:
         for home in options.homes.split(","):
             with targets.hub(f"{home} 1.0", folder) as target:
                 measured |= measure(home, target, options.rounds, options.seconds)

@@ -4,7 +4,6 @@ import argparse
 import http.client
 import json
 import os
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
@@ -40,9 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {LOAD_CORE})
     measured: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # PostgreSQL may run as another user
+    with targets.temporary_folder() as folder:
         for home in options.homes.split(","):
             measured[home] = measure(home, folder, options.agents, options.times)
     print(f"GET /agents of {options.agents} agents, one caller, {options.times} times each\n")

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import os
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,9 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {LOAD_CORE})
     measured: dict[str, Kept] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # PostgreSQL may run as another user
+    with targets.temporary_folder() as folder:
         for home in options.homes.split(","):
             for kind, fresh in [("a connection for each event", True), ("connections kept", False)]:
                 kept = measure(home, folder, options.connections, options.seconds, fresh=fresh)

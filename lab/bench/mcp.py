@@ -4,9 +4,7 @@ import argparse
 import http.client
 import json
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -113,9 +111,7 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {LOAD_CORE})
     measured: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # PostgreSQL may run as another user
+    with targets.temporary_folder() as folder:
         for home in options.homes.split(","):
             with targets.hub(f"{home} 1.0", folder, users=1) as target:
                 measured[home] = measure(target, options.rounds, options.asks)

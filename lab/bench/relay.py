@@ -5,9 +5,7 @@ import asyncio
 import json
 import os
 import re
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 
 import uvloop
@@ -38,9 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {LOAD_CORE})
     measured: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # PostgreSQL may run as another user
+    with targets.temporary_folder() as folder:
         for home in options.homes.split(","):
             with targets.hub(f"{home} 1.0", folder) as target:
                 measured[home] = uvloop.run(relay(target, options.streams, options.seconds))

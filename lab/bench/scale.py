@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 from lab import ROOT
 from lab.bench.cores import CPUS, LOAD_CORE
 from lab.bench.report import goal, table
+from lab.bench.targets import temporary_folder
 
 RESULTS = ROOT / "lab" / "bench" / "results"
 DISTURBED = 0.05
@@ -74,9 +74,8 @@ def folder() -> Iterator[Path]:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {LOAD_CORE})
     try:
-        with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            Path(name).chmod(0o755)  # PostgreSQL may run as another user
-            yield Path(name)
+        with temporary_folder() as made:
+            yield made
     finally:
         os.sched_setaffinity(0, before)
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import secrets
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,15 @@ SERVE = ("manage.py", "serve")
 ANSWERED = 'COMPLETED"'
 
 _folders = itertools.count(1)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A temporary folder for servers, removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL may run as another user
+        yield folder
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,23 @@ export class Permissions {
     this.showCount();
   }
 
-  // Show those of a newer page of the hub; those that wait still keep their place and the focus.
+  // Show those of a newer page of the hub, the newest above; those that wait still keep their place and the focus.
   see(from) {
     const fresh = [...from.querySelectorAll("#waiting > li")];
     const ids = new Set(fresh.map(({ id }) => id));
-    const gone = [...this.list.children].filter(({ id }) => !ids.has(id));
+    const gone = this.undecided.filter(({ id }) => !ids.has(id));
     const hadFocus = gone.some((one) => one.contains(document.activeElement));
-    for (const one of gone) one.remove();
-    const here = new Set([...this.list.children].map(({ id }) => id));
-    this.list.append(...fresh.filter(({ id }) => !here.has(id)).map((one) => document.adoptNode(one)));
+    for (const one of gone) leaveSpace(one);
+    const here = new Set(this.undecided.map(({ id }) => id));
+    this.list.prepend(...fresh.filter(({ id }) => !here.has(id)).map((one) => document.adoptNode(one)));
+    const { undecided } = this;
+    if (!undecided.length) this.list.replaceChildren();
     this.showCount();
-    if (hadFocus) (this.list.querySelector("button") ?? document.getElementById("transcript-head")).focus();
+    if (hadFocus) (undecided.at(-1)?.querySelector("button") ?? document.getElementById("transcript-head")).focus();
+  }
+
+  get undecided() {
+    return [...this.list.children].filter(({ id }) => id);
   }
 
   async settle(request, decision) {
@@ -43,11 +49,20 @@ export class Permissions {
   }
 
   showCount() {
-    const count = this.list.children.length;
+    const count = this.undecided.length;
     this.count.textContent = String(count);
+    this.count.closest("a").hash = this.undecided.at(-1)?.id ?? "transcript-head";
     this.count.classList.toggle("bad", count > 0);
     document.title = count ? `(${count}) ${this.title}` : this.title;
   }
+}
+
+// The place of a decided request stays empty while others wait, so that their buttons do not move under the pointer.
+function leaveSpace(item) {
+  const space = document.createElement("li");
+  space.ariaHidden = "true";
+  space.style.height = `${item.offsetHeight}px`;
+  item.replaceWith(space);
 }
 
 const requestOf = (element) => element.closest("[data-request]");

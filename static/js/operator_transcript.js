@@ -39,6 +39,7 @@ export class Transcript {
       await new Promise((done) => setTimeout(done, PAUSE_MS));
     }
     this.is_busy = false;
+    this.draw();
   }
 
   merge(from) {
@@ -50,6 +51,7 @@ export class Transcript {
     if (!known || here.children.length > MOST_ROWS) this.replaceAll(from);
     else this.insert(fresh, this.findRow(known.id));
     this.settle(fresh);
+    this.drawGrowing();
     if (was_at_end) this.toEnd();
   }
 
@@ -87,19 +89,27 @@ export class Transcript {
     document.getElementById("older")?.focus({ preventScroll: true });
   }
 
-  // A piece of a reply; the whole follows as a line.
+  // A piece of a reply; the whole follows as a line, which may be here before the last pieces.
   grow({ chatId, text, done }) {
-    const bubble = this.find(chatId) ?? this.begin(chatId);
-    this.texts.set(bubble, (this.texts.get(bubble) + text).slice(0, MOST_GROWING_CHARS));
-    if (done) bubble.dataset.done = "";
+    if (this.log.querySelector(`#rows > .reply[data-chat="${CSS.escape(chatId)}"]`)) return;
+    const so_far = this.texts.get(chatId)?.text ?? "";
+    this.texts.set(chatId, { text: (so_far + text).slice(0, MOST_GROWING_CHARS), done });
     this.drawing ??= requestAnimationFrame(() => this.draw());
   }
 
   draw() {
     this.drawing = null;
     const was_at_end = this.isAtEnd();
-    for (const [bubble, text] of this.texts) bubble.lastChild.replaceChildren(renderMarkdown(text));
+    this.drawGrowing({ except_new: this.is_busy }); // those follow the lines that are being fetched
     if (was_at_end) this.toEnd();
+  }
+
+  // A bubble appears with its text, and the page scrolls with it: no frame shows one without the other.
+  drawGrowing({ except_new = false } = {}) {
+    for (const [chatId, { text }] of this.texts) {
+      const bubble = this.find(chatId) ?? (except_new ? null : this.begin(chatId));
+      bubble?.lastChild.replaceChildren(renderMarkdown(text));
+    }
   }
 
   begin(chatId) {
@@ -112,7 +122,6 @@ export class Transcript {
     const text = document.createElement("div");
     text.className = "prose";
     bubble.append(by, text);
-    this.texts.set(bubble, "");
     this.growing.append(bubble);
     return bubble;
   }
@@ -123,10 +132,10 @@ export class Transcript {
 
   settle(rows) {
     const answered = new Set(rows.filter((row) => row.classList.contains("reply")).map((row) => row.dataset.chat));
-    for (const one of [...this.growing.children]) {
-      if (!answered.has(one.dataset.chat) && !("done" in one.dataset)) continue;
-      this.texts.delete(one);
-      one.remove();
+    for (const [chatId, { done }] of [...this.texts]) {
+      if (!answered.has(chatId) && !done) continue;
+      this.texts.delete(chatId);
+      this.find(chatId)?.remove();
     }
   }
 

@@ -277,6 +277,37 @@ async def api_by_cookie(site: HubProcess, token: str) -> None:
         assert (await client.post("/api/v1/auth/logout")).is_success
 
 
+MOVED = """() => new Promise((done) => {
+  const found = [];
+  new PerformanceObserver((list) => found.push(...list.getEntries().flatMap(({sources}) => sources)))
+    .observe({type: "layout-shift", buffered: true});
+  setTimeout(() => done(found.map(({node}) => node?.outerHTML?.slice(0, 150))), 200);
+})"""
+
+
+async def test_what_comes_moves_nothing_that_is_there(visitor: Visitor, site: HubProcess) -> None:
+    """Also right after the operator typed, which `check_calm` does not count: a slow page moves later."""
+    async with online(site, Chunker, pieces=["so it ", "is"]) as agent:
+        await watch(visitor, agent, "owner")
+        page = visitor.page
+        for number in range(4):
+            await tail(agent, "PreToolUse", tool_name="Read", tool_input={"file": f"{number}.py"})
+            await request_permission(agent, f"r{number}", tool=f"Bash {'with a long name ' * 10}")
+            await prompt(visitor, f"question {number}.")
+            await page.get_by_label("Message to the other operators").fill(f"note {number}.")
+            await page.get_by_role("button", name="Send to the operators").click()
+            await expect(page.locator("#rows > .reply")).to_have_count(number + 1)
+            await line(visitor, f"note {number}.", ".op").wait_for()
+            await request_permission(agent, f"s{number}", tool="Write")
+            await expect(page.locator("#permission-count")).to_have_text("2")
+            await page.get_by_role("group", name="Request: Bash").locator(".danger").click()
+            await expect(page.locator("#permission-count")).to_have_text("1")
+            await page.get_by_role("group", name="Request: Write").locator(".danger").click()
+            await expect(page.locator("#rows > .permission", has_text="denied")).to_have_count(2 * number + 2)
+            await expect(page.locator("#permission-count")).to_have_text("0")
+        assert await page.evaluate(MOVED) == []
+
+
 @in_turn
 @pytest.mark.timeout(300)
 async def test_nothing_an_agent_or_operator_says_runs(
@@ -305,6 +336,8 @@ async def test_nothing_an_agent_or_operator_says_runs(
             await page.locator("#permission-count").filter(has_text="1").wait_for()
             await page.locator("#waiting .danger").click()
             await page.locator("#permission-count").filter(has_text="0").wait_for()
-        await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         await visitor.check_calm()
+        await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        seen = await visitor.seen()
+        assert (seen["pwned"], seen["blocked"], visitor.complaints) == ([], [], [])
     assert asked == []

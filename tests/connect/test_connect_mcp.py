@@ -14,7 +14,7 @@ import uvicorn
 from tool_server import server
 
 from agents.web.card_fields import SkillsField
-from connect import cli, packing
+from connect import cli, options, packing
 from connect.answers import AnswerFailed, CannotStart
 from connect.frames import Question
 from connect.mcp_answer import build_mcp_answer
@@ -257,7 +257,7 @@ async def test_the_command_line_answers_and_ends_its_server(hub, start, tmp_path
 
 def run_cli(*arguments):
     parser = argparse.ArgumentParser()
-    cli.add_arguments(parser)
+    options.add_arguments(parser)
     return cli.run(parser.parse_args(arguments))
 
 

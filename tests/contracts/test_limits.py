@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from hub import limits
 from hub.limits import CallerRate, NoLimits
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
@@ -18,8 +17,8 @@ async def make_rate() -> AsyncIterator[MakeRate]:
     """Makes rates and closes them after the test."""
     made: list[CallerRate] = []
 
-    def make(per_minute: int, redis_url: str = "") -> CallerRate:
-        made.append(CallerRate(per_minute, redis_url))
+    def make(per_minute: int, redis_url: str = "", **options: float) -> CallerRate:
+        made.append(CallerRate(per_minute, redis_url, **options))
         return made[-1]
 
     yield make
@@ -70,11 +69,11 @@ async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_r
 @pytest.mark.distributed
 @pytest.mark.slow
 async def test_a_burst_passes_no_more_than_the_rate(
-    make_rate: MakeRate, distributed_storages: DistributedStorages, monkeypatch: pytest.MonkeyPatch
+    make_rate: MakeRate, distributed_storages: DistributedStorages
 ) -> None:
-    monkeypatch.setattr(limits, "STORE_WITHIN_S", 30.0)  # on a busy machine a hundred answers take over a second
     url = distributed_storages.servers.redis_url(504)
-    rates = [make_rate(20, url), make_rate(20, url)]
+    # On a busy machine a hundred answers take over a second.
+    rates = [make_rate(20, url, store_within_s=30.0) for _ in range(2)]
     assert [await rate.retry_in_s(99) for rate in rates] == [0, 0]  # connected
     waits = await asyncio.gather(*(rates[number % 2].retry_in_s(1) for number in range(100)))
     assert waits.count(0) == 20

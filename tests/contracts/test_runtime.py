@@ -8,7 +8,6 @@ import pytest
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from hub import runtime
 from hub.runtime import SocketDrain, end, every
 from tests.contracts.test_link import Desk
 
@@ -68,13 +67,12 @@ class Leaving(Desk):
         self._left.append(self._clock.now)
 
 
-async def test_a_quarter_of_the_agents_is_sent_away_in_any_second(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_quarter_of_the_agents_is_sent_away_in_any_second() -> None:
     clock, left = SimpleNamespace(now=0.0), list[float]()
-    monkeypatch.setattr(runtime, "time", SimpleNamespace(monotonic=lambda: clock.now))
     link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_never)
     for number in range(AGENTS):
         link.attach(number, Leaving(link, number, left, clock))
-    drain = SocketDrain(link)
+    drain = SocketDrain(link, lambda: clock.now)
     while link.sockets:
         drain.send_some_away()
         await drain.wait()

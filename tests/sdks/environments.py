@@ -17,7 +17,7 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 ROOM = Path(sys.prefix).resolve() / "sdks"
 INSTALL_WITHIN_S = 300
-NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20}
+NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18}
 
 
 class Missing(Exception):
@@ -30,7 +30,8 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`."""
+    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`,
+    `js-gateway`."""
 
     name: str
     lock: Path
@@ -116,6 +117,7 @@ ENVIRONMENTS = {
         Environment("js-0.3", REQUIREMENTS / "sdk-js-0.3" / "package-lock.json", build_js),
         Environment("js-mcp", REQUIREMENTS / "sdk-js-mcp" / "package-lock.json", build_js),
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
+        Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
     )
 }
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from connect.cli import add_arguments, run
+from connect.cli import run
+from connect.options import add_arguments
 
 
 class Command(BaseCommand):

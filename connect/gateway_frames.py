@@ -1,0 +1,157 @@
+"""Frames of the protocol `a2a-v1` of agent teams: text in, frozen values out, and back. No I/O."""
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SUBPROTOCOL = "a2a-v1"
+VERSION = "1.0.0"
+AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+VOTES = ("approve", "reject", "abstain")
+
+Json = dict[str, Any]
+
+
+class BadFrame(ValueError):
+    """A message is no frame: not a JSON object with a `type`."""
+
+
+class GatewayError(Exception):
+    """An error of the gateway, or of the agent that was asked. `code`, `name`: of the protocol's registry."""
+
+    def __init__(self, code: int, name: str, message: str, reason: str = "") -> None:
+        super().__init__(f"{name} ({code}): {message}" + (f" ({reason})" if reason else ""))
+        self.code = code
+        self.name = name
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """A frame as it was received; `fields`: all of it."""
+
+    type: str
+    content: Json = field(default_factory=dict)
+    metadata: Json = field(default_factory=dict)
+    id: str = ""
+    sender: str = ""
+    session_id: str = ""
+    fields: Json = field(default_factory=dict)
+
+    @property
+    def correlation_id(self) -> str:
+        """What ties it to another frame; empty without one."""
+        return _text(self.metadata, "correlationId")
+
+    @property
+    def wants_response(self) -> bool:
+        """Whether its sender waits for a reply."""
+        return self.metadata.get("requiresResponse") is True
+
+    @property
+    def text(self) -> str:
+        """What a message or a proposal says; an object as JSON."""
+        said = self.content.get("proposal") if self.type == "proposal" else self.content.get("content")
+        return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+
+    @property
+    def error(self) -> GatewayError | None:
+        """The error that it is, or that its content holds."""
+        found = self.content if self.type == "error" else self.content.get("error")
+        if not isinstance(found, dict):
+            return None if found is None else GatewayError(0, str(found), _text(self.content, "message"))
+        code = found.get("code")
+        name = _text(found, "error") or _text(self.fields, "error")
+        return GatewayError(
+            code if isinstance(code, int) else 0, name, _text(found, "message"), _text(found, "reason")
+        )
+
+
+def decode(raw: str | bytes) -> Frame:
+    """Read one frame.
+
+    Raises:
+        BadFrame: it is none.
+    """
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise BadFrame("not JSON") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
+        raise BadFrame("not an object with a type")
+    content, metadata = fields.get("content"), fields.get("metadata")
+    return Frame(
+        type=fields["type"],
+        content=content if isinstance(content, dict) else {},
+        metadata=metadata if isinstance(metadata, dict) else {},
+        id=_text(fields, "id"),
+        sender=_text(fields, "from"),
+        session_id=_text(fields, "sessionId"),
+        fields=fields,
+    )
+
+
+def encode(type_name: str, content: Mapping[str, Any], **more: Any) -> str:
+    """Write a frame with an id and the time; `more`: further fields, those that are empty are left out."""
+    frame: Json = {"type": type_name, "id": new_id("msg"), "timestamp": int(time.time() * 1000)}
+    frame |= {"content": dict(content), **{name: value for name, value in more.items() if value}}
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+
+
+def handshake() -> str:
+    """The first frame of a client."""
+    return encode("handshake", {"action": "advertise", "capabilities": {"version": VERSION}})
+
+
+def reply(to: Frame, content: str | Json) -> str:
+    """The answer to a message."""
+    return encode(
+        "message",
+        {"role": "agent", "content": content},
+        agent=to.sender,
+        metadata=_about(to),
+        sessionId=to.session_id,
+    )
+
+
+def failure(to: Frame, reason: str) -> str:
+    """Say to the sender of a message that there is no answer."""
+    content = {"error": "AGENT_ERROR", "code": 3004, "message": reason}
+    return encode("error", content, error="AGENT_ERROR", metadata=_about(to))
+
+
+def vote(proposal: Frame, choice: str, reasoning: str = "") -> str:
+    """A vote on a proposal: `approve`, `reject` or `abstain`."""
+    content = {"proposalId": proposal_id(proposal), "vote": choice}
+    return encode("vote", content | ({"reasoning": reasoning} if reasoning else {}), metadata=_about(proposal))
+
+
+def proposal_id(proposal: Frame) -> str:
+    """The id of a proposal that was received."""
+    return _text(proposal.content, "proposalId") or proposal.correlation_id or proposal.id
+
+
+def read_vote(text: str) -> tuple[str, str]:
+    """The vote that a text begins with, and the text; `abstain` where it begins with none."""
+    first = re.match(r"\W*(\w+)", text)
+    word = first.group(1).lower() if first else ""
+    return (word if word in VOTES else "abstain"), text.strip()
+
+
+def new_id(kind: str) -> str:
+    """An id that no other frame has."""
+    return f"{kind}-{uuid.uuid4()}"
+
+
+def _about(frame: Frame) -> Json:
+    about = {"correlationId": frame.correlation_id, "parentId": frame.id}
+    return {name: value for name, value in about.items() if value}
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
