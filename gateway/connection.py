@@ -193,9 +193,7 @@ class GatewayConnection(FrameSocket):
             raise
         if self._over:
             return
-        is_first = self._sign_in.identity is None
-        if is_first:
-            self._check_agent_id(token.identity)
+        name = self._get_wanted_seat(token.identity) if self._sign_in.identity is None else ""
         self._sign_in.take(token)
         self.protocol.sign_in(token.left_s)
         if self._timer is not None:
@@ -203,7 +201,7 @@ class GatewayConnection(FrameSocket):
         if self.seat is not None:
             ids = (self.seat.session_id, self.seat.connection_id)
             await db_call(renew_seat)(*ids, token.identity.credential_id)
-        elif is_first and (name := self._parameters.agent_id or find_seat(token.identity)):
+        elif name:
             await self._take_seat(name, token.identity)
         await self._confirm(token)
 
@@ -220,11 +218,13 @@ class GatewayConnection(FrameSocket):
             return False
         return self.seat is None or may_take_seat(identity, self.seat.name)
 
-    def _check_agent_id(self, identity: Identity) -> None:
-        name = self._parameters.agent_id
+    def _get_wanted_seat(self, identity: Identity) -> str:
+        """The seat that the address or the token names; empty: none."""
+        name = self._parameters.agent_id or find_seat(identity)
         if name and not may_take_seat(identity, name):
             text = "agentId: only a channel token, or one to connect as this agent, takes its seat"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
+        return name
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
         try:

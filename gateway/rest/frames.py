@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, cast
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -44,12 +44,13 @@ class ApiFrame(TypedDict):
     sessionId: str | None
 
 
-class Moment(serializers.CharField):
+@extend_schema_field(str)
+class Moment(serializers.Field):  # type: ignore[type-arg]
     """A time as ISO 8601, or as Unix milliseconds."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: Any) -> datetime:
         """As a datetime."""
-        text = super().to_internal_value(data)
+        text = str(data)
         if text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_MS)) and int(text) <= LATEST_MS:
             return datetime.fromtimestamp(int(text) / 1000, UTC)
         if (moment := read_iso(text)) is not None and moment.year in YEARS:
@@ -61,7 +62,7 @@ class LiveQuery(serializers.Serializer[Any]):
     """How many of the newest frames, and from when on."""
 
     limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MOST_LIVE)
-    since = Moment(required=False, max_length=40)
+    since = Moment(required=False)
 
 
 class HistoryQuery(serializers.Serializer[Any]):
@@ -69,8 +70,8 @@ class HistoryQuery(serializers.Serializer[Any]):
 
     to = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
     type = serializers.ChoiceField(required=False, choices=sorted(FRAME_TYPES))
-    since = Moment(required=False, max_length=40)
-    until = Moment(required=False, max_length=40)
+    since = Moment(required=False)
+    until = Moment(required=False)
     limit = serializers.IntegerField(default=PAST, min_value=1, max_value=MOST_PAST)
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 

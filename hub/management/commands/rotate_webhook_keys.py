@@ -14,8 +14,8 @@ from webhooks.queues import reseal_secrets
 class Command(BaseCommand):
     help = (
         "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, the keys of envelopes,"
-        " what push configs hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards"
-        " older keys can go. Works while the hub runs; again is fine."
+        " what push configs hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else SECRET_KEY."
+        " Afterwards older keys can go. Works while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
