@@ -4,7 +4,6 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
-from gateway.rest.urls import audit_urlpatterns
 from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
 from hub.docs import views as docs_views
@@ -30,11 +29,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("gateway.rest.urls")),
+    path("api/v1/", include("gateway.rest.keys")),
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
-    path("api/a2a/", include(audit_urlpatterns)),
+    path("api/a2a/", include("gateway.rest.frames")),
     path("admin/", site.urls),
 ]
 

@@ -1,12 +1,11 @@
 """The tables of the gateway. A team is the tenant: the agents of one owner."""
 
 from gateway.models.channels import ChannelWatch
-from gateway.models.envelope_key import EnvelopeKey
 from gateway.models.frame_record import FrameRecord
 from gateway.models.letter import Letter
 from gateway.models.proposal import Proposal, Vote
 from gateway.models.session_log import SessionEntry, SessionLog
-from gateway.models.team import TeamAgent, TeamPolicy
+from gateway.models.team import EnvelopeKey, TeamAgent, TeamPolicy
 
 __all__ = [
     "ChannelWatch",

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, cast
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -125,3 +126,9 @@ def show_frame(row: FrameRecord) -> ApiFrame:
         "latencyMs": row.latency_ms,
         "sessionId": row.session_id or None,
     }
+
+
+urlpatterns = [
+    path("live", LiveFrames.as_view(), name="gateway-live"),
+    path("history", FrameHistory.as_view(), name="gateway-history"),
+]

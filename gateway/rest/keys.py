@@ -3,16 +3,16 @@
 from typing import TypedDict
 
 from django.db import transaction
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
-from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.rendering import NO_STORE
-from accounts.rest import Body, HasUnlimitedToken, caller_of
+from accounts.rest import Body, caller_of
 from gateway.models import EnvelopeKey
 from gateway.signatures import make_key
 from kit.clock import iso
@@ -42,8 +42,6 @@ class KeyBody(Body):
 class EnvelopeKeys(APIView):
     """`/gateway/keys`"""
 
-    permission_classes = [IsAuthenticated, HasUnlimitedToken]
-
     @extend_schema(responses=Items[ApiEnvelopeKey])
     def get(self, request: Request) -> Response:
         """The keys of one's team, newest first."""
@@ -64,8 +62,6 @@ class EnvelopeKeys(APIView):
 class OneEnvelopeKey(APIView):
     """`/gateway/keys/{keyId}`"""
 
-    permission_classes = [IsAuthenticated, HasUnlimitedToken]
-
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, key_id: str) -> Response:
         """Delete a key: what it signs from now on is refused."""
@@ -77,3 +73,9 @@ class OneEnvelopeKey(APIView):
 
 def _show_key(key: EnvelopeKey) -> ApiEnvelopeKey:
     return {"keyId": key.key_id, "name": key.name, "createdAt": iso(key.created_at)}
+
+
+urlpatterns = [
+    path("gateway/keys", EnvelopeKeys.as_view(), name="gateway-keys"),
+    path("gateway/keys/<str:key_id>", OneEnvelopeKey.as_view(), name="gateway-key"),
+]

@@ -111,6 +111,7 @@ def seed(hub: HubProcess) -> Seeded:
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
+        "key_id": seeded.call("POST", "/gateway/keys", json={"name": "spare"})["keyId"],
         "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),

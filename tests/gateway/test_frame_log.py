@@ -53,20 +53,20 @@ async def test_each_frame_has_a_record_without_its_content(embedded_hub: HubProc
         await alpha.find("auth-response")
         await alpha.send("discovery", {"action": "list"}, **{"from": "alpha"})
         await alpha.find("discovery")
-        await alpha.send("message", {"role": "user", "content": SECRET_WORD}, agent="nobody", sessionId="s-1")
+        await alpha.send("message", {"role": "user", "content": SECRET_WORD}, agent="absent", sessionId="s-1")
         await alpha.find("error", lambda one: one["content"]["code"] == 3001)
         await alpha.socket.send(f'{{"{SECRET_WORD}')
         await alpha.find("error", lambda one: one["content"]["code"] == 2001)
         await alpha.send("vote", {"vote": SECRET_WORD}, id="v-1")
         await alpha.find("error", lambda one: one["content"]["code"] == 2005)
         await alpha.send("response", {"result": SECRET_WORD}, metadata={"correlationId": "late"})
-        await alpha.send("request", {"service": "agents.get", "params": {"name": "nobody"}}, id="r-1")
+        await alpha.send("request", {"service": "agents.get", "params": {"name": "absent"}}, id="r-1")
         await alpha.find("response")
         found = await wait_for(embedded_hub, login, 6)
     keys = ("source", "destination", "type", "outcome", "errorCode")
     assert {tuple(one[key] for key in keys) for one in found} == {
         ("alpha", "gateway", "discovery", "served", None),
-        ("alpha", "nobody", "message", "refused", 3001),
+        ("alpha", "absent", "message", "refused", 3001),
         ("alpha", "", "", "refused", 2001),
         ("alpha", "", "vote", "refused", 2005),
         ("alpha", "gateway", "response", "dropped", None),
@@ -83,12 +83,12 @@ async def test_an_owner_filters_the_audit_and_others_see_none_of_it(embedded_hub
     embedded_hub.mint("unaudited", "session")
     async with GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client:
         for number in range(3):
-            await client.send("message", {"role": "user", "content": "x"}, agent="nobody", id=f"m-{number}")
+            await client.send("message", {"role": "user", "content": "x"}, agent="absent", id=f"m-{number}")
             await client.send("subscribe", {"channel": "agent:status"}, id=f"s-{number}")
         await wait_for(embedded_hub, login, 6)
     messages = await read_log(embedded_hub, login, "history", type="message")
     assert {one["messageId"] for one in messages} == {"m-0", "m-1", "m-2"}
-    assert len(await read_log(embedded_hub, login, "history", **{"from": login, "to": "nobody"})) == 3
+    assert len(await read_log(embedded_hub, login, "history", **{"from": login, "to": "absent"})) == 3
     assert await read_log(embedded_hub, login, "history", **{"from": "alpha"}) == []
     assert len(await read_log(embedded_hub, login, "history", limit=2, offset=5)) == 1
     newest = await read_log(embedded_hub, login, "live", limit=1)

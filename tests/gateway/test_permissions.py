@@ -115,7 +115,7 @@ async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> 
         await alpha.find("auth-response")
         assert await observer.discover() == {"alpha": "online"}
         assert (await observer.send_message("alpha", "hello"))["content"]["code"] == 5004
-        assert (await observer.send_message("nobody", "hello"))["content"]["code"] == 5004
+        assert (await observer.send_message("absent", "hello"))["content"]["code"] == 5004
         assert all(one["type"] != "message" for one in alpha.frames)
 
 
