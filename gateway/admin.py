@@ -1,9 +1,56 @@
-"""What the gateway wrote down, for owners and staff to look at. Secrets are never shown."""
+"""Teams, their sessions and the audit of their frames, for their owners to look at. Sealed texts are not shown."""
 
 from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from gateway.models import EnvelopeKey, FrameRecord
+from gateway.models import EnvelopeKey, FrameRecord, SessionLog, TeamAgent, TeamPolicy
+
+
+@admin.register(TeamAgent, site=site)
+class TeamAgentAdmin(OwnerScopedAdmin):
+    """Who is enrolled, and in which role."""
+
+    owner_lookup = "owner"
+    list_display = ("name", "role", "is_active", "status", "status_at", "owner")
+    list_filter = ("is_active", "status")
+    list_select_related = ("owner",)
+    search_fields = ("name", "role")
+    ordering = ("-pk",)
+    fields = (
+        *("name", "role", "is_active", "status", "status_at", "config", "may_send_to", "may_hear_from"),
+        *("owner", "created_at"),
+    )
+
+
+@admin.register(TeamPolicy, site=site)
+class TeamPolicyAdmin(OwnerScopedAdmin):
+    """The rules of teams, where their owners have set any."""
+
+    owner_lookup = "owner"
+    list_display = ("owner", "queues_messages", "threshold", "requires_signature", "frames_kept_days")
+    list_filter = ("threshold",)
+    list_select_related = ("owner",)
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold"),
+        *("requires_signature", "session_ttl_s", "frames_kept_days"),
+    )
+
+
+@admin.register(SessionLog, site=site)
+class SessionLogAdmin(OwnerScopedAdmin):
+    """What agents said to each other: how much, and when."""
+
+    owner_lookup = "owner"
+    list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
+    list_filter = ("state",)
+    list_select_related = ("owner",)
+    search_fields = ("session_id", "agent", "owner__login")
+    ordering = ("-pk",)
+    fields = (
+        *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
+        *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
+    )
 
 
 @admin.register(FrameRecord, site=site)

@@ -1,34 +1,91 @@
 """What the handlers of frames may use: the connection that sent the frame, and the parts of its process."""
 
+import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from accounts.authn import Identity
+from agents.core.dispatch import Dispatcher
+from agents.core.post import Post
 from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
+from agents.transcript.announcements import SurfaceMessage
+from gateway import channels, proposal_news, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
 from gateway.frame_log import FrameLog, FrameNote
-from gateway.messages import MessageRouter, OpenMessages, Sender
+from gateway.letter_delivery import LetterDelivery
+from gateway.messages import MessageRouter, Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
-from gateway.signatures import Signatures
+from gateway.seats import Seats
+from gateway.sessions.recorder import SessionRecorder
+from gateway.status_feed import StatusFeed
+from gateway.team_rules import TeamRules
+from gateway.triad import Triad
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The parts of one process that serve `a2a-v1`."""
+    """The parts of one process that serve `a2a-v1`. `public_url`: without a slash at its end."""
 
     link: SocketLink
+    seats: Seats
     router: MessageRouter
     channels: Channels
+    triad: Triad
+    statuses: StatusFeed
+    recorder: SessionRecorder
+    rules: TeamRules
     frame_log: FrameLog
-    signatures: Signatures
+    public_url: str
 
-    def take(self, body: Any) -> None:
+    @classmethod
+    def build(
+        cls,
+        *,
+        process_id: str,
+        link: SocketLink,
+        dispatcher: Dispatcher,
+        post: Post,
+        is_alone: bool,
+        public_url: str,
+    ) -> "Gateway":
+        """Put the parts together. `is_alone`: there are no other processes."""
+        seats_here = Seats(process_id, post)
+        subscribers = Channels(process_id, post, is_alone=is_alone)
+        recorder = SessionRecorder()
+        letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
+        rules = TeamRules(time.monotonic)
+        router = MessageRouter(dispatcher, seats_here, letters, recorder, rules)
+        return cls(
+            link=link,
+            seats=seats_here,
+            router=router,
+            channels=subscribers,
+            triad=Triad(process_id, subscribers),
+            statuses=StatusFeed(subscribers, router),
+            recorder=recorder,
+            rules=rules,
+            frame_log=FrameLog(),
+            public_url=public_url.rstrip("/"),
+        )
+
+    def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
-        self.channels.take(body)
+        if message.surface == channels.SURFACE:
+            self.channels.take(message.body)
+        elif message.surface == seats.SURFACE:
+            self.seats.take(message.body)
+        elif message.surface == proposal_news.SURFACE:
+            self.triad.take(message.body)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        await self.recorder.close()
+        await self.frame_log.close()
 
 
 class Client(Subscriber, Protocol):

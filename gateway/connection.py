@@ -23,15 +23,18 @@ from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
 from gateway import frames
 from gateway.client import Gateway
+from gateway.client_limit import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import FrameNote
-from gateway.messages import OpenMessages, Sender
-from gateway.permissions import find_only_agent, find_role, find_seat, may_take_seat
+from gateway.letter_queue import receipts_channel
+from gateway.messages import Sender
+from gateway.open_messages import OpenMessages
+from gateway.permissions import find_only_agent
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, renew_seat, take_seat
-from gateway.sign_in import GatewayClients, SignIn
-from gateway.tokens import Token, get_token
+from gateway.sign_in import SignIn, get_wanted_seat
+from gateway.tokens import describe_token, get_token
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -63,7 +66,7 @@ class GatewayConnection(FrameSocket):
         super().__init__()
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._say_later)
+        self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self.note: FrameNote
@@ -91,7 +94,16 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self.identity.login, self._seat_name, find_only_agent(self.identity))
+        identity = self.identity
+        session_id = self.seat.session_id if self.seat is not None else NO_SESSION
+        return Sender(
+            user_id=identity.user_id,
+            login=identity.login,
+            seat=self._seat_name,
+            credential_id=identity.credential_id,
+            tells=receipts_channel(session_id, self.client_id),
+            only_agent=find_only_agent(identity),
+        )
 
     @property
     def _seat_name(self) -> str:
@@ -163,9 +175,10 @@ class GatewayConnection(FrameSocket):
         await self._lose()
         await asyncio.shield(self.gateway.channels.leave(self))
         if self.seat is not None:
+            self.gateway.triad.leave(self.seat.connection_id)
             # Shielded: if this task is cancelled and the row stays, the agent
             # looks connected until a heartbeat drops it.
-            await asyncio.shield(self._leave_seat(self.seat.connection_id))
+            await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
 
@@ -184,8 +197,7 @@ class GatewayConnection(FrameSocket):
         """
         try:
             token = await get_token(self._ledger, token_digest)
-            if not self._is_same_client(token.identity):
-                raise FrameRefused(ErrorCode.AUTH_FAILED, "this token is of another user or agent")
+            self._sign_in.check_same_client(token.identity, self._seat_name)
         except FrameRefused as refused:
             await self.say(frames.auth_frame("rejected"))
             is_wrong = refused.code is ErrorCode.AUTH_FAILED
@@ -193,38 +205,17 @@ class GatewayConnection(FrameSocket):
             raise
         if self._over:
             return
-        name = self._get_wanted_seat(token.identity) if self._sign_in.identity is None else ""
+        wanted = self._parameters.agent_id if self._sign_in.identity is None else ""
+        name = get_wanted_seat(token.identity, wanted)
         self._sign_in.take(token)
         self.protocol.sign_in(token.left_s)
         if self._timer is not None:
             self._timer.cancel()
         if self.seat is not None:
-            ids = (self.seat.session_id, self.seat.connection_id)
-            await db_call(renew_seat)(*ids, token.identity.credential_id)
+            await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
             await self._take_seat(name, token.identity)
-        await self._confirm(token)
-
-    async def _confirm(self, token: Token) -> None:
-        about = {"agent": self._seat_name, "role": find_role(token.identity), "expiresAt": token.expires_at_ms}
-        shown = {key: value for key, value in about.items() if value}
-        await self.say(frames.auth_frame("authenticated", **shown))
-
-    def _is_same_client(self, identity: Identity) -> bool:
-        """A connection stays that of its first user, and of its seat."""
-        if self._sign_in.identity is None:
-            return True
-        if self._sign_in.identity.user_id != identity.user_id:
-            return False
-        return self.seat is None or may_take_seat(identity, self.seat.name)
-
-    def _get_wanted_seat(self, identity: Identity) -> str:
-        """The seat that the address or the token names; empty: none."""
-        name = self._parameters.agent_id or find_seat(identity)
-        if name and not may_take_seat(identity, name):
-            text = "agentId: only a channel token, or one to connect as this agent, takes its seat"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
-        return name
+        await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
         try:
@@ -243,14 +234,27 @@ class GatewayConnection(FrameSocket):
         # At once: the row is committed, so other processes address prompts to this connection already.
         if not self._over:
             self._link.attach(self.seat.connection_id, self)
+            self.gateway.seats.enter(identity.user_id, self.seat, self)
+            self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+        letters = self.gateway.router.letters
+        self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
+        self._link.start(
+            self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
+        )
 
-    async def _leave_seat(self, connection_id: int) -> None:
+    async def _leave_seat(self, seat: Seat) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
-            await db_call(presence.remove_connection)(connection_id)
+            await db_call(presence.remove_connection)(seat.connection_id)
+        statuses = self.gateway.statuses
+        self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
+
+    async def _follow_letters(self) -> None:
+        """Have the receipts of its letters pushed."""
+        await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
     def _expire(self) -> None:
         self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
@@ -273,18 +277,20 @@ class GatewayConnection(FrameSocket):
         """Send a frame."""
         await self._send_bytes(frames.encode(frame))
 
-    def push(self, type_name: str, frame: bytes) -> None:
-        """Queue a frame, if the client takes frames of that type; a client that does not read is closed."""
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Queue a frame. See `gateway.channels.Subscriber`."""
         if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
-            return
+            return False
         self._pushes.append(frame)
         self._pushed_bytes += len(frame)
         if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
             self._over = True
             self._pushes.clear()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
-        elif len(self._pushes) == 1:
+            return False
+        if len(self._pushes) == 1:
             self._link.start(self._guard(self._send_pushes()), "push")
+        return True
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Go on with something while further frames are read."""
@@ -305,13 +311,10 @@ class GatewayConnection(FrameSocket):
         if refused.is_silent:
             return
         ending = self.protocol.count_flaw(refused)
-        if ending is None and not refused.close_code:
+        if ending is not None or not refused.close_code:
             await self.say(frames.error_frame(refused))
-            return
-        if ending is not None:
-            await self.say(frames.error_frame(refused))
-        last = ending or refused
-        await self._finish(last.close_code, frames.error_frame(last))
+        if (last := ending or refused).close_code:
+            await self._finish(last.close_code, frames.error_frame(last))
 
     async def _finish(self, code: int, last: Json | None) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""
@@ -343,4 +346,6 @@ class GatewayConnection(FrameSocket):
         self._over = True
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
+            self.gateway.seats.leave(self.identity.user_id, self.seat)
+            self.gateway.router.letters.expect(self.seat.session_id)
             await self.seat.prompts.lost()

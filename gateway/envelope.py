@@ -38,7 +38,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     timestamp_ms: int | None = None
     extra: Json
-    frame: Json
+    frame: Json = {}
 
     @property
     def correlation_id(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gateway.errors import ErrorCode
 
 MAX_ID_CHARS = 128
+MAX_WORD_CHARS = 32
 MAX_NUMBER = 2**53
 AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 HANDLE = re.compile(r"@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[a-z0-9][a-z0-9-]{0,79}")
@@ -48,6 +49,14 @@ def _is_filled(value: Any) -> bool:
 
 def _is_past_zero(value: Any) -> bool:
     return bool(value > 0)
+
+
+def _is_share(value: Any) -> bool:
+    return bool(0 <= value <= 1)
+
+
+def _is_word(value: Any) -> bool:
+    return len(value) <= MAX_WORD_CHARS and str(value).isprintable()
 
 
 def read_iso(text: str) -> datetime | None:
@@ -172,7 +181,7 @@ _ALL = (
     FrameType("unsubscribe", 0x13, _CHANNEL),
     FrameType("ping", 0x14, needs_content=False, before_auth=True),
     FrameType("pong", 0x15, needs_content=False, before_auth=True),
-    FrameType("workspace", 0x16, (_actions("list", "get"),)),
+    FrameType("workspace", 0x16, (_actions("list", "get"), Field("content.name", "a string", legal=is_target))),
     FrameType(
         "auth",
         0x20,
@@ -193,6 +202,7 @@ _ALL = (
             Field("content.proposal", "a string", is_required=True, legal=_is_filled),
             Field("content.reasoning", "a string"),
             Field("content.deadline", "a number"),
+            Field("content.category", "a string", legal=_is_word),
         ),
     ),
     FrameType("decision", 0x31, for_gateway=False),
@@ -201,8 +211,9 @@ _ALL = (
         0x32,
         (
             Field("content.vote", "a string", is_required=True, legal=VOTES),
-            Field("content.proposalId", "a string"),
-            Field("content.confidence", "a number"),
+            Field("content.proposalId", "a string", legal=is_id),
+            Field("content.reasoning", "a string"),
+            Field("content.confidence", "a number", legal=_is_share),
         ),
     ),
     FrameType(

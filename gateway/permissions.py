@@ -1,18 +1,14 @@
-"""What the roles of a team may do, and which agents of a team may message each other (docs/adr/0139).
+"""What the roles of a team may do (docs/adr/0139).
 
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
 
 import re
-from collections.abc import Collection
 from enum import StrEnum, auto
-
-from django.db.models import Q
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.models import TeamAgent
 
 STATUS_CHANNEL = "agent:status"
 INBOX = re.compile(r"agent:([a-z][a-z0-9-]{0,63}):inbox")
@@ -164,38 +160,3 @@ def may_take_seat(identity: Identity, name: str) -> bool:
     if TokenScope.CONNECT in identity.scopes.split():
         return identity.only_agent == f"{identity.login}/{name}".lower()
     return identity.kind in AGENT_KINDS
-
-
-def check_peers(login: str, seat: str, owner: str, name: str) -> None:
-    """Check the lists of peers of both sides of a message: who sends it, and who gets it.
-
-    `login`, `owner`: of their users. A sender without a seat is no agent, and is in no list.
-
-    Raises:
-        FrameRefused: 5004, one of the two lists does not have the other side.
-    """
-    if seat and find_refused(login, seat, owner, [name]):
-        text = "the lists of peers of these two agents do not allow this"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
-
-
-def find_refused(login: str, seat: str, owner: str, names: Collection[str]) -> set[str]:
-    """Those of the agents `names` of the team of `owner` that the agent with this seat may not message."""
-    sender = Q(owner__login__iexact=login, name=seat)
-    recipients = Q(owner__login__iexact=owner, name__in=names)
-    limited = TeamAgent.objects.filter(sender | recipients).exclude(may_send_to=None, may_hear_from=None)
-    is_same_team = login.lower() == owner.lower()
-    refused: set[str] = set()
-    for one in limited.select_related("owner"):
-        of = one.owner.login.lower()
-        if (of, one.name) == (login.lower(), seat):
-            refused |= {name for name in names if not _lists(one.may_send_to, owner, name, is_same_team)}
-        if of == owner.lower() and one.name in names and not _lists(one.may_hear_from, login, seat, is_same_team):
-            refused.add(one.name)
-    return refused
-
-
-def _lists(peers: Collection[str] | None, login: str, name: str, is_same_team: bool) -> bool:
-    """Whether a list of peers has an agent: by its name, or as `@owner/name` where it is of another team."""
-    shown = name if is_same_team else f"@{login}/{name}"
-    return peers is None or shown.lower() in {peer.lower() for peer in peers}

@@ -13,6 +13,7 @@ from gateway.envelope import Envelope, check_frame, name_frame, read_object, rea
 from gateway.errors import MESSAGE_ERRORS, ErrorCode, FrameRefused
 from gateway.frame_types import FRAME_TYPES, FrameType, is_agent_name
 from kit.sockets import POLICY_VIOLATION
+from kit.token_bucket import TokenBucket
 
 SUBPROTOCOL = "a2a-v1"
 VERSION = "1.0.0"
@@ -90,8 +91,7 @@ class GatewayProtocol:
         self._supported: frozenset[str] | None = None
         self._flaws: deque[float] = deque(maxlen=MAX_FLAWS)
         self._auth_failures = 0
-        self._tokens = BURST
-        self._counted_at = clock()
+        self._frames = TokenBucket(FRAMES_A_SECOND, BURST, clock)
         self._limited_since: float | None = None
 
     def read(self, text: str | None) -> Envelope:
@@ -173,22 +173,19 @@ class GatewayProtocol:
             raise FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired: send auth with a new one")
 
     def _count_frame(self) -> None:
-        """Take one token of the bucket."""
-        now = self._clock()
-        self._tokens = min(BURST, self._tokens + (now - self._counted_at) * FRAMES_A_SECOND)
-        self._counted_at = now
-        if self._tokens >= BURST:
+        if self._frames.is_full:
             self._limited_since = None
-        if self._tokens >= 1:
-            self._tokens -= 1
+        retry_in_s = self._frames.take()
+        if not retry_in_s:
             return
+        now = self._clock()
         if self._limited_since is None:
             self._limited_since = now
         is_sustained = now - self._limited_since >= LIMITED_FOR_S
         raise FrameRefused(
             ErrorCode.RATE_LIMITED,
             f"at most {FRAMES_A_SECOND:g} frames a second",
-            retry_after_ms=max(1, int((1 - self._tokens) / FRAMES_A_SECOND * 1000)),
+            retry_after_ms=max(1, int(retry_in_s * 1000)),
             close_code=TOO_MANY_FRAMES if is_sustained else 0,
         )
 

@@ -1,44 +1,20 @@
-"""Who a connection is signed in as, the sockets of users that are counted, and the end of their tokens."""
+"""Who a connection is signed in as, and the end of its token."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from accounts.authn import Identity
 from accounts.open_requests import OpenRequests
+from gateway.client_limit import GatewayClients
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.permissions import find_seat, may_take_seat
 from gateway.tokens import Token
 from kit.durations import seconds
-from kit.sockets import TRY_AGAIN_LATER
+from kit.sockets import POLICY_VIOLATION
 
 GRACE_S = seconds(30.0, at_least_s=3.0)
 AHEAD_S = 1.5  # the watch of revoked tokens looks each second, and takes expired ones for revoked
-
-
-class GatewayClients:
-    """Counts the sockets of each user that have no seat, at most `per_user` in this process."""
-
-    def __init__(self, per_user: int) -> None:
-        self._per_user = per_user
-        self._open: Counter[int] = Counter()
-
-    def enter(self, user_id: int) -> None:
-        """Count a socket.
-
-        Raises:
-            FrameRefused: its user holds as many as one may.
-        """
-        if self._open[user_id] >= self._per_user:
-            text = "you hold too many sockets open here"
-            raise FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
-        self._open[user_id] += 1
-
-    def leave(self, user_id: int) -> None:
-        """A socket is over, or took a seat."""
-        self._open[user_id] -= 1
-        if self._open[user_id] <= 0:
-            del self._open[user_id]
 
 
 class SignIn:
@@ -56,6 +32,17 @@ class SignIn:
         self._has_seat = self._is_counted = False
         self._watched: asyncio.Task[Any] | None = None  # the task of the connection
         self._timers: list[asyncio.TimerHandle] = []
+
+    def check_same_client(self, identity: Identity, seat: str) -> None:
+        """Check that a token goes on with the connection: it stays that of its first user, and of its seat.
+
+        Raises:
+            FrameRefused: 5002.
+        """
+        if self.identity is None:
+            return
+        if self.identity.user_id != identity.user_id or (seat and not may_take_seat(identity, seat)):
+            raise FrameRefused(ErrorCode.AUTH_FAILED, "this token is of another user or agent")
 
     def take(self, token: Token) -> None:
         """Sign in, or go on with a renewed token; call it in the task of the connection.
@@ -107,3 +94,16 @@ class SignIn:
         for timer in self._timers:
             timer.cancel()
         self._timers = []
+
+
+def get_wanted_seat(identity: Identity, agent_id: str) -> str:
+    """The seat that the address or the token names; empty: none.
+
+    Raises:
+        FrameRefused: 5004, the token is not for it.
+    """
+    name = agent_id or find_seat(identity)
+    if name and not may_take_seat(identity, name):
+        text = "agentId: only a channel token, or one to connect as this agent, takes its seat"
+        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
+    return name

@@ -4,68 +4,37 @@ They are verified where the team demands them, and passed on otherwise.
 """
 
 import hmac
-from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import rfc8785
 
 from accounts import quotas
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from accounts.sealing import Unreadable, reseal_all, seal, unseal
-from agents.core.ports import Clock
+from accounts.sealing import reseal_all, seal
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import FRAME_TYPES
-from gateway.models import EnvelopeKey, TeamPolicy
-from kit.async_db import db_call
+from gateway.models import EnvelopeKey
+from gateway.team_rules import PURPOSE, TeamRules
 from kit.ids import unguessable
 
 ALG = "HMAC-SHA256"
-PURPOSE = b"clawbridge keys of envelopes"
 MOST_KEYS = 20
-READ_EVERY_S = 1.0
-TEAMS_KEPT = 1_000
 
 
-class SigningRules(NamedTuple):
-    """Whether a team demands signatures, and its keys by their ids. `read_at`: of the process' clock."""
+async def check_signature(rules: TeamRules, owner_id: int, envelope: Envelope) -> None:
+    """Check the signature of a frame, if its team demands one.
 
-    is_required: bool
-    keys: Mapping[str, bytes]
-    read_at: float
-
-
-class Signatures:
-    """Verifies the frames of one process. A change of keys or policy counts within READ_EVERY_S."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._rules: OrderedDict[int, SigningRules] = OrderedDict()
-
-    async def check(self, owner_id: int, envelope: Envelope) -> None:
-        """Check the signature of a frame, if its team demands one.
-
-        Raises:
-            FrameRefused: 5002 `bad_signature`; it has none, or not this one.
-        """
-        if FRAME_TYPES[envelope.type].before_auth:
-            return
-        rules = await self._get_rules(owner_id)
-        if rules.is_required and not is_signed(envelope.frame, rules.keys):
-            text = f"metadata.signature: want {ALG} by a key of this team, over the canonical JSON of the frame"
-            raise FrameRefused(ErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
-
-    async def _get_rules(self, owner_id: int) -> SigningRules:
-        known = self._rules.get(owner_id)
-        if known is None or self._clock() - known.read_at >= READ_EVERY_S:
-            read_at = self._clock()
-            known = SigningRules(*await db_call(_load)(owner_id), read_at)
-            self._rules[owner_id] = known
-            while len(self._rules) > TEAMS_KEPT:
-                self._rules.popitem(last=False)
-        return known
+    Raises:
+        FrameRefused: 5002 `bad_signature`; it has none, or not this one.
+    """
+    if FRAME_TYPES[envelope.type].before_auth:
+        return
+    team = await rules.get(owner_id)
+    if team.demands_signature and not is_signed(envelope.frame, team.keys):
+        text = f"metadata.signature: want {ALG} by a key of this team, over the canonical JSON of the frame"
+        raise FrameRefused(ErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
 
 
 def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
@@ -119,15 +88,3 @@ def make_key(owner: User, name: str) -> tuple[EnvelopeKey, str]:
 def reseal_keys() -> tuple[int, int]:
     """Seal the keys of all teams with the newest key of the hub; how many, and how many cannot be read."""
     return reseal_all(EnvelopeKey.objects.all(), PURPOSE, "secret")
-
-
-def _load(owner_id: int) -> tuple[bool, dict[str, bytes]]:
-    if not TeamPolicy.objects.filter(owner_id=owner_id, requires_signature=True).exists():
-        return False, {}
-    keys = {}
-    for one in EnvelopeKey.objects.filter(owner_id=owner_id):
-        try:
-            keys[one.key_id] = unseal(one.secret, PURPOSE).encode()
-        except Unreadable:
-            continue  # no key verifies by it: its team makes a new one
-    return True, keys

@@ -9,6 +9,7 @@ from agents.links.channel.protocol import size_of
 from agents.links.sockets import ToSocket
 from agents.transcript.announcements import CloseAgent
 from gateway import frames
+from gateway.activity import publish_delivered
 from gateway.connection import GatewayConnection
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
@@ -17,6 +18,7 @@ from gateway.frame_types import is_agent_name
 from gateway.handlers.table import HANDLERS
 from gateway.permissions import Role, check_frame, find_role, may_take_seat
 from gateway.protocol import NORMAL, UNAUTHORIZED
+from gateway.signatures import check_signature
 from gateway.tokens import is_refused
 from kit.async_db import db_call
 from kit.sockets import TRY_AGAIN_LATER
@@ -66,6 +68,9 @@ class GatewaySocket(GatewayConnection):
             raise NotDelivered from None
         if prompt.tells:
             await self.seat.end_told(prompt)
+        owner_id, channels = self.identity.user_id, self.gateway.channels
+        if channels.may_reach(owner_id):
+            self._link.start(publish_delivered(channels, owner_id, self.seat.name, frame), "delivered")
 
     async def take(self, message: ToSocket) -> None:
         """Something from the hub. See `agents.links.sockets.Socket`."""
@@ -153,7 +158,7 @@ class GatewaySocket(GatewayConnection):
         if (identity := self._sign_in.identity) is not None:
             if envelope.sender:
                 await self._check_sender(envelope.sender, identity)
-            await self.gateway.signatures.check(identity.user_id, envelope)
+            await check_signature(self.gateway.rules, identity.user_id, envelope)
             check_frame(identity, self._seat_name, envelope)
         match envelope.type:
             case "ping":

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from accounts.authn import Identity
 from accounts.models import Credential
 from agents.core.ledger import Ledger
+from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.permissions import find_role
 from kit.async_db import db_call
@@ -33,6 +34,12 @@ async def get_token(ledger: Ledger, token_digest: str) -> Token:
     if identity is None or find_role(identity) is None:
         raise FrameRefused(ErrorCode.AUTH_FAILED, WANTED)
     return await db_call(_measure)(identity)
+
+
+def describe_token(token: Token, seat: str) -> Json:
+    """A token and its seat as `auth-response` shows them."""
+    about = {"agent": seat, "role": find_role(token.identity), "expiresAt": token.expires_at_ms}
+    return {key: value for key, value in about.items() if value}
 
 
 def is_refused(credential_id: int) -> bool:

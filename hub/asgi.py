@@ -18,6 +18,7 @@ from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from gateway.health import is_health_call  # noqa: E402
 from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
@@ -99,6 +100,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.questions(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
+    if settings.GATEWAY and is_health_call(request):
+        return hub_services.gateway_health(request, send)
     return bounded_django.serve(request, send)
 
 

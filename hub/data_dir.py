@@ -24,6 +24,7 @@ COMMANDS_ON_A_HUB = frozenset(
         "resume",
         "pause_sending",
         "resume_sending",
+        "gateway",
     }
 )
 

@@ -1,10 +1,14 @@
-"""The callers' rate limit, by the `limits` library: in process memory, or in Redis for several processes."""
+"""The callers' rate limit, by the `limits` library: in process memory, or in Redis for several processes.
+
+Messages between agents of one owner have a rate of their own, counted by credential in each process.
+"""
 
 import asyncio
 import logging
 import math
 import threading
 import time
+from collections import OrderedDict
 from typing import Any
 
 from limits import RateLimitItemPerMinute, WindowStats
@@ -14,13 +18,19 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis.asyncio import BlockingConnectionPool
 
+from agents.core.ports import Clock
+from agents.core.types import Ask
 from kit.durations import seconds
+from kit.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
 STORE_WITHIN_S = 1.0
 AWAY_S = seconds(5.0)
 MOST_CONNECTIONS = 4
+MESSAGES_A_SECOND = 100.0
+MESSAGES_AT_ONCE = 200.0
+MOST_SENDERS = 10_000
 
 
 class NoLimits:
@@ -28,11 +38,11 @@ class NoLimits:
 
     is_local = True
 
-    async def retry_in_s(self, caller_id: int) -> int:
+    async def retry_in_s(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
         return 0
 
-    def count(self, caller_id: int) -> int:
+    def count(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
         return 0
 
@@ -40,41 +50,72 @@ class NoLimits:
         """See `agents.core.ports.Limits`."""
 
 
+class MessageRate:
+    """The messages of each credential in this process: MESSAGES_A_SECOND, and MESSAGES_AT_ONCE after a pause.
+
+    Each process counts for itself: a sender has one connection as a rule, and Redis would be one trip more.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[int, TokenBucket] = OrderedDict()
+
+    def retry_in_s(self, credential_id: int) -> int:
+        """Count one message; 0 when it is within the rate, else seconds until the next would be."""
+        bucket = self._buckets.pop(credential_id, None)
+        if bucket is None:
+            bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, self._clock)
+        self._buckets[credential_id] = bucket
+        if len(self._buckets) > MOST_SENDERS:
+            self._buckets.popitem(last=False)  # sent nothing for the longest time, so it is full, or as good as
+        return math.ceil(bucket.take())
+
+
 class CallerRate:
-    """At most so many asks a minute of one caller, over all processes that name the same Redis.
+    """At most so many asks a minute of one caller, over all processes that name the same Redis; messages apart.
 
     When Redis does not answer within `store_within_s` this process counts for itself, and asks again 5 s later: a
     lost Redis makes the limit one for each process, and costs no ask more than that time.
     """
 
-    def __init__(self, per_minute: int, redis_url: str = "", *, store_within_s: float = STORE_WITHIN_S) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        redis_url: str = "",
+        *,
+        store_within_s: float = STORE_WITHIN_S,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._store_within_s = store_within_s
         self._pool = _pool(redis_url, store_within_s) if redis_url else None
         self._item = RateLimitItemPerMinute(per_minute)
+        self._messages = MessageRate(clock)
         self._alone = MovingWindowRateLimiter(MemoryStorage())
         self._counting = threading.Lock()  # the loop's thread counts, and the ledger's
         self._shared = SharedLimiter(self._storage(redis_url)) if redis_url else None
         self._away_until = 0.0
         self.is_local = self._shared is None
 
-    async def retry_in_s(self, caller_id: int) -> int:
+    async def retry_in_s(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
-        if self._shared is None or time.monotonic() < self._away_until:
-            return self.count(caller_id)
+        if self._shared is None or ask.credential_id is not None or time.monotonic() < self._away_until:
+            return self.count(ask)
         try:
             async with asyncio.timeout(self._store_within_s):
-                return await self._ask(self._shared, caller_id)
+                return await self._ask(self._shared, ask.caller_id)
         except Exception as failure:  # noqa: BLE001  whatever fails the store
             logger.warning("rate.alone", extra={"failure": type(failure).__name__})
             self._away_until = time.monotonic() + AWAY_S
-            return self.count(caller_id)
+            return self.count(ask)
 
-    def count(self, caller_id: int) -> int:
+    def count(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
         with self._counting:
-            if self._alone.hit(self._item, "caller", str(caller_id)):
+            if ask.credential_id is not None:
+                return self._messages.retry_in_s(ask.credential_id)
+            if self._alone.hit(self._item, "caller", str(ask.caller_id)):
                 return 0
-            return _wait_s(self._alone.get_window_stats(self._item, "caller", str(caller_id)))
+            return _wait_s(self._alone.get_window_stats(self._item, "caller", str(ask.caller_id)))
 
     async def close(self) -> None:
         """See `agents.core.ports.Limits`."""

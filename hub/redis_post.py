@@ -83,6 +83,14 @@ class RedisPost:
         async with asyncio.timeout(START_WITHIN_S):
             await subscribed.wait()
 
+    async def is_reachable(self) -> bool:
+        """Whether Redis answers within SEND_WITHIN_S."""
+        try:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                return bool(await self._sending.ping())
+        except (RedisError, OSError, TimeoutError):
+            return False
+
     async def close(self) -> None:
         await self._tasks.cancel()
         await self._sending.aclose()

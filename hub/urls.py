@@ -1,5 +1,6 @@
 """Every address Django serves. The bridge's POST and the sockets are in hub/asgi.py."""
 
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.admin_site import site
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("mcp_server.metadata")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),
+    *([path("", include("gateway.web.urls"))] if settings.GATEWAY else []),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
     path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
@@ -29,11 +31,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("gateway.rest.keys")),
+    path("api/v1/", include("gateway.key_rest")),
+    path("api/v1/", include("gateway.rest")),
+    path("api/v1/", include("gateway.sessions.rest")),
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
-    path("api/a2a/", include("gateway.rest.frames")),
+    path("api/a2a/", include("gateway.frame_rest")),
     path("admin/", site.urls),
 ]
 

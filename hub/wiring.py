@@ -42,14 +42,10 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
-from gateway.channels import SURFACE as GATEWAY_SURFACE
-from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.frame_log import FrameLog
-from gateway.messages import MessageRouter
+from gateway.client_limit import GatewayClients
+from gateway.health import TeamHealth
 from gateway.seat import GATEWAY_LINK
-from gateway.sign_in import GatewayClients
-from gateway.signatures import Signatures
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -107,6 +103,7 @@ class HubServices:
     operator_sockets: OperatorSockets
     gateway: Gateway
     gateway_clients: GatewayClients
+    gateway_health: TeamHealth
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -132,8 +129,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
-        elif message.surface == GATEWAY_SURFACE:
-            self.gateway.take(message.body)
+        else:
+            self.gateway.take(message)
 
     def gauges(self) -> Gauges:
         """What this process holds at this moment, for `/metrics`."""
@@ -145,6 +142,14 @@ class HubServices:
             "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
             "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
             "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
+            "gateway_clients": (
+                "Clients of the gateway without a seat, connected here.",
+                lambda: self.gateway_clients.total,
+            ),
+            "gateway_subscriptions": (
+                "Channels that clients of the gateway subscribed to here.",
+                lambda: self.gateway.channels.total,
+            ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
@@ -281,14 +286,21 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway(
-            link,
-            MessageRouter(dispatcher),
-            Channels(process_id, post, is_alone=settings.IS_EMBEDDED),
-            FrameLog(),
-            Signatures(time.monotonic),
+        gateway=Gateway.build(
+            process_id=process_id,
+            link=link,
+            dispatcher=dispatcher,
+            post=post,
+            is_alone=settings.IS_EMBEDDED,
+            public_url=settings.PUBLIC_URL,
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        gateway_health=TeamHealth(
+            ledger,
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+            post.is_reachable if isinstance(post, RedisPost) else None,
+        ),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

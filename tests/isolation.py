@@ -15,3 +15,4 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each program that a test star
 _folder = tempfile.mkdtemp(prefix="hub-tests-")
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 os.environ["DATA_DIR"] = _folder
+os.environ["GATEWAY"] = "1"  # the routes of every part are there, as in the hubs of lab/hub_process.py

@@ -192,9 +192,14 @@ def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | 
     held = state.held(asked.session_id)
     if any(caller != ask.caller_id for caller in held):
         return Busy()
-    if held[ask.caller_id] >= asked.cap:
+    if held[ask.caller_id] >= asked.cap and not _is_message_to_session(ask):
         return OverCap(held[ask.caller_id])
     return _refuse_spent(ask, asked, state)
+
+
+def _is_message_to_session(ask: Ask) -> bool:
+    """Whether SESSION_CAP does not hold for it; its sender's rate and open messages are bounded."""
+    return ask.credential_id is not None and ask.target.agent_id is None
 
 
 def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:

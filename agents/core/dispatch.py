@@ -83,7 +83,7 @@ class Dispatcher:
         """
         if self._draining:
             raise Unavailable("draining")
-        if retry_in_s := await self._limits.retry_in_s(ask.caller_id):
+        if retry_in_s := await self._limits.retry_in_s(ask):
             denied = RateLimited(retry_in_s)
             await self._ledger.deny(ask, denied)
             raise denied
@@ -105,7 +105,7 @@ class Dispatcher:
             asked = make(found)
             if self._draining:
                 raise Unavailable("draining")
-            if retry_in_s := self._limits.count(asked.ask.caller_id):
+            if retry_in_s := self._limits.count(asked.ask):
                 return Deny(asked.ask, RateLimited(retry_in_s))
             made.append(asked)
             is_late = asked.ask.queues and self._queue.is_full

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal, Protocol
 
-from agents.core.types import OpenTurn
+from agents.core.types import Ask, OpenTurn
 from agents.transcript.pieces import Usage
 
 
@@ -32,15 +32,17 @@ class Link(Protocol):
 class Limits(Protocol):
     """The rate limit of callers, over all processes; each process counts alone while Redis is unreachable.
 
+    An ask with a `credential_id` is counted by that credential instead, at the rate of messages.
+
     `is_local`: this process counts alone, so `count` may be called, from any thread.
     """
 
     is_local: bool
 
-    async def retry_in_s(self, caller_id: int) -> int:
+    async def retry_in_s(self, ask: Ask) -> int:
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
 
-    def count(self, caller_id: int) -> int:
+    def count(self, ask: Ask) -> int:
         """Like `retry_in_s`, without waiting; only when `is_local`."""
 
     async def close(self) -> None:

@@ -71,7 +71,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     the span it is, in the caller's trace (`kit.trace`). `message_key`: the same for identical messages; while one
     is open, another joins it. Empty: joins nothing. `parent`: the chat id of the turn in which an agent asks this;
     empty for a first ask. `queues`: it waits for an agent that is at work, if the agent's owner allows it.
-    `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks.
+    `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
+    the token that sends a message over the gateway to a session of the token's own user, which is counted by it
+    instead of by its caller; None for every other ask.
     """
 
     chat_id: str
@@ -94,6 +96,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     parent: str = ""
     queues: bool = False
     continues_task: bool = False
+    credential_id: int | None = None
 
     @property
     def depth(self) -> int:

@@ -22,6 +22,7 @@ class Surface(StrEnum):
     DISPATCH = "dispatch"
     MCP = "mcp"
     CHAT = "chat"
+    GATEWAY = "gateway"
 
 
 class Failure(StrEnum):

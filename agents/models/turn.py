@@ -21,6 +21,7 @@ SURFACE_NAMES = {
     Surface.DISPATCH: "another agent",
     Surface.MCP: "MCP",
     Surface.CHAT: "chat completions",
+    Surface.GATEWAY: "gateway message",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]

@@ -7,6 +7,7 @@ from gateway.client import Client
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import DROPPED
+from gateway.handlers.broadcast import ALIAS, broadcast_message
 from gateway.messages import LONGEST_WAIT_S
 
 logger = logging.getLogger(__name__)
@@ -23,9 +24,10 @@ async def take_message(client: Client, envelope: Envelope) -> None:
     elif envelope.type != "message" or (seat is not None and seat.is_late(envelope)):
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
+    elif envelope.agent == ALIAS:
+        client.get_behalf(envelope)
+        await broadcast_message(client, envelope)
     else:
         behalf = client.get_behalf(envelope)
-        key = client.messages.enter(envelope)
         wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-        client.note.defer()
-        client.start(client.messages.run(key, envelope, behalf, client.sender, wait_s, client.note), "message")
+        client.start(client.messages.take(envelope, behalf, client.sender, wait_s, client.note), "message")

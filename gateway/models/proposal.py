@@ -10,6 +10,8 @@ class Proposal(models.Model):
 
     `key`: its id on the wire: the correlation id, else the id of its frame; `alias`: the other of the two.
     `members`, `threshold`, `steward`: as they were when it was made. `steward` empty: no tie is broken.
+    `tie_broken_by`: the steward whose vote decided it. `awaits_decision`: the proposer's seat was not sent the
+    decision yet. `home`: the process that holds the connection of a proposer without a seat.
     """
 
     class State(models.TextChoices):
@@ -35,6 +37,11 @@ class Proposal(models.Model):
     created_at = models.DateTimeField()
     deadline = models.DateTimeField()
     decided_at = models.DateTimeField(null=True, blank=True)
+    tie_broken_by = models.CharField(max_length=64, blank=True)
+    awaits_decision = models.BooleanField(default=False)
+    home = models.CharField(max_length=64, blank=True)
+
+    OPEN = (State.PENDING, State.DELIBERATING, State.ESCALATED)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "key"], name="one_proposal_per_key")]
@@ -45,6 +52,12 @@ class Proposal(models.Model):
                 name="proposal_open_by_deadline",
             ),
             models.Index(fields=["owner", "created_at"], name="proposal_by_time"),
+            models.Index(fields=["owner", "alias"], name="proposal_by_alias"),
+            models.Index(
+                fields=["owner", "proposer"],
+                condition=models.Q(awaits_decision=True),
+                name="proposal_awaits_decision",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -52,7 +65,7 @@ class Proposal(models.Model):
 
 
 class Vote(models.Model):
-    """A vote as it was sent; of several of one member the last one that `counts` stands."""
+    """A vote as it was sent. Of several of one member one `counts`; `is_late`: it came after the end."""
 
     proposal = models.ForeignKey(Proposal, models.CASCADE, related_name="votes")
     voter = models.CharField(max_length=64)

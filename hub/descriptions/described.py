@@ -6,6 +6,7 @@ from a2a_bridge.described import OPERATIONS as A2A
 from a2a_bridge.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
+from gateway.health import OPERATIONS as GATEWAY
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
 from mcp_server.metadata import OPERATIONS as MCP
@@ -78,5 +79,5 @@ _OF_HUB = (
 )
 
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *_OF_HUB)
+OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY, *_OF_HUB)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

@@ -2,23 +2,20 @@
 
 A line is `{"channel_token", "session_id"}`. What an agent does depends on how the question begins: `stream` is
 answered in two chunks, `tick` by a chunk each second that says when it left, `hold` never, everything else by one
-reply. No WebSocket library, so that the load costs
-its core as little as it can.
+reply.
 """
 
 import asyncio
 import json
 import sys
 import time
-from typing import Any
 
 import msgspec
 import uvloop
 
 from lab import frames
+from lab.bench.sockets import RawSocket
 
-TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
-NO_MASK = b"\0\0\0\0"  # a client must mask; a mask of zeros leaves the bytes as they are
 AT_ONCE = 16
 CHUNK_CHARS = 60_000  # a chunk holds at most 64 KiB
 
@@ -26,69 +23,18 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
-class EchoAgent(asyncio.Protocol):
+class EchoAgent(RawSocket):
     """One agent's socket. `welcomed` is done when the hub has registered it."""
 
     def __init__(self, token: str, session_id: str | None) -> None:
-        self._token = token
+        super().__init__("/channel", f"Authorization: Bearer {token}\r\n")
         self._session_id = session_id
-        self._unread = bytearray()
-        self._upgraded = False
-        self._left = False
-        self._transport: Any = None
         self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._transport.write(
-            b"GET /channel HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
-            b"Authorization: Bearer " + self._token.encode() + b"\r\n\r\n"
-        )
+    def begin(self) -> None:
+        self._send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
 
-    def data_received(self, data: bytes) -> None:
-        self._unread += data
-        if not self._upgraded:
-            head, found, rest = bytes(self._unread).partition(b"\r\n\r\n")
-            if not found:
-                return
-            self._upgraded = True
-            self._unread = bytearray(rest)
-            if b" 101 " not in head[:20]:
-                self._fail(head)
-            self._send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
-        while (frame := self._next_frame()) is not None:
-            self._on_frame(*frame)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self._left:
-            self._fail("the socket closed")
-
-    def leave(self) -> None:
-        """Close the socket without a word, as a program that was killed."""
-        self._left = True
-        self._transport.close()
-
-    def _next_frame(self) -> tuple[int, bytes] | None:
-        """Opcode and payload of the next whole frame; a server's frames are not masked."""
-        unread = self._unread
-        if len(unread) < 2:
-            return None
-        length, start = unread[1], 2
-        if length > 125:
-            start = 4 if length == 126 else 10
-            length = int.from_bytes(unread[2:start], "big")
-        if len(unread) < start + length:
-            return None
-        opcode, payload = unread[0] & 15, bytes(unread[start : start + length])
-        del unread[: start + length]
-        return opcode, payload
-
-    def _on_frame(self, opcode: int, payload: bytes) -> None:
-        if opcode == PING:
-            self._transport.write(bytes([0x80 | PONG, 0x80 | len(payload)]) + NO_MASK + payload)
-        if opcode != TEXT:
-            return
+    def take(self, payload: bytes) -> None:
         frame = _decode(payload)
         match frame["type"]:
             case "prompt":
@@ -98,7 +44,12 @@ class EchoAgent(asyncio.Protocol):
             case "welcome":
                 self.welcomed.set_result(None)
             case "error" | "bye":
-                self._fail(frame)
+                self.fail(frame)
+
+    def fail(self, why: object) -> None:
+        print(f"agent: {why}", flush=True)
+        if not self.welcomed.done():
+            self.welcomed.set_exception(ConnectionError(str(why)))
 
     def _answer(self, chat_id: str, text: str) -> None:
         if text.startswith("hold"):
@@ -123,20 +74,7 @@ class EchoAgent(asyncio.Protocol):
         asyncio.get_running_loop().call_later(1.0, self._tick, chat_id)
 
     def _send(self, frame: frames.Json) -> None:
-        payload = _encode(frame)
-        size = len(payload)
-        if size < 126:
-            length = bytes([0x80 | size])
-        elif size < 65_536:
-            length = b"\xfe" + size.to_bytes(2, "big")
-        else:
-            length = b"\xff" + size.to_bytes(8, "big")
-        self._transport.write(bytes([0x80 | TEXT]) + length + NO_MASK + payload)
-
-    def _fail(self, why: object) -> None:
-        print(f"agent: {why}", flush=True)
-        if not self.welcomed.done():
-            self.welcomed.set_exception(ConnectionError(str(why)))
+        self.send_text(_encode(frame))
 
 
 async def serve(port: int, agents: list[dict[str, str | None]]) -> None:

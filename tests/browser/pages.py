@@ -205,6 +205,12 @@ async def _join(page: Page) -> None:
     await page.get_by_role("alert").wait_for()
 
 
+async def _break_rules(page: Page) -> None:
+    await page.get_by_label("Voters", exact=True).fill("No Name")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("alert").first.wait_for()
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page in one state. `{…}` in the path: a name of the scene. `act` brings the state about.
@@ -292,6 +298,12 @@ PAGES = [
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
+    Listed("team", "/desk/team", "captain"),
+    Listed("team-empty", "/desk/team", "newcomer"),
+    Listed("team-proposal", "/desk/team/proposals/{proposal}", "captain"),
+    Listed("team-rules", "/desk/team/rules", "captain", like="team-rules-refused"),
+    Listed("team-rules-refused", "/desk/team/rules", "captain", _break_rules, complaint="400"),
+    Listed("team-agent", "/desk/team/agents/alpha", "captain"),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
     Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
     Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live, like="operator"),

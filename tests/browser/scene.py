@@ -9,7 +9,7 @@ from lab.agents import Chunker, Echo, Held, TaskPeer, publish
 from lab.callers import Json, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from lab.hub_storage import HubStorage
+from lab.hub_storage import HubStorage, manage
 from lab.receivers import receiving
 from tests.browser.pictures import png
 from tests.browser.sessions import api, request_permission, share, tail
@@ -125,6 +125,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "unasked": str(offline.agent["id"]),
         "webhook": str(await _tell(hub, stack)),
         "remote": str(await _change_card(hub, stack)),
+        "proposal": await asyncio.to_thread(_make_team, hub),
     }
 
 
@@ -171,6 +172,13 @@ async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
         await api(hub, "owner", "POST", f"/webhooks/{made['id']}/test")
         await asyncio.to_thread(receiver.heard, count)
     return int(made["id"])
+
+
+def _make_team(hub: HubProcess) -> str:
+    """The team of an owner; the id of its open proposal."""
+    hub.mint("captain", "session")
+    code = "from tests.browser.team_rows import make_team; make_team('captain')"
+    return manage(hub.home.env, "shell", "--no-imports", "-c", code).split()[-1]
 
 
 async def _change_card(hub: HubProcess, stack: AsyncExitStack) -> int:

@@ -4,13 +4,15 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
+from agents.core.admission import SESSION_CAP
 from agents.core.errors import Busy, Denied, NotPublished, Offline, OverBudget, OverCap
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Settle
-from agents.core.types import Ending, OpenTurn
+from agents.core.types import Ending, OpenTurn, Target
 from agents.models import Agent, Process, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Failure, Outcome, Surface
 from tests.contracts.rows import COMPLETED, admitted, ask, decide, end, live_process, published, release, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
@@ -86,6 +88,21 @@ def test_one_caller_holds_up_to_the_cap_and_no_other_user_any() -> None:
     assert [type(result) for result in results] == [OpenTurn, OpenTurn, OverCap, Busy]
     assert isinstance(results[2], OverCap)
     assert results[2].held == 2
+
+
+@pytest.mark.parametrize("is_message", [True, False])
+def test_the_cap_of_a_session_does_not_hold_for_messages_of_its_owner(is_message: bool) -> None:
+    agent = published()
+    target = Target(None, agent.ref.session_id, agent.ref.handle)
+    fields = {"surface": Surface.GATEWAY, "credential_id": 7} if is_message else {}
+    asks = [replace(ask(agent, agent.agent.owner.login), target=target, **fields) for _ in range(SESSION_CAP + 1)]
+    assert [type(one) for one in decide(*asks)] == [OpenTurn] * SESSION_CAP + [OpenTurn if is_message else OverCap]
+
+
+def test_the_cap_that_an_owner_set_for_an_agent_holds_for_messages_too() -> None:
+    agent = published(concurrency_cap=1)
+    message = replace(ask(agent, agent.agent.owner.login), surface=Surface.GATEWAY, credential_id=7)
+    assert [type(one) for one in decide(message, replace(message, chat_id="another"))] == [OpenTurn, OverCap]
 
 
 def test_a_budget_ends_inside_a_batch_to_the_unit() -> None:

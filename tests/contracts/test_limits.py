@@ -1,15 +1,33 @@
-"""The callers' rate, in memory and over a real Redis; by each process for itself when Redis is gone."""
+"""The callers' rate, in memory and over a real Redis, by each process when Redis is gone; messages apart."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from hub.limits import CallerRate, NoLimits
+from agents.core.types import Ask, Target
+from agents.models.choices import Surface
+from hub.limits import MESSAGES_AT_ONCE, MOST_SENDERS, CallerRate, NoLimits
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 
 MakeRate = Callable[..., CallerRate]
+
+
+def ask(caller_id: int = 1, *, credential_id: int | None = None) -> Ask:
+    """One ask of a caller; with a credential a message between agents of one owner."""
+    return Ask(
+        chat_id="c",
+        target=Target(None, 1, "owner/desk"),
+        caller_id=caller_id,
+        caller_login="owner",
+        surface=Surface.A2A if credential_id is None else Surface.GATEWAY,
+        question="what?",
+        wait_s=60,
+        credential_id=credential_id,
+    )
 
 
 @pytest.fixture
@@ -17,7 +35,7 @@ async def make_rate() -> AsyncIterator[MakeRate]:
     """Makes rates and closes them after the test."""
     made: list[CallerRate] = []
 
-    def make(per_minute: int, redis_url: str = "", **options: float) -> CallerRate:
+    def make(per_minute: int, redis_url: str = "", **options: Any) -> CallerRate:
         made.append(CallerRate(per_minute, redis_url, **options))
         return made[-1]
 
@@ -38,13 +56,13 @@ async def test_asks_within_the_rate_pass_and_the_next_is_told_how_long(
     make_rate: MakeRate, redis_url: str
 ) -> None:
     rate = make_rate(3, redis_url)
-    assert [await rate.retry_in_s(1) for _ in range(3)] == [0, 0, 0]
-    assert 1 <= await rate.retry_in_s(1) <= 60
+    assert [await rate.retry_in_s(ask()) for _ in range(3)] == [0, 0, 0]
+    assert 1 <= await rate.retry_in_s(ask()) <= 60
 
 
 async def test_each_caller_has_a_rate_of_their_own(make_rate: MakeRate, redis_url: str) -> None:
     rate = make_rate(1, redis_url)
-    assert [await rate.retry_in_s(caller) for caller in (11, 12)] == [0, 0]
+    assert [await rate.retry_in_s(ask(caller)) for caller in (11, 12)] == [0, 0]
 
 
 @pytest.mark.distributed
@@ -54,16 +72,16 @@ async def test_the_rate_is_one_over_all_processes(
 ) -> None:
     url = distributed_storages.servers.redis_url(503)
     first, second = make_rate(2, url), make_rate(2, url)
-    assert [await first.retry_in_s(1), await second.retry_in_s(1)] == [0, 0]
-    assert await first.retry_in_s(1)
-    assert await second.retry_in_s(1)
+    assert [await first.retry_in_s(ask()), await second.retry_in_s(ask())] == [0, 0]
+    assert await first.retry_in_s(ask())
+    assert await second.retry_in_s(ask())
 
 
 async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_rate: MakeRate) -> None:
     url = f"redis://127.0.0.1:{free_port()}/0"
     for rate in (make_rate(2, url), make_rate(2, url)):
-        assert [await rate.retry_in_s(1) for _ in range(2)] == [0, 0]
-        assert 1 <= await rate.retry_in_s(1) <= 60
+        assert [await rate.retry_in_s(ask()) for _ in range(2)] == [0, 0]
+        assert 1 <= await rate.retry_in_s(ask()) <= 60
 
 
 @pytest.mark.distributed
@@ -74,10 +92,31 @@ async def test_a_burst_passes_no_more_than_the_rate(
     url = distributed_storages.servers.redis_url(504)
     # On a busy machine a hundred answers take over a second.
     rates = [make_rate(20, url, store_within_s=30.0) for _ in range(2)]
-    assert [await rate.retry_in_s(99) for rate in rates] == [0, 0]  # connected
-    waits = await asyncio.gather(*(rates[number % 2].retry_in_s(1) for number in range(100)))
+    assert [await rate.retry_in_s(ask(99)) for rate in rates] == [0, 0]  # connected
+    waits = await asyncio.gather(*(rates[number % 2].retry_in_s(ask()) for number in range(100)))
     assert waits.count(0) == 20
 
 
 async def test_no_limit_lets_every_caller_pass() -> None:
-    assert [await NoLimits().retry_in_s(1) for _ in range(100)] == [0] * 100
+    assert [await NoLimits().retry_in_s(ask()) for _ in range(100)] == [0] * 100
+
+
+async def test_messages_are_counted_by_credential_and_apart_from_other_asks(make_rate: MakeRate) -> None:
+    clock = SimpleNamespace(now=0.0)
+    rate = make_rate(1, f"redis://127.0.0.1:{free_port()}/0", clock=lambda: clock.now)
+    messages = [await rate.retry_in_s(ask(credential_id=7)) for _ in range(int(MESSAGES_AT_ONCE) + 1)]
+    assert messages == [0] * int(MESSAGES_AT_ONCE) + [1]
+    assert await rate.retry_in_s(ask(credential_id=8)) == 0
+    assert [await rate.retry_in_s(ask()) > 0 for _ in range(2)] == [False, True]
+    clock.now += 0.1
+    assert [await rate.retry_in_s(ask(credential_id=7)) for _ in range(11)] == [0] * 10 + [1]
+
+
+async def test_of_too_many_senders_the_quietest_are_forgotten(make_rate: MakeRate) -> None:
+    rate = make_rate(1, clock=lambda: 0.0)
+    for sender in [0] * int(MESSAGES_AT_ONCE) + list(range(MOST_SENDERS)):
+        await rate.retry_in_s(ask(credential_id=sender))
+    assert await rate.retry_in_s(ask(credential_id=0)) == 1
+    for sender in range(1, MOST_SENDERS + 1):
+        await rate.retry_in_s(ask(credential_id=sender))
+    assert await rate.retry_in_s(ask(credential_id=0)) == 0

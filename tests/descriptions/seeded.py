@@ -9,6 +9,7 @@ import requests
 from lab.callers import bearer, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
+from lab.hub_storage import manage
 from tests.http_json import client
 
 WITHIN_S = 30
@@ -17,6 +18,7 @@ CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
 PERMISSION = "leave-1"
+FORGOTTEN = "dreamer"  # an agent of the team that is deleted
 NOT_OFFERED = {  # known, and a 404 whatever is asked
     "deleteOneDesktop",
     "postDesktopSessions",
@@ -76,6 +78,7 @@ class Seeded:
         """Values for the operation's path that lead to what there is."""
         name = operation.definition.raw["operationId"]
         values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
+        values |= {"agent_name": FORGOTTEN} if name == "deleteOneTeamAgent" else {}
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
@@ -94,6 +97,7 @@ def seed(hub: HubProcess) -> Seeded:
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
     seeded.free_session, seeded.ended = asyncio.run(_register(seeded)), asyncio.run(_register(seeded))
     seeded.asked = asyncio.run(_register(seeded, asks_leave=True))
+    manage(hub.home.env, "load_team", "--login", "demo")
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
@@ -106,6 +110,7 @@ def seed(hub: HubProcess) -> Seeded:
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
         "peer": "demo/echo",
+        "agent_name": "alpha",
         "model": "agent/demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],

@@ -53,9 +53,13 @@ class GatewayClient:
 
     async def find(self, type_name: str, is_it: Callable[[Json], bool] = lambda frame: True) -> Json:
         """The first frame of a type that fits; waits for it."""
+        return await self.find_any(lambda frame: frame["type"] == type_name and is_it(frame))
+
+    async def find_any(self, is_it: Callable[[Json], bool], *, after: int = 0) -> Json:
+        """The first frame that fits, behind the first `after` ones; waits for it."""
 
         def found() -> Json | None:
-            return next((one for one in self.frames if one["type"] == type_name and is_it(one)), None)
+            return next(filter(is_it, self.frames[after:]), None)
 
         async with asyncio.timeout(WITHIN_S), self._changed:
             while (frame := found()) is None:
@@ -86,21 +90,32 @@ class GatewayClient:
         listed = await self.find("discovery", lambda frame: frame.get("metadata") == about)
         return {one["name"]: one["status"] for one in listed["content"]["agents"]}
 
-    async def send_message(self, agent: str, text: str | Json, role: str = "user", **metadata: object) -> Json:
+    async def send_message(
+        self, agent: str, text: str | Json, role: str = "user", session: str = "", **metadata: object
+    ) -> Json:
         """Send a message that wants a response; its reply, or the error that has its id."""
         correlation_id = f"corr-{next(_numbers)}"
         wanted = {**metadata, "requiresResponse": True, "correlationId": correlation_id}
         content = {"role": role, "content": text}
-        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted)
+        more = {"sessionId": session} if session else {}
+        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted, **more)
         return await self.reply(correlation_id)
 
-    async def reply(self, correlation_id: str) -> Json:
-        """The message or the error with that correlation id."""
+    async def request(self, service: str, **params: object) -> Json:
+        """Ask for a service of the gateway; the content of its response."""
+        about = {"correlationId": f"corr-{next(_numbers)}"}
+        await self.send("request", {"service": service, "params": params}, metadata=about)
+        response = await self.find("response", lambda frame: frame.get("metadata") == about)
+        content: Json = response["content"]
+        return content
+
+    async def reply(self, correlation_id: str, type_name: str = "message") -> Json:
+        """The message, or frame of another type, or the error with that correlation id."""
 
         def has_id(frame: Json) -> bool:
             return frame.get("metadata", {}).get("correlationId") == correlation_id
 
-        tasks = [asyncio.create_task(self.find(name, has_id)) for name in ("message", "error")]
+        tasks = [asyncio.create_task(self.find(name, has_id)) for name in (type_name, "error")]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()

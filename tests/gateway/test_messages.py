@@ -299,3 +299,34 @@ async def test_services_answer_requests(embedded_hub: HubProcess) -> None:
             assert found == wanted
         await seat.send("request", {"service": "nope"}, metadata={"correlationId": "r-9"})
         assert code_of(await seat.find("error"))[0] == 2005
+
+
+async def test_a_broadcast_reaches_the_other_agents_of_the_team(hub: HubProcess) -> None:
+    token, foreign = hub.mint("broadcaster", "channel"), hub.mint("bystander", "channel")
+    here, far = hub.url, hub.urls[-1]
+    async with (
+        GatewayClient(here, token, agentId="steward") as steward,
+        GatewayClient(far, token, agentId="alpha") as alpha,
+        GatewayClient(here, token, agentId="beta") as beta,
+        GatewayClient(here, foreign, agentId="stranger") as stranger,
+    ):
+        await beta.shake_hands(supportedMessageTypes=["message"])
+        for one in (steward, alpha, stranger):
+            await one.find("auth-response")
+        about = {"correlationId": "b-1"}
+        await steward.send("broadcast", {"message": "stop", "scope": "all"}, id="m-1", metadata=about)
+        result = (await steward.find("response"))["content"]["result"]
+        wanted = [{"agentId": name, "success": True} for name in ("alpha", "beta")]
+        assert result == {"success": True, "totalSent": 2, "results": wanted}
+        told = await alpha.find("broadcast")
+        assert (told["from"], told["id"], told["content"]) == (
+            "steward",
+            "m-1",
+            {"message": "stop", "scope": "all"},
+        )
+        assert (await beta.find("message"))["content"] == {"role": "agent", "content": "stop"}
+        await steward.send("message", {"role": "agent", "content": "go on"}, agent="broadcast")
+        assert (await alpha.find("broadcast", lambda frame: frame is not told))["content"]["message"] == "go on"
+        await stranger.send("broadcast", {"message": "mine"})
+        assert (await stranger.find("response"))["content"]["result"]["totalSent"] == 0
+        assert not [one for one in stranger.frames if one["type"] == "broadcast"]

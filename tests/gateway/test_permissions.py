@@ -1,7 +1,6 @@
 """Roles and lists of peers: who may do what in a team, and which agents may message each other."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,9 +11,10 @@ from gateway.frame_types import FRAME_TYPES
 from gateway.handlers.requests import SERVICES
 from gateway.permissions import MAY, OF_FRAMES, OF_SERVICES, Action, Role, find_role, is_permitted
 from gateway.permissions import check_frame as check_permitted
+from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.channel.agents import sql
+from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient
 from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
@@ -119,18 +119,12 @@ async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> 
         assert all(one["type"] != "message" for one in alpha.frames)
 
 
-def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str]) -> None:
-    """Write the lists of peers of an agent."""
-    [(owner_id,)] = sql(hub, "SELECT id FROM accounts_user WHERE login = ?", login)
-    sql(hub, "DELETE FROM gateway_teamagent WHERE owner_id = ? AND name = ?", owner_id, agent)
-    row: dict[str, Any] = {"may_send_to": None, "may_hear_from": None}
-    row |= {column: json.dumps(names) for column, names in lists.items()}
-    sql(
-        hub,
-        "INSERT INTO gateway_teamagent (owner_id, name, role, is_active, status, config, created_at, may_send_to,"
-        " may_hear_from) VALUES (?, ?, 'agent', ?, 'online', '{}', '2026-01-01', ?, ?)",
-        *(owner_id, agent, True, *row.values()),
-    )
+async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] | None) -> None:
+    """Set the lists of peers of an agent over REST."""
+    async with web(hub.url) as client:
+        headers = bearer(hub.mint(login, "session"))
+        answer = await client.patch(f"/api/v1/team/agents/{agent}", json=lists, headers=headers)
+        assert answer.status_code == 200, answer.text
 
 
 async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -> None:
@@ -143,15 +137,26 @@ async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -
     ):
         await alpha.find("auth-response")
         await beta.find("auth-response")
-        set_peers(embedded_hub, login, "alpha", may_send_to=["gamma"])
-        refused = (await alpha.send_message("beta", "hello"))["content"]
-        assert (refused["code"], refused["reason"]) == (5004, "peer_not_allowed")
+
+        async def is_refused(sender: GatewayClient, agent: str) -> bool:
+            content = (await sender.send_message(agent, "hello"))["content"]
+            return (content.get("code"), content.get("reason")) == (5004, "peer_not_allowed")
+
+        await set_peers(embedded_hub, login, "alpha", maySendTo=["gamma"], mayHearFrom=None)
+        await eventually(lambda: is_refused(alpha, "beta"), "the list counts")
         assert (await alpha.send_message("gamma", "hello"))["content"]["code"] == 3001
-        assert (await beta.send_message("alpha", "hello"))["content"]["content"] == "echo: hello"
-        set_peers(embedded_hub, login, "alpha", may_hear_from=["gamma"])
-        assert (await beta.send_message("alpha", "hello"))["content"]["code"] == 5004
-        assert (await alpha.send_message("beta", "hello"))["content"]["content"] == "echo: hello"
-        assert (await admin.send_message("alpha", "hello"))["content"]["content"] == "echo: hello"
-        set_peers(embedded_hub, login, "alpha", may_hear_from=["beta"], may_send_to=["beta"])
-        assert (await beta.send_message("alpha", "hello"))["content"]["content"] == "echo: hello"
-        assert (await alpha.send_message(f"@{login}/beta", "hello"))["content"]["content"] == "echo: hello"
+        assert not await is_refused(beta, "alpha")
+        await set_peers(embedded_hub, login, "alpha", maySendTo=None, mayHearFrom=["gamma"])
+        await eventually(lambda: is_refused(beta, "alpha"), "the other list counts")
+        assert not await is_refused(alpha, "beta")
+        assert not await is_refused(admin, "alpha")
+        await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
+        sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
+        assert sent["content"]["result"]["totalSent"] == 0
+        await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
+
+        async def is_allowed() -> bool:
+            return not await is_refused(beta, "alpha")
+
+        await eventually(is_allowed, "the agent is in the list")
+        assert not await is_refused(alpha, f"@{login}/beta")

@@ -79,16 +79,12 @@ async def key(embedded_hub: HubProcess) -> Json:
         return dict(made.json())
 
 
-def demand(hub: HubProcess, login: str) -> None:
+async def demand(hub: HubProcess, login: str) -> None:
     """Make a team demand signatures."""
-    [(owner_id,)] = sql(hub, "SELECT id FROM accounts_user WHERE login = ?", login)
-    sql(hub, "DELETE FROM gateway_teampolicy WHERE owner_id = ?", owner_id)
-    sql(
-        hub,
-        "INSERT INTO gateway_teampolicy (owner_id, queues_messages, stores_told, members, steward, breaks_ties,"
-        " threshold, requires_signature, frames_kept_days) VALUES (?, ?, ?, '[]', '', ?, 'simple', ?, 7)",
-        *(owner_id, False, True, False, True),
-    )
+    async with web(hub.url) as client:
+        headers = bearer(hub.mint(login, "session"))
+        answer = await client.patch("/api/v1/team/policy", json={"requiresSignature": True}, headers=headers)
+        assert answer.status_code == 200, answer.text
 
 
 async def test_a_team_that_demands_signatures_takes_signed_frames_alone(
@@ -102,7 +98,7 @@ async def test_a_team_that_demands_signatures_takes_signed_frames_alone(
         await alpha.find("auth-response")
         unsigned = signed({"type": "discovery", "content": {"action": "list"}}, b"wrong", key["keyId"])
         assert await code_of(client, *LIST, metadata=unsigned["metadata"]) == 0  # passed on where none is demanded
-        demand(embedded_hub, login)
+        await demand(embedded_hub, login)
 
         async def is_refused() -> bool:
             return await code_of(client, *LIST) == 5002

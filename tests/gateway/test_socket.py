@@ -14,11 +14,8 @@ from accounts.open_requests import OpenRequests
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from gateway.channels import Channels
 from gateway.client import Gateway
-from gateway.frame_log import FrameLog
-from gateway.sign_in import GatewayClients
-from gateway.signatures import Signatures
+from gateway.client_limit import GatewayClients
 from gateway.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -61,8 +58,7 @@ async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProc
         error = await client.find("error")
         assert (error["content"]["code"], error["metadata"]["correlationId"]) == (5001, "c1")
         await client.send("auth", {"token": embedded_hub.mint("team", "session")})
-        content = (await client.find("auth-response"))["content"]
-        assert (content["status"], content["role"]) == ("authenticated", "admin")
+        assert (await client.find("auth-response"))["content"] == {"status": "authenticated", "role": "operator"}
         await client.send("discovery", {"action": "list"})
         await client.find("discovery")
 
@@ -77,8 +73,9 @@ async def test_a_header_signs_in_too_and_a_cookie_does_not(embedded_hub: HubProc
         assert json.loads(await socket.recv())["content"]["code"] == 5001
 
 
-async def test_a_wrong_token_in_the_address_closes_with_4001(embedded_hub: HubProcess) -> None:
-    token = "ck_live_" + "0" * 32
+@pytest.mark.parametrize("kind", ["app", "unknown"])
+async def test_a_wrong_token_in_the_address_closes_with_4001(embedded_hub: HubProcess, kind: str) -> None:
+    token = "ck_live_" + "0" * 32 if kind == "unknown" else embedded_hub.mint("team", kind)
     async with GatewayClient(embedded_hub.url, token) as client:
         assert await client.closed() == 4001
         names = [frame["content"].get("code", frame["content"].get("status")) for frame in client.frames]
@@ -173,11 +170,11 @@ async def test_a_restart_is_told_to_seats() -> None:
     async def send(message: Json) -> None:
         sent.append(message)
 
-    router: Any = None  # nothing is asked
+    dispatcher: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway(
-            link, router, Channels("p", LocalPost(), is_alone=True), FrameLog(), Signatures(time.monotonic)
+        gateway=Gateway.build(
+            process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
         ),
         ledger=ledger,
         clients=GatewayClients(1),

@@ -34,7 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import EnvelopeKey  # noqa: E402
+from gateway.models import EnvelopeKey, FrameRecord, Proposal, TeamAgent  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -92,7 +92,26 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
         owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
     )
     names |= {"key_id": key.key_id}
+    names |= _team(owner, f"seat-{name}")
     return names | (_webhook(owner) if has_webhook else {})
+
+
+def _team(owner: User, name: str) -> Names:
+    """An agent of a team with a proposal of it, and a frame."""
+    now, secret = timezone.now(), canary(owner, "owner")
+    TeamAgent.objects.create(owner=owner, name=name, role=secret)
+    FrameRecord.objects.create(owner=owner, at=now, source=secret, type="message", outcome="served", bytes=1)
+    proposal = Proposal.objects.create(
+        owner=owner,
+        key=name,
+        proposer=name,
+        text=secret,
+        members=[name],
+        threshold="simple",
+        created_at=now,
+        deadline=now + LATER,
+    )
+    return {"agent_name": name, "proposal_id": proposal.pk}
 
 
 def hidden(owner: User, guest: User) -> Names:

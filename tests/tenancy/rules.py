@@ -137,6 +137,15 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
 }
 
+TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
+    f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
+    f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
+    f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+}
+
 ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me": Rule(may=May.SIGNED_IN),
     f"GET {V}/me/export": Rule(may=May.BY_SESSION),
@@ -270,6 +279,7 @@ CHAT: dict[str, Rule] = {
     "GET /v1/models/{model}": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
 }
 
+OF_TEAM = Rule(may=May.BY_HAND, test="test_the_health_of_a_team_is_its_owners_alone")
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -328,6 +338,14 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/sessions/{public_id}/delete": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}/share": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}/unshare": OWN_PAGE,
+    "PAGE /desk/team": Rule(may=May.BROWSER),
+    "PAGE /desk/team/rules": Rule(may=May.BROWSER),
+    "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
+    "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
+    "GET /health": OF_TEAM,
+    "GET /agents": OF_TEAM,
+    "GET /agent-status": OF_TEAM,
+    "GET /agent-status/{name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
@@ -396,7 +414,6 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-REST: dict[str, Rule] = (
-    SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST | GATEWAY_REST
-)
+REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST |= GATEWAY_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

@@ -31,8 +31,10 @@ ABSENT = {
     "peer": "olga/unknown",
     "prefix": "0" * 16,
     "key_id": "key-0",
+    "agent_name": "seat-unknown",
     **dict.fromkeys(
-        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id"), 999_999_999
+        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
+        999_999_999,
     ),
 }
 Names = dict[str, Any]

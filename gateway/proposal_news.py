@@ -1,0 +1,113 @@
+"""Frames about proposals on their way to the processes that hold the clients they are for."""
+
+from collections.abc import Collection
+
+import msgspec
+from msgspec import Struct
+
+from agents.models import Connection
+from agents.transcript.announcements import SurfaceMessage, send_after_commit
+from gateway.channels import find_watching
+from gateway.envelope import Json
+from gateway.models import Proposal
+from gateway.seat import GATEWAY_LINK
+
+SURFACE = "gateway.triad"
+
+
+class ProposalNews(Struct, frozen=True):
+    """A frame about a proposal. Each client that it is for gets it once, also if it is named in several ways.
+
+    `proposal_id`: the row. `connections`: of seats that get it. `channels`: their subscribers get it; of those who
+    asked for some agents, only if `agent` is one of them. `proposer`: the connection of the proposer's seat, which
+    looks for its decisions itself; 0: it is none, or not there.
+    """
+
+    owner_id: int
+    proposal_id: int
+    type_name: str
+    frame: msgspec.Raw
+    connections: tuple[int, ...] = ()
+    channels: tuple[str, ...] = ()
+    agent: str = ""
+    proposer: int = 0
+
+
+class SeatConnection(Struct, frozen=True):
+    """The connection of a seat, and the process that holds it."""
+
+    process_id: str
+    connection_id: int
+
+
+def find_seats(owner_id: int, names: Collection[str]) -> dict[str, SeatConnection]:
+    """The connected seats of these agents of a team, by name."""
+    found = Connection.objects.filter(
+        session__owner_id=owner_id, session__link=GATEWAY_LINK, session__routing_name__in=names
+    ).values_list("session__routing_name", "process_id", "pk")
+    return {name: SeatConnection(process_id, pk) for name, process_id, pk in found}
+
+
+def send_to_seats(proposal: Proposal, frame: Json, seats: Collection[SeatConnection]) -> None:
+    """Send a proposal to seats after the commit."""
+    _send(
+        _make_news(proposal, frame, connections=tuple(one.connection_id for one in seats)),
+        {one.process_id for one in seats},
+    )
+
+
+def send_to_subscribers(proposal: Proposal, frame: Json, agent: str) -> None:
+    """Send a vote to the subscribers of the proposal's channel after the commit."""
+    _send(
+        _make_news(proposal, frame, channels=_channels_of(proposal), agent=agent),
+        set(find_watching(proposal.owner_id)),
+    )
+
+
+def send_decision(proposal: Proposal, frame: Json) -> None:
+    """Send a decision to proposer, members, steward and subscribers after the commit."""
+    named = {*proposal.members, proposal.steward, proposal.proposer} - {""}
+    seats = find_seats(proposal.owner_id, named)
+    proposer = seats.get(proposal.proposer) if proposal.awaits_decision else None
+    if proposal.proposer not in {*proposal.members, proposal.steward}:
+        seats.pop(proposal.proposer, None)
+    news = _make_news(
+        proposal,
+        frame,
+        connections=tuple(one.connection_id for one in seats.values()),
+        channels=_channels_of(proposal),
+        proposer=proposer.connection_id if proposer else 0,
+    )
+    processes = {one.process_id for one in seats.values()} | set(find_watching(proposal.owner_id))
+    processes |= {proposal.home, proposer.process_id if proposer else ""} - {""}
+    _send(news, processes)
+
+
+def _channels_of(proposal: Proposal) -> tuple[str, ...]:
+    return tuple(f"triad:{name}" for name in (proposal.key, proposal.alias) if name)
+
+
+def _make_news(
+    proposal: Proposal,
+    frame: Json,
+    *,
+    connections: tuple[int, ...] = (),
+    channels: tuple[str, ...] = (),
+    agent: str = "",
+    proposer: int = 0,
+) -> ProposalNews:
+    return ProposalNews(
+        owner_id=proposal.owner_id,
+        proposal_id=proposal.pk,
+        type_name=frame["type"],
+        frame=msgspec.Raw(msgspec.json.encode(frame)),
+        connections=connections,
+        channels=channels,
+        agent=agent,
+        proposer=proposer,
+    )
+
+
+def _send(news: ProposalNews, processes: Collection[str]) -> None:
+    body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(news)))
+    send_after_commit([(process_id, body) for process_id in processes])

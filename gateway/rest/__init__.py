@@ -1,1 +1,0 @@
-"""What the gateway offers over REST to the owner of a team."""

@@ -1,0 +1,22 @@
+// The same page again every few seconds: only the parts that the hub wrote anew change.
+import { load } from "./fragment.js";
+
+const LOOK_EVERY_MS = 5000;
+const shown = new Map(); // what the hub wrote of each part, before times were put into the visitor's zone
+
+async function look() {
+  if (!document.hidden) {
+    const from = await load(location.pathname + location.search).catch(() => null);
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const fresh = from?.querySelector(`[data-live="${part.dataset.live}"]`);
+      if (!fresh || shown.get(part.dataset.live) === fresh.innerHTML) continue;
+      if (part.contains(document.activeElement) && document.activeElement !== part) continue; // keep the focus
+      shown.set(part.dataset.live, fresh.innerHTML);
+      part.replaceChildren(...[...fresh.childNodes].map((node) => document.adoptNode(node)));
+    }
+    document.getElementById("stale").hidden = from !== null;
+  }
+  setTimeout(look, LOOK_EVERY_MS);
+}
+
+setTimeout(look, LOOK_EVERY_MS);

@@ -1,0 +1,115 @@
+"""The rules by which votes decide: all multisets of three votes, other thresholds, and the tie-break."""
+
+from itertools import product
+
+import pytest
+
+from gateway.deliberation import Verdict, break_tie, decide, votes_needed
+
+MEMBERS = ("alpha", "beta", "charlie")
+KINDS = ("approve", "reject", "abstain")
+TABLE = {  # approve, reject, abstain, missing: result, consensus
+    (3, 0, 0, 0): ("approved", True),
+    (2, 1, 0, 0): ("approved", True),
+    (2, 0, 1, 0): ("approved", True),
+    (2, 0, 0, 1): ("approved", True),
+    (1, 2, 0, 0): ("rejected", True),
+    (0, 3, 0, 0): ("rejected", True),
+    (0, 2, 1, 0): ("rejected", True),
+    (0, 2, 0, 1): ("rejected", True),
+    (1, 1, 1, 0): ("rejected", False),
+    (1, 1, 0, 1): ("rejected", False),
+    (1, 0, 2, 0): ("rejected", False),
+    (1, 0, 1, 1): ("rejected", False),
+    (1, 0, 0, 2): ("rejected", False),
+    (0, 1, 2, 0): ("rejected", False),
+    (0, 1, 1, 1): ("rejected", False),
+    (0, 1, 0, 2): ("rejected", False),
+    (0, 0, 3, 0): ("rejected", False),
+    (0, 0, 2, 1): ("rejected", False),
+    (0, 0, 1, 2): ("rejected", False),
+    (0, 0, 0, 3): ("rejected", False),
+}
+OPEN_BEFORE_THE_DEADLINE = {(1, 1, 0, 1), (1, 0, 1, 1), (1, 0, 0, 2), (0, 1, 1, 1), (0, 1, 0, 2), (0, 0, 1, 2)}
+OPEN_BEFORE_THE_DEADLINE.add((0, 0, 0, 3))
+
+
+def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[str, str]:
+    cast = [*["approve"] * approve, *["reject"] * reject, *["abstain"] * abstain]
+    assert len(cast) + missing == len(MEMBERS)
+    return dict(zip(MEMBERS, cast, strict=False))
+
+
+def test_the_table_has_every_multiset() -> None:
+    kinds = (*KINDS, "missing")
+    assert {tuple(votes.count(kind) for kind in kinds) for votes in product(kinds, repeat=3)} == set(TABLE)
+
+
+@pytest.mark.parametrize("counts", TABLE, ids=str)
+def test_the_votes_at_the_deadline_decide(counts: tuple[int, int, int, int]) -> None:
+    verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=True)
+    assert (verdict.result, verdict.consensus) == TABLE[counts]
+    assert verdict.unanimous is (counts in ((3, 0, 0, 0), (0, 3, 0, 0)))
+    assert verdict.missing == MEMBERS[3 - counts[3] :]
+    assert (verdict.state == "blocked") is not verdict.consensus
+
+
+@pytest.mark.parametrize("counts", TABLE, ids=str)
+def test_before_the_deadline_it_is_open_while_two_votes_can_be_equal(
+    counts: tuple[int, int, int, int],
+) -> None:
+    verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=False)
+    assert verdict.is_open is (counts in OPEN_BEFORE_THE_DEADLINE)
+    assert verdict.result == ("" if verdict.is_open else TABLE[counts][0])
+
+
+def test_the_order_of_members_does_not_matter() -> None:
+    for votes in product(KINDS, repeat=3):
+        one = decide(dict(zip(MEMBERS, votes, strict=True)), MEMBERS, "simple", is_over=False)
+        other = decide(dict(zip(reversed(MEMBERS), votes, strict=True)), MEMBERS, "simple", is_over=False)
+        assert one == other
+
+
+def test_votes_of_others_do_not_count() -> None:
+    verdict = decide({"steward": "approve", "alpha": "approve"}, MEMBERS, "simple", is_over=False)
+    assert verdict == Verdict("deliberating", missing=("beta", "charlie"))
+
+
+@pytest.mark.parametrize(
+    ("members", "threshold", "needed"),
+    [
+        *[(1, "simple", 1), (2, "simple", 2), (3, "simple", 2), (4, "simple", 3), (5, "simple", 3)],
+        *[(3, "supermajority", 2), (4, "supermajority", 3), (5, "supermajority", 4), (6, "supermajority", 4)],
+        *[(1, "unanimous", 1), (3, "unanimous", 3)],
+    ],
+)
+def test_the_threshold_says_how_many_equal_votes_decide(members: int, threshold: str, needed: int) -> None:
+    assert votes_needed(members, threshold) == needed
+    names = [f"agent-{number}" for number in range(members)]
+    for vote, result in (("approve", "approved"), ("reject", "rejected")):
+        votes = dict.fromkeys(names[:needed], vote)
+        assert decide(votes, names, threshold, is_over=False) == Verdict(
+            result, True, needed == members, tuple(names[needed:])
+        )
+        del votes[names[0]]
+        assert decide(votes, names, threshold, is_over=False).is_open
+
+
+def test_one_rejection_blocks_what_all_have_to_approve() -> None:
+    assert decide({"alpha": "reject", "beta": "approve"}, MEMBERS, "unanimous", is_over=False).state == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("vote", "is_over", "state"),
+    [
+        ("approve", False, "approved"),
+        ("reject", False, "rejected"),
+        ("abstain", False, "escalated"),
+        ("abstain", True, "rejected"),
+        (None, False, "escalated"),
+        (None, True, "rejected"),
+    ],
+)
+def test_the_steward_breaks_a_tie_or_it_is_rejected(vote: str | None, is_over: bool, state: str) -> None:
+    votes = {"alpha": "approve", "beta": "reject"} | ({"steward": vote} if vote else {})
+    assert break_tie(votes, MEMBERS, "steward", is_over=is_over) == Verdict(state, missing=("charlie",))

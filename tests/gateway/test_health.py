@@ -1,0 +1,124 @@
+"""The health of the gateway: over HTTP for the caller's team, and on the command line."""
+
+import re
+
+import pytest
+
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage, run_command
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat
+
+UNAUTHORIZED: Json = {"error": "Unauthorized", "status": 401}
+ASKS_FOR_JSON = {"Accept": "application/json"}
+
+
+async def read(hub: HubProcess, path: str, token: str) -> Json:
+    async with web(hub.url, headers=bearer(token)) as client:
+        answer = await client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubProcess) -> None:
+    seats, caller = embedded_hub.mint("watched", "channel"), embedded_hub.mint("watched", "session")
+    async with EchoSeat(embedded_hub.url, seats, agentId="alpha") as alpha_seat:
+        await alpha_seat.find("auth-response")
+        for token in (seats, caller):
+            health = await read(embedded_hub, "/health", token)
+            assert (health["status"], health["running"], health["connectedAgents"]) == ("ok", True, 1)
+            assert health["agents"] == ["alpha"]
+            assert embedded_hub.url == f"http://{health['host']}:{health['port']}"
+            assert health.keys() >= {"timestamp", "version", "uptime", "redisConnected", "pendingResponses"}
+        assert await read(embedded_hub, "/agents", caller) == {"connected": ["alpha"], "count": 1}
+        alpha = await read(embedded_hub, "/agent-status/alpha", caller)
+        assert (alpha["agentId"], alpha["status"], alpha["metadata"]["queued"]) == ("alpha", "online", 0)
+        assert alpha["registeredAt"] <= alpha["lastSeen"] + 1
+        assert alpha["timeSinceLastSeenMs"] >= 0
+
+    async def has_left() -> bool:
+        return (await read(embedded_hub, "/agents", caller))["count"] == 0
+
+    await eventually(has_left, "the agent has left")
+    statuses = await read(embedded_hub, "/agent-status", caller)
+    assert (statuses["totalAgents"], statuses["onlineCount"], statuses["offlineCount"]) == (1, 0, 1)
+    assert statuses["agents"][0]["status"] == "offline"
+
+
+async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess) -> None:
+    async with EchoSeat(embedded_hub.url, embedded_hub.mint("keeper", "channel"), agentId="hidden") as seat:
+        await seat.find("auth-response")
+        stranger = embedded_hub.mint("stranger", "session")
+        assert (await read(embedded_hub, "/agents", stranger))["connected"] == []
+        assert (await read(embedded_hub, "/health", stranger))["agents"] == []
+        assert (await read(embedded_hub, "/agent-status", stranger))["agents"] == []
+        async with web(embedded_hub.url, headers=bearer(stranger)) as client:
+            foreign, absent = await client.get("/agent-status/hidden"), await client.get("/agent-status/nothing")
+        assert (foreign.status_code, foreign.json()) == (absent.status_code, absent.json())
+        assert (absent.status_code, absent.json()["error"]) == (404, "Not found")
+
+
+@pytest.mark.parametrize("path", ["/health", "/agents", "/agent-status", "/agent-status/alpha"])
+async def test_without_a_live_token_health_is_401(embedded_hub: HubProcess, path: str) -> None:
+    cookie = {"Cookie": f"cw_session={embedded_hub.mint('watched', 'session')}"}
+    async with web(embedded_hub.url) as client:
+        for headers in (
+            ASKS_FOR_JSON,
+            bearer("cw_sess_unknown"),
+            {"Authorization": "Basic eA=="},
+            cookie | ASKS_FOR_JSON,
+        ):
+            answer = await client.get(path, headers=headers)
+            assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED), headers
+
+
+async def test_browsers_get_the_pages_of_health_and_agents_as_before(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}) as client:
+        assert (await client.get("/health")).status_code == 404
+        directory = await client.get("/agents")
+        assert (directory.status_code, directory.headers["content-type"].partition(";")[0]) == (200, "text/html")
+
+
+async def test_health_is_read_and_not_written(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("watched", "session"))) as client:
+        answer = await client.post("/agent-status", json={})
+        assert (answer.status_code, answer.json()["status"]) == (405, 405)
+
+
+async def test_without_the_gateway_its_health_is_not_there(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("embedded"), GATEWAY=0)
+    async with web(hub.url, headers=bearer(hub.mint("watched", "session"))) as client:
+        assert (await client.get("/agent-status")).status_code == 404
+        assert (await client.get("/health")).status_code == 404
+        assert (await client.get("/desk/team")).status_code == 404
+    done = run_command({**hub.home.env, "PUBLIC_URL": hub.url}, "gateway", "status")
+    assert (done.returncode, "running: no: GATEWAY is not 1" in done.stdout) == (2, True)
+
+
+async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
+    start_hub: StartHub, make_storage: MakeStorage
+) -> None:
+    hub = start_hub(make_storage("embedded"))
+    settings = {**hub.home.env, "PUBLIC_URL": hub.url, "GATEWAY": "1"}
+    async with EchoSeat(hub.url, hub.mint("watched", "channel"), agentId="alpha") as seat:
+        await seat.find("auth-response")
+        done = run_command(settings, "gateway", "status", "--deep", "--login", "watched")
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (lines["running"], lines["connected agents"], lines["status"]) == ("yes, in 1 process", "1", "healthy")
+    assert lines["port"] == hub.url.rpartition(":")[2]
+    assert re.fullmatch(r"ok, \d+ ms", lines["database"])
+    assert re.fullmatch(r"ok, \d+ ms", lines["session store"])
+    assert lines["agent alpha"].startswith("online, last heartbeat")
+    assert (lines["redis"], lines["oldest pending correlation"]) == ("not used", "none")
+    assert run_command(settings, "gateway", "status", "--deep", "--login", "unknown").returncode == 2
+    await hub_stopped(hub)
+    done = run_command(settings, "gateway", "status")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "status: down")
+
+
+async def hub_stopped(hub: HubProcess) -> None:
+    """It stops in order, and takes its row of a process with it."""
+    hub.terminate()
+    assert await hub.exit_code() == 0

@@ -1,0 +1,83 @@
+"""Messages between agents of one owner are not limited like asks of strangers."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_messages import publish
+
+ASKS_A_MINUTE = 3
+BURST = 200
+SENT = 600  # in less time than the four seconds in which the rate would allow all of them
+OPEN = 30
+
+
+@pytest.fixture(scope="module")
+def limited_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub that takes three asks a minute of a caller."""
+    hub = HubProcess.start(make_storage("embedded"), CALLER_RATE_PER_MINUTE=ASKS_A_MINUTE)
+    yield hub
+    hub.stop()
+
+
+def frames_of(client: GatewayClient, type_name: str) -> list[Json]:
+    return [one for one in client.frames if one["type"] == type_name]
+
+
+async def test_a_burst_of_messages_arrives_in_order_and_the_rest_must_wait(limited_hub: HubProcess) -> None:
+    token = limited_hub.mint("bursting", "channel")
+    alpha = GatewayClient(limited_hub.url, token, agentId="alpha")
+    beta = GatewayClient(limited_hub.url, token, agentId="beta")
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        for number in range(SENT):
+            await alpha.send("message", {"role": "agent", "content": "x"}, agent="beta", id=f"m-{number}")
+
+        async def are_all_dealt_with() -> bool:
+            return len(frames_of(alpha, "error")) + len(frames_of(beta, "message")) == SENT
+
+        assert await eventually(are_all_dealt_with, "each message arrived or was refused")
+        arrived = [int(one["id"].removeprefix("m-")) for one in frames_of(beta, "message")]
+        assert arrived == sorted(arrived)
+        assert arrived[:BURST] == list(range(BURST))
+        refused = [one["content"] for one in frames_of(alpha, "error")]
+        assert {(one["code"], one["retryAfterMs"] > 0) for one in refused} == {(1005, True)}
+
+
+async def test_many_messages_to_one_agent_are_open_at_once(limited_hub: HubProcess) -> None:
+    token = limited_hub.mint("waiting", "channel")
+    alpha = GatewayClient(limited_hub.url, token, agentId="alpha")
+    beta = GatewayClient(limited_hub.url, token, agentId="beta")
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        asked = [asyncio.create_task(alpha.send_message("beta", f"question {number}")) for number in range(OPEN)]
+
+        async def have_all_arrived() -> bool:
+            return len(frames_of(beta, "message")) == OPEN
+
+        assert await eventually(
+            have_all_arrived,
+            "the agent has all messages",
+        )
+        for message in frames_of(beta, "message"):
+            about = {"correlationId": message["metadata"]["correlationId"]}
+            await beta.send("message", {"role": "agent", "content": "done"}, agent="alpha", metadata=about)
+        assert [one["content"]["content"] for one in await asyncio.gather(*asked)] == ["done"] * OPEN
+
+
+async def test_a_message_to_the_agent_of_another_owner_is_an_ask_of_its_caller(limited_hub: HubProcess) -> None:
+    token = limited_hub.mint("foreigner", "channel")
+    seat = EchoSeat(limited_hub.url, limited_hub.mint("host", "channel"), agentId="oracle")
+    async with seat, GatewayClient(limited_hub.url, token, agentId="alpha") as alpha:
+        await asyncio.gather(alpha.find("auth-response"), seat.find("auth-response"))
+        handle = await publish(limited_hub, "host", "oracle")
+        answers = [await alpha.send_message(f"@{handle}", "what?") for _ in range(ASKS_A_MINUTE + 1)]
+        assert [one["type"] for one in answers] == ["message"] * ASKS_A_MINUTE + ["error"]
+        assert answers[-1]["content"]["code"] == 1005
+        assert answers[-1]["content"]["retryAfterMs"] >= 1000

@@ -1,0 +1,170 @@
+"""Proposals and votes over the socket: who gets which frame, what is refused, and what a restart keeps."""
+
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.gateway.triad import Voter, in_ms, seat, team
+
+TRIAD = ("alpha", "beta", "charlie")
+
+
+async def test_two_of_three_decide_and_each_is_told_once(hub: HubProcess) -> None:
+    async with team(hub, "triad-1", "steward", *TRIAD) as (steward, alpha, beta, charlie):
+        acknowledged = await steward.propose("p-1", reasoning="it is safe", deadline=in_ms(60))
+        assert acknowledged["state"] == "deliberating"
+        for member in (alpha, beta, charlie):
+            frame = await member.find("proposal")
+            assert (frame["from"], frame["id"]) == ("steward", "p-1")
+            assert frame["metadata"] == {"requiresResponse": True, "correlationId": "p-1"}
+            content = frame["content"]
+            assert (content["proposal"], content["reasoning"]) == ("Write it in Rust", "it is safe")
+        assert (await alpha.vote("p-1", "approve", reasoning="yes", confidence=0.8))["state"] == "deliberating"
+        assert (await beta.vote("p-1", "approve"))["state"] == "approved"
+        for member in (steward, alpha, beta, charlie):
+            decision = await member.decision("p-1")
+            assert decision == {
+                "proposalId": "p-1",
+                "result": "approved",
+                "state": "approved",
+                "votes": {"alpha": "approve", "beta": "approve"},
+                "consensus": True,
+                "unanimous": False,
+                "missing": ["charlie"],
+            }
+        late = await charlie.vote("p-1", "reject")
+        assert (late["code"], late["reason"]) == (2005, "proposal_closed")
+        shown = (await steward.request("triad.get", proposalId="p-1"))["proposal"]
+        assert (shown["result"], shown["votes"]) == ("approved", {"alpha": "approve", "beta": "approve"})
+        history = [(one["agent"], one["vote"], one["late"]) for one in shown["history"]]
+        assert history == [("alpha", "approve", False), ("beta", "approve", False), ("charlie", "reject", True)]
+        assert [one["proposalId"] for one in (await alpha.request("triad.list"))["proposals"]] == ["p-1"]
+        for member in (steward, alpha, beta, charlie):
+            await member.settle()
+            assert member.count("decision", "p-1") == 1
+
+
+async def test_a_vote_may_change_and_who_is_no_member_has_none(hub: HubProcess) -> None:
+    async with team(hub, "triad-2", "steward", *TRIAD, "coder") as (steward, alpha, beta, charlie, coder):
+        await steward.propose("p-2")
+        assert (await alpha.vote("p-2", "approve"))["state"] == "deliberating"
+        assert (await alpha.vote("p-2", "approve"))["state"] == "deliberating"
+        assert (await alpha.vote("p-2", "reject"))["state"] == "deliberating"
+        for other in (steward, coder):
+            refused = await other.vote("p-2", "approve")
+            assert (refused["code"], refused["reason"]) == (5004, "not_triad_member")
+        await alpha.send("vote", {"proposalId": "p-2", "vote": "approve"}, **{"from": "beta"})
+        assert (await alpha.find("error"))["content"]["code"] == 5004
+        assert (await beta.vote("p-2", "reject"))["state"] == "rejected"
+        decision = await charlie.decision("p-2")
+        assert (decision["result"], decision["consensus"]) == ("rejected", True)
+        shown = (await steward.request("triad.get", proposalId="p-2"))["proposal"]
+        assert [one["vote"] for one in shown["history"]] == ["approve", "reject", "reject"]
+
+
+async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(hub: HubProcess) -> None:
+    async with team(hub, "triad-3", "steward", "alpha") as (steward, alpha):
+        about = {"correlationId": "p-3"}
+        await steward.send("proposal", {"proposal": "one"}, id="msg-3", metadata=about)
+        await steward.answer_after(0, "p-3")
+        frame = await alpha.find("proposal")
+        assert (frame["id"], frame["content"]["proposalId"]) == ("msg-3", "p-3")
+        assert (await steward.propose("p-3", "one"))["state"] == "deliberating"
+        for key, text in (("p-3", "another"), ("msg-3", "one")):
+            refused = await steward.propose(key, text)
+            assert (refused["code"], refused["reason"]) == (2005, "correlation_in_use")
+        # As the sample of the specification votes: by the id of the frame alone.
+        assert (await alpha.vote(frame["id"], "abstain"))["proposalId"] == "p-3"
+        await alpha.send("vote", {"vote": "approve"}, metadata=about)
+        assert (await alpha.answer_after(0, "p-3"))["vote"] == "approve"
+        await steward.propose("p-4")
+        before = len(alpha.frames)
+        await alpha.send("vote", {"proposalId": "p-4", "vote": "approve"}, metadata=about)
+        refused = await alpha.answer_after(before, "p-3")
+        assert (refused["code"], refused["field"]) == (2005, "content.proposalId")
+        assert alpha.count("proposal", "p-3") == 1
+
+
+async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
+    async with team(hub, "triad-4", "steward", "alpha") as (steward, alpha):
+        for content, code, reason in (
+            ({"deadline": in_ms(-1)}, 2005, "deadline_past"),
+            ({"deadline": -(2**53)}, 2005, "deadline_past"),
+            ({"deadline": 2**53}, 2005, "deadline_too_far"),
+            ({"deadline": in_ms(86_460)}, 2005, "deadline_too_far"),
+            ({"deadline": "soon"}, 2003, None),
+            ({"reasoning": "x" * 16_385}, 2005, "too_large"),
+            ({"category": "c" * 33}, 2005, None),
+        ):
+            refused = await steward.propose("bad", **content)
+            assert (refused["code"], refused.get("reason")) == (code, reason), content
+        assert (await alpha.vote("bad", "approve"))["reason"] == "proposal_not_found"
+        await steward.propose("p-5")
+        assert (await alpha.vote("p-5", "maybe"))["code"] == 2005
+        assert (await alpha.vote("p-5", "approve", confidence=2))["code"] == 2005
+        await alpha.send("vote", {"vote": "approve"})
+        assert (await alpha.find("error", lambda frame: "metadata" not in frame))["content"]["code"] == 2002
+        assert (await alpha.request("triad.get", proposalId="absent"))["error"]["reason"] == "proposal_not_found"
+        assert (await alpha.request("triad.list", limit=0))["error"]["field"] == "content.params.limit"
+        async with team(hub, "triad-5", "alpha") as (other,):
+            assert (await other.vote("p-5", "approve"))["reason"] == "proposal_not_found"
+            assert (await other.request("triad.get", proposalId="p-5"))["error"]["reason"] == "proposal_not_found"
+            assert (await other.request("triad.list"))["proposals"] == []
+
+
+async def test_a_deadline_decides_by_the_votes_that_are_there(hub: HubProcess) -> None:
+    async with team(hub, "triad-6", "steward", *TRIAD) as (steward, alpha, beta, _charlie):
+        await steward.propose("p-6", deadline=in_ms(1.5))
+        await alpha.vote("p-6", "approve")
+        await beta.vote("p-6", "reject")
+        decision = await steward.decision("p-6")
+        assert (decision["state"], decision["result"], decision["consensus"]) == ("blocked", "rejected", False)
+        assert decision["missing"] == ["charlie"]
+        assert (await beta.vote("p-6", "approve"))["reason"] == "proposal_closed"
+
+
+async def test_members_and_proposer_that_were_away_are_told_when_they_come(hub: HubProcess) -> None:
+    token = hub.mint("triad-7", "channel")
+    async with seat(hub.urls[0], token, "steward") as steward:
+        assert (await steward.propose("p-7"))["state"] == "pending"
+    for name in ("alpha", "beta"):
+        async with seat(hub.urls[-1], token, name) as member:
+            await member.find("proposal", lambda frame: frame["metadata"]["correlationId"] == "p-7")
+            await member.vote("p-7", "reject")
+    async with seat(hub.urls[-1], token, "steward") as steward:
+        assert (await steward.decision("p-7"))["result"] == "rejected"
+
+        async def is_noted() -> bool:
+            async with seat(hub.urls[0], token, "steward") as again:
+                await again.request("triad.list")
+                return again.count("decision", "p-7") == 0
+
+        await eventually(is_noted, "the decision is noted as sent")
+
+
+async def test_a_client_without_a_seat_proposes_and_is_told(hub: HubProcess) -> None:
+    async with (
+        Voter(hub.urls[-1], hub.mint("triad-8", "session")) as operator,
+        team(hub, "triad-8", "alpha", "beta") as (alpha, beta),
+    ):
+        await operator.propose("p-8", "again")
+        await alpha.vote("p-8", "approve")
+        await beta.vote("p-8", "approve")
+        assert (await operator.decision("p-8"))["result"] == "approved"
+        refused = await operator.vote("p-8", "approve")
+        assert (refused["code"], refused["reason"]) == (5004, "not_triad_member")
+    async with Voter(hub.urls[0], hub.mint("triad-8", "session")) as operator:
+        assert (await operator.propose("p-8", "again"))["result"] == "approved"
+        assert (await operator.decision("p-8"))["result"] == "approved"
+
+
+async def test_a_client_that_takes_no_proposals_is_sent_none(hub: HubProcess) -> None:
+    async with team(hub, "triad-9", "steward", "alpha", "beta") as (steward, alpha, beta):
+        await alpha.shake_hands(supportedMessageTypes=["message"])
+        await steward.shake_hands(supportedMessageTypes=["message"])
+        await steward.propose("p-9")
+        await beta.find("proposal")
+        await alpha.vote("p-9", "approve")
+        await beta.vote("p-9", "approve")
+        await beta.decision("p-9")
+        await steward.decision("p-9")  # the reply to its own proposal
+        await alpha.settle()
+        assert alpha.count("proposal", "p-9") == alpha.count("decision", "p-9") == 0
