@@ -29,6 +29,7 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
+from gateway.models import Letter
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -98,6 +99,17 @@ def owner_of_everything(word: str, other: Person) -> Person:
         next_attempt_at=now,
     )
     CallerBlock.objects.create(owner=user, caller=other.user)
+    Letter.objects.create(
+        owner=user,
+        recipient=agent.session,
+        addressed_to=word,
+        sender_owner=user,
+        sender=word,
+        message_id=word,
+        envelope=json.dumps({"content": {"role": "user", "content": word}, "metadata": {}}),
+        bytes=1,
+        received_at=now,
+    )
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
     RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)
     for subscriber, chat in ((user, was_asked), (other.user, asked)):

@@ -34,7 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import FrameRecord, Proposal, TeamAgent  # noqa: E402
+from gateway.models import FrameRecord, Letter, Proposal, TeamAgent  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -107,7 +107,20 @@ def _team(owner: User, name: str) -> Names:
         created_at=now,
         deadline=now + LATER,
     )
-    return {"agent_name": name, "proposal_id": proposal.pk}
+    seat = Session.objects.create(owner=owner, routing_name=name, link="gateway")
+    letter = Letter.objects.create(
+        owner=owner,
+        recipient=seat,
+        addressed_to=name,
+        sender_owner=owner,
+        sender=secret,
+        message_id="m-1",
+        envelope=json.dumps({"content": {"role": "user", "content": secret}, "metadata": {}}),
+        bytes=1,
+        state="dead",
+        received_at=now,
+    )
+    return {"agent_name": name, "proposal_id": proposal.pk, "letter_id": letter.pk}
 
 
 def hidden(owner: User, guest: User) -> Names:

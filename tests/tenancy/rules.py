@@ -142,6 +142,10 @@ TEAMS: dict[str, Rule] = {
     f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
     f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
     f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/letters": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/letters/{{letter_id}}": Rule(may=May.MINE),
+    f"DELETE {V}/team/letters/{{letter_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/team/letters/{{letter_id}}/retry": Rule(may=May.MINE, ok=(202,), writes=True),
     f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
     f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
 }

@@ -32,7 +32,16 @@ ABSENT = {
     "prefix": "0" * 16,
     "agent_name": "seat-unknown",
     **dict.fromkeys(
-        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
+        (
+            "agent_id",
+            "token_id",
+            "credential_id",
+            "file_id",
+            "webhook_id",
+            "delivery_id",
+            "proposal_id",
+            "letter_id",
+        ),
         999_999_999,
     ),
 }
