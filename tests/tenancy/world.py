@@ -31,6 +31,7 @@ ABSENT = {
     "peer": "olga/unknown",
     "prefix": "0" * 16,
     "agent_name": "seat-unknown",
+    "letter_id": 999_999_999,
     **dict.fromkeys(
         (
             "agent_id",
