@@ -1,9 +1,9 @@
-"""Teams for their owners to look at."""
+"""Teams and their sessions for their owners to look at. Entries of sessions are sealed, and not shown."""
 
 from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from gateway.models import Letter, TeamAgent, TeamPolicy
+from gateway.models import Letter, Proposal, SessionLog, TeamAgent, TeamPolicy, Vote
 
 
 @admin.register(TeamAgent, site=site)
@@ -37,6 +37,22 @@ class TeamPolicyAdmin(OwnerScopedAdmin):
     )
 
 
+@admin.register(SessionLog, site=site)
+class SessionLogAdmin(OwnerScopedAdmin):
+    """What agents said to each other: how much, and when."""
+
+    owner_lookup = "owner"
+    list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
+    list_filter = ("state",)
+    list_select_related = ("owner",)
+    search_fields = ("session_id", "agent", "owner__login")
+    ordering = ("-pk",)
+    fields = (
+        *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
+        *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
+    )
+
+
 @admin.register(Letter, site=site)
 class LetterAdmin(OwnerScopedAdmin):
     """Messages that were stored for agents, and what became of them."""
@@ -60,3 +76,32 @@ class LetterAdmin(OwnerScopedAdmin):
         *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
         *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
     )
+
+
+@admin.register(Proposal, site=site)
+class ProposalAdmin(OwnerScopedAdmin):
+    """What teams decided, or have to decide."""
+
+    owner_lookup = "owner"
+    list_display = ("key", "proposer", "state", "has_consensus", "owner", "created_at", "deadline", "decided_at")
+    list_filter = ("state", "created_at")
+    list_select_related = ("owner",)
+    search_fields = ("key", "proposer")
+    ordering = ("-pk",)
+    fields = (
+        *("key", "alias", "proposer", "text", "reasoning", "category", "members", "steward", "threshold"),
+        *("state", "has_consensus", "tie_broken_by", "owner", "created_at", "deadline", "decided_at"),
+    )
+
+
+@admin.register(Vote, site=site)
+class VoteAdmin(OwnerScopedAdmin):
+    """Each vote as it came, changed and late ones among them."""
+
+    owner_lookup = "proposal__owner"
+    list_display = ("proposal", "voter", "vote", "counts", "is_late", "voted_at")
+    list_filter = ("vote", "is_late", "voted_at")
+    list_select_related = ("proposal",)
+    search_fields = ("voter",)
+    ordering = ("-pk",)
+    fields = ("proposal", "voter", "vote", "reasoning", "confidence", "voted_at", "counts", "is_late")

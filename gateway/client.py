@@ -19,6 +19,7 @@ from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
 from gateway.seats import Seats
+from gateway.sessions.recorder import SessionRecorder
 from gateway.status_feed import StatusFeed
 from gateway.triad import Triad
 
@@ -33,6 +34,7 @@ class Gateway:
     channels: Channels
     triad: Triad
     statuses: StatusFeed
+    recorder: SessionRecorder
     public_url: str
 
     @classmethod
@@ -49,7 +51,9 @@ class Gateway:
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
         subscribers = Channels(process_id, post, is_alone=is_alone)
-        router = MessageRouter(dispatcher, seats_here, LetterDelivery(process_id, dispatcher, subscribers))
+        recorder = SessionRecorder()
+        letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
+        router = MessageRouter(dispatcher, seats_here, letters, recorder)
         return cls(
             link=link,
             seats=seats_here,
@@ -57,6 +61,7 @@ class Gateway:
             channels=subscribers,
             triad=Triad(process_id, subscribers),
             statuses=StatusFeed(subscribers, router),
+            recorder=recorder,
             public_url=public_url.rstrip("/"),
         )
 
@@ -68,6 +73,10 @@ class Gateway:
             self.seats.take(message.body)
         elif message.surface == proposal_news.SURFACE:
             self.triad.take(message.body)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        await self.recorder.close()
 
 
 class Client(Subscriber, Protocol):

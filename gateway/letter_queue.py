@@ -252,6 +252,7 @@ def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:
         tells="",
         correlation_id=letter.correlation_id,
         envelope=envelope,
+        place=None,  # the reply is in its session already
         carried=carry_envelope(envelope, frame["from"], "")[0].data,
         received_at=db_now(),
         wait_s=0.0,

@@ -29,6 +29,7 @@ class Said(NamedTuple):
     status: str
     link: str
     owner_id: int | None
+    name: str
 
 
 def load_rows(sessions: Collection[Session]) -> dict[int, TeamAgent]:
@@ -50,8 +51,9 @@ def load_said(session_id: int) -> Said:
     """What one agent said of itself."""
     row = TeamAgent.objects.filter(owner_id=OuterRef("owner_id"), name=OuterRef("routing_name"))
     sessions = Session.objects.filter(pk=session_id).annotate(said=Subquery(row.values("status")))
-    link, owner_id, said = sessions.values_list("link", "owner_id", "said").first() or ("", None, None)
-    return Said(said if said and link == GATEWAY_LINK else ONLINE, link, owner_id)
+    found = sessions.values_list("link", "owner_id", "routing_name", "said").first()
+    link, owner_id, name, said = found or ("", None, "", None)
+    return Said(said if said and link == GATEWAY_LINK else ONLINE, link, owner_id, name)
 
 
 def load_statuses(owner_id: int) -> dict[str, AgentStatus]:

@@ -113,6 +113,7 @@ class Runtime:
             await end("jobs", asyncio.to_thread(thread.stop))
         for name, link in hub_services.links.items():
             await end(name, link.close())
+        await end("gateway", hub_services.gateway.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())
         await end("limits", hub_services.limits.close())

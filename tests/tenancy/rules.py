@@ -148,6 +148,8 @@ TEAMS: dict[str, Rule] = {
     f"POST {V}/team/letters/{{letter_id}}/retry": Rule(may=May.MINE, ok=(202,), writes=True),
     f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
     f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
 }
 
 ACCOUNTS: dict[str, Rule] = {
