@@ -59,6 +59,7 @@ def draft(
     return Draft(
         recipient_id=recipient.pk,
         behalf=ActingFor(Asker(user_id=caller.pk, login=caller.login), sender.pk if sender is not None else 0),
+        place=None,
         sender=name,
         tells="",
         correlation_id="c-1",

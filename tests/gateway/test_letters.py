@@ -230,7 +230,7 @@ async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
         refused = (await ask_service(alpha, "inbox.get", "s-4", agent="beta"))["error"]
         assert refused["code"] == 5004
         assert (await ask_service(owner, "inbox.clear", "o-3"))["error"]["code"] == 5004
-        assert (await ask_service(owner, "inbox.get", "o-4", agent="nobody"))["error"]["code"] == 3001
+        assert (await ask_service(owner, "inbox.get", "o-4", agent="absent"))["error"]["code"] == 3001
         assert (await ask_service(alpha, "inbox.get", "s-5", limit="all"))["error"]["code"] == 2003
         assert (await ask_service(alpha, "inbox.send", "s-6", agent="beta"))["error"]["code"] == 2003
         async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
