@@ -32,6 +32,7 @@ from agents.transcript import files
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
+    Letter,
     Proposal,
     ProtocolArtifact,
     ProtocolStep,
@@ -124,6 +125,17 @@ def owner_of_everything(word: str, other: Person) -> Person:
         next_attempt_at=now,
     )
     CallerBlock.objects.create(owner=user, caller=other.user)
+    Letter.objects.create(
+        owner=user,
+        recipient=agent.session,
+        addressed_to=word,
+        sender_owner=user,
+        sender=word,
+        message_id=word,
+        envelope=json.dumps({"content": {"role": "user", "content": word}, "metadata": {}}),
+        bytes=1,
+        received_at=now,
+    )
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
     FrameRecord.objects.create(
         owner=user, at=now, source=user.login, destination=word, type="message", outcome="served", bytes=1
