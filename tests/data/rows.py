@@ -29,6 +29,8 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
+from gateway.models import SessionEntry, SessionLog
+from gateway.sessions.entries import seal_content
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -117,6 +119,11 @@ def owner_of_everything(word: str, other: Person) -> Person:
         SendKey.objects.create(
             caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
         )
+    sealed = seal_content(f"{word} in a session")
+    log = SessionLog.objects.create(
+        owner=user, agent=word, session_id=word, entries=1, created_at=now, last_entry_at=now
+    )
+    SessionEntry.objects.create(log=log, timestamp_ms=1, role="user", content=sealed)
     config = PushConfig.objects.create(
         task_id=word, config_id=word, caller=user, url=f"https://{word}.example", touched_at=now
     )

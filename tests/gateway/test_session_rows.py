@@ -92,7 +92,7 @@ def test_an_agent_reads_its_own_sessions_and_the_owner_all(owner: SessionUser, b
     assert [log.agent for log in rows.list_sessions(alpha).logs] == ["alpha"]
     for function in (rows.get_entries, rows.commit_session, rows.delete_session, transfer.export_session):
         assert code_of(function, alpha, "beta", "s-1") == (5004, "")
-        # Another owner's agent, and one that nobody has, look the same.
+        # Another owner's agent, and one that is not there, look the same.
         assert code_of(function, stranger, "beta", "s-1") == code_of(function, owner, "gamma", "s-1") == (3001, "")
         assert code_of(function, owner, "beta", "s-9") == (4001, "")
     assert rows.list_sessions(stranger).logs == []

@@ -108,6 +108,12 @@ SESSIONS: dict[str, Rule] = {
     f"DELETE {V}/desktops/{{desktop}}/shares/{{login}}": NO_DESKTOP,
 }
 
+TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+}
+
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
@@ -397,5 +403,5 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST: dict[str, Rule] = SESSIONS | TEAMS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES
