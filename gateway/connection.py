@@ -26,7 +26,9 @@ from gateway.client import Gateway
 from gateway.client_limit import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.messages import OpenMessages, Sender
+from gateway.letter_queue import receipts_channel
+from gateway.messages import Sender
+from gateway.open_messages import OpenMessages
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, take_seat
 from kit.asgi import Receive, Scope, Send, headers_of
@@ -61,7 +63,7 @@ class GatewayConnection(FrameSocket):
         super().__init__()
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._say_later)
+        self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self._link = gateway.link
@@ -91,7 +93,9 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self.identity.login, self.seat.name if self.seat else "", self.identity.credential_id)
+        tells = receipts_channel(self.seat.session_id if self.seat is not None else NO_SESSION, self.client_id)
+        name = self.seat.name if self.seat is not None else ""
+        return Sender(self.identity.login, name, self.identity.credential_id, tells)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts."""
@@ -161,7 +165,7 @@ class GatewayConnection(FrameSocket):
             self.gateway.triad.leave(self.seat.connection_id)
             # Shielded: if this task is cancelled and the row stays, the agent
             # looks connected until a heartbeat drops it.
-            await asyncio.shield(self._leave_seat(self.seat.connection_id))
+            await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
 
@@ -226,12 +230,23 @@ class GatewayConnection(FrameSocket):
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+        letters = self.gateway.router.letters
+        self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
+        self._link.start(
+            self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
+        )
 
-    async def _leave_seat(self, connection_id: int) -> None:
+    async def _leave_seat(self, seat: Seat) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
-            await db_call(presence.remove_connection)(connection_id)
+            await db_call(presence.remove_connection)(seat.connection_id)
+        statuses = self.gateway.statuses
+        self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
+
+    async def _follow_letters(self) -> None:
+        """Have the receipts of its letters pushed."""
+        await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
     def _stop_counting(self) -> None:
         if self._counted is not None and self._identity is not None:
@@ -326,4 +341,5 @@ class GatewayConnection(FrameSocket):
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)
+            self.gateway.router.letters.expect(self.seat.session_id)
             await self.seat.prompts.lost()

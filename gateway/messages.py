@@ -1,81 +1,135 @@
-"""Messages that a client sends to an agent: each is a turn, and its end is the reply or an error."""
+"""Messages that clients send to agents: who they are for, and the turn of each."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
-import msgspec
 from django.db import DatabaseError
 
 from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
-from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.core.types import Ask, SettledTurn, Source, Target
+from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, OverCap, Unavailable
+from agents.core.types import Ask, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
-from agents.models import Session
-from agents.models.choices import Outcome, Surface
+from agents.models.choices import Surface
+from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
-from agents.transcript.pieces import ArtifactPiece, Part
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
-from gateway.frames import error_frame, make_frame, new_id, now_ms
+from agents.transcript.pieces import Part
+from gateway.duplicates import RecentMessages
+from gateway.enrolment import ONLINE
+from gateway.envelope import Envelope
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.letter_delivery import LetterDelivery
+from gateway.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
+from gateway.recording import Recording
+from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
+from gateway.replies import text_of
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from gateway.seats import Seats
 from gateway.sessions.access import check_sessions
-from gateway.sessions.entries import Entry, Place, Record, make_place
+from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
+from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
+from kit.clock import approximate_now
 from kit.ids import time_ordered
 
-MOST_OPEN = 200  # messages of one connection
 LONGEST_WAIT_S = 600.0
 FINDING_AT_ONCE = 4  # a flood of messages must not starve the rest of the process of pool threads
 REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 Result = TypeVar("Result")
-Say = Callable[[Json], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's."""
+    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
+
+    `status`: what it says of itself, while it is connected.
+    """
 
     target: Target
     seat: str
     is_own: bool
+    status: str = ONLINE
+
+    @property
+    def takes_letters(self) -> bool:
+        """Whether messages may wait for it: an agent of the team, or one that is shared with the sender."""
+        return bool(self.seat) and self.target.agent_id is None
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token."""
+    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
+
+    `tells`: the channel of the receipts of its letters; empty: it gets none.
+    """
 
     login: str
     seat: str
     credential_id: int
+    tells: str = ""
 
     @property
     def name(self) -> str:
         """The name by which an agent of the same owner answers."""
         return self.seat or name_of_asker(self.login)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names that recipients see: those of its team, and others."""
+        return self.name, f"@{self.login}/{self.seat}"
+
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
-        """The envelope for a seat. The agent of another owner is `@owner/name`, as in discovery."""
-        is_mine = target.handle.partition("/")[0].lower() == self.login.lower()
-        if self.seat and is_mine:
-            return carry_envelope(envelope, self.seat, "")
-        return carry_envelope(envelope, f"@{self.login}/{self.seat}" if self.seat else self.name, self.login)
+        """The envelope for a seat."""
+        login = "" if self.seat and self._is_owner_of(target) else self.login
+        return carry_envelope(envelope, self.shown_to(target), login)
+
+    def shown_to(self, target: Target) -> str:
+        """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
+        if not self.seat or self._is_owner_of(target):
+            return self.name
+        return self.names[1]
+
+    def _is_owner_of(self, target: Target) -> bool:
+        return target.handle.partition("/")[0].lower() == self.login.lower()
+
+
+class MustWait(Exception):
+    """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
+
+    def __init__(self, draft: Draft, refused: FrameRefused, *, is_wanted: bool = False) -> None:
+        super().__init__()
+        self.draft = draft
+        self.refused = refused
+        self.is_wanted = is_wanted
+
+
+@dataclass(frozen=True, slots=True)
+class BegunMessage:
+    """A message that is under way. `draft`: how it waits if it was not delivered; None: it may not."""
+
+    running: RunningTurn
+    draft: Draft | None
 
 
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher, seats: Seats, recorder: SessionRecorder) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery, recorder: SessionRecorder
+    ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
         self._recorder = recorder
+        self.letters = letters
+        self.recent = RecentMessages(time.monotonic)
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
 
     async def read(self, function: Callable[..., Result], *args: object) -> Result:
@@ -83,23 +137,30 @@ class MessageRouter:
         async with self._finding:
             return await db_call(function)(*args)
 
-    async def begin(self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float) -> RunningTurn:
-        """Start the turn of a message.
+    async def begin(
+        self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float
+    ) -> BegunMessage:
+        """Start the turn of a message. `key`: its correlation id.
 
         Raises:
             FrameRefused: nothing was sent.
+            MustWait: nothing was sent; it may be stored.
         """
-        text = _text_of(envelope)
+        text = text_of(envelope)
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
-        asker = behalf.asker
+        asker, draft = behalf.asker, None
         try:
-            found = self._find_here(envelope.agent, asker)
-            if found is None:
-                found = await self.read(find_addressee, envelope.agent, asker.user_id)
+            found, obstacle = await self._find(envelope, asker, sender)
             place = _find_place(found, envelope, asker, sender)
             if place is not None and place.session_id:
                 await self.read(check_sessions, place)
+            parts = sender.carry(envelope, found.target) if found.seat else _parts_of(envelope)
+            if found.takes_letters:
+                draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
+                if obstacle is Obstacle.LETTERS:
+                    raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
+            _check_status(found, draft)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -114,116 +175,71 @@ class MessageRouter:
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
                 context_id=envelope.session_id,
-                parts=sender.carry(envelope, found.target) if found.seat else _parts_of(envelope),
+                parts=parts,
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
                 credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
-            recording = _Recording(self._recorder, place, envelope)
+            recording = Recording(self._recorder, place, envelope)
             recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
         except REFUSALS as refusal:
+            if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
+                raise MustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
         await recording.add_message()
-        return running
+        return BegunMessage(running, draft)
 
-    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
-        """A seat of the asker's own team, if this process holds it. Admission checks that it may be asked."""
-        held = self._seats.find(asker.user_id, name)
-        if held is None:
-            return None
-        seat = held.seat
-        return Addressee(Target(None, seat.session_id, f"{asker.login}/{seat.name}"), seat.name, is_own=True)
-
-
-class _Recording:
-    """Adds a message and its reply to the sessions in which they belong. `place`: None, in none."""
-
-    running: RunningTurn  # the turn is committed, and its end comes later
-
-    def __init__(self, recorder: SessionRecorder, place: Place | None, envelope: Envelope) -> None:
-        self._recorder = recorder
-        self._place = place
-        self._envelope = envelope
-
-    async def add_message(self) -> None:
-        """The message was accepted."""
-        envelope = self._envelope
-        await self._add(envelope.content["role"], envelope.content["content"], envelope.id, envelope.timestamp_ms)
-
-    async def add_reply(self, settled: SettledTurn) -> None:
-        """Its turn has ended, as stored. The reply is sent by the task that waits for it."""
-        if self._envelope.wants_response and settled.outcome is Outcome.COMPLETED:
-            await self._add("agent", _reply_of(self.running, settled), _reply_id(self.running))
-
-    async def _add(self, role: str, content: object, entry_id: str, timestamp_ms: int | None = None) -> None:
-        if self._place is not None:
-            stamp = now_ms() if timestamp_ms is None else timestamp_ms
-            entry = Entry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
-            await self._recorder.add(Record(self._place, entry), len(str(content)))
-
-
-class OpenMessages:
-    """The messages of one connection whose replies it waits for: started in order, awaited all at once."""
-
-    def __init__(self, router: MessageRouter, say: Say) -> None:
-        self._router = router
-        self._say = say
-        self._open: set[str] = set()
-        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._in_order = asyncio.Lock()
-
-    def enter(self, envelope: Envelope) -> str:
-        """Take a message; the id by which its reply is tied to it.
+    async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
+        """A message that wants no response, as a letter.
 
         Raises:
-            FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
+            FrameRefused: its recipient has no inbox.
         """
-        if len(self._open) >= MOST_OPEN:
-            text = f"at most {MOST_OPEN} messages of a connection are open at once"
-            raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
-        key = envelope.correlation_id if envelope.wants_response else ""
-        key = key or new_id()
-        if key in self._open:
-            text = "a message with this correlation id waits for its reply"
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
-        self._open.add(key)
-        return key
-
-    async def run(self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float) -> None:
-        """Ask, wait and answer."""
         try:
-            async with self._in_order:
-                running = await self._router.begin(envelope, behalf, sender, wait_s)
-            waited: list[asyncio.Future[Any]] = [running.settled, self._gone]
-            # `wait` cancels neither future: others wait for both.
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if running.settled.done():
-                await self._answer(key, envelope, running, running.settled.result(), sender.name)
-        except FrameRefused as refused:
-            refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            await self._say(error_frame(refused))
-        finally:
-            self._open.discard(key)
+            found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+        if not found.takes_letters:
+            text = "this agent has no inbox: it does not sit at this gateway"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+        parts = sender.carry(envelope, found.target)
+        place = _find_place(found, envelope, behalf.asker, sender)
+        return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
-    def end(self) -> None:
-        """The client is gone; the turns that it began go on."""
-        if not self._gone.done():
-            self._gone.set_result(None)
+    async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
+        """Who a message is for, and why it waits although its recipient may be there."""
+        if (here := self._find_here(envelope.agent, asker)) is not None:
+            return here, Obstacle.NONE
+        return await self.read(_find_route, envelope, asker.user_id, sender)
 
-    async def _answer(
-        self, key: str, envelope: Envelope, running: RunningTurn, settled: SettledTurn, sender: str
-    ) -> None:
-        if settled.outcome is not Outcome.COMPLETED:
-            raise refuse_failed(settled.reason, settled.own_words)
-        if not envelope.wants_response:
-            return
-        metadata = {"correlationId": key} | ({"parentId": envelope.id} if envelope.id else {})
-        if thread := envelope.metadata.get("threadId"):
-            metadata["threadId"] = thread
-        session = {"sessionId": envelope.session_id} if envelope.session_id else {}
-        content = {"role": "agent", "content": _reply_of(running, settled)}
-        head = {"from": envelope.agent, "agent": sender, "id": _reply_id(running), **session}
-        await self._say(make_frame("message", content, metadata) | head)
+    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+        """A seat of the asker's own team, if this process holds it and no letters wait for it.
+
+        Admission checks that it may be asked.
+        """
+        held = self._seats.find(asker.user_id, name)
+        if held is None or not self.letters.has_none(held.seat.session_id):
+            return None
+        seat = held.seat
+        target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
+        return Addressee(target, seat.name, is_own=True, status=seat.status)
+
+    async def store(self, waits: MustWait) -> StoredLetter:
+        """Store a message that could not be sent.
+
+        Raises:
+            FrameRefused: it may not wait, or there is no room.
+        """
+        self.letters.expect(waits.draft.recipient_id)
+        try:
+            letter = await self.read(partial(store_letter, is_wanted=waits.is_wanted), waits.draft)
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+        if letter is None:
+            raise waits.refused
+        await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
+        self.letters.wake(waits.draft.recipient_id)
+        return letter
 
 
 def find_addressee(name: str, user_id: int) -> Addressee:
@@ -233,14 +249,12 @@ def find_addressee(name: str, user_id: int) -> Addressee:
         NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    if published is None:
-        peer = get_peer(name, user_id)
-        return Addressee(
-            peer.target, peer.session.routing_name if peer.session.link == GATEWAY_LINK else "", peer.is_mine
-        )
-    session = Session.objects.filter(pk=published.session_id).only("link", "owner", "routing_name").first()
-    seat = session.routing_name if session is not None and session.link == GATEWAY_LINK else ""
-    return Addressee(published, seat, session is not None and session.owner_id == user_id)
+    target = published if published is not None else get_peer(name, user_id).target
+    said = load_said(target.session_id)
+    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
+    status = said.status if counts else ONLINE
+    seat = said.name if said.link == GATEWAY_LINK else ""
+    return Addressee(target, seat, said.owner_id == user_id, status)
 
 
 def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:
@@ -251,24 +265,54 @@ def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Send
     return make_place(asker.user_id, asker.login, sender.seat, found.seat, envelope.session_id)
 
 
-def _text_of(envelope: Envelope) -> str:
-    content = envelope.content["content"]
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
+    """Who a message is for, and why it waits although its recipient may be there."""
+    found = find_addressee(envelope.agent, user_id)
+    if not found.takes_letters:
+        return found, Obstacle.NONE
+    shown = sender.shown_to(found.target)
+    return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
+
+
+def _make_draft(
+    key: str,
+    envelope: Envelope,
+    behalf: ActingFor,
+    sender: Sender,
+    target: Target,
+    parts: tuple[Part, ...],
+    wait_s: float,
+    place: Place | None,
+) -> Draft:
+    return Draft(
+        recipient_id=target.session_id,
+        behalf=behalf,
+        sender=sender.shown_to(target),
+        tells=sender.tells,
+        correlation_id=key if envelope.wants_response else envelope.correlation_id,
+        envelope=envelope,
+        place=place,
+        carried=parts[0].data,
+        received_at=approximate_now(),
+        wait_s=wait_s,
+    )
+
+
+def _check_status(found: Addressee, draft: Draft | None) -> None:
+    """Check that an agent takes messages now, by the status that it said.
+
+    Raises:
+        FrameRefused: it takes none.
+        MustWait: it is busy, and messages may wait for it.
+    """
+    try:
+        check_takes_messages(found.status)
+    except FrameRefused as refused:
+        if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
+            raise
+        raise MustWait(draft, refused) from None
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
     content = envelope.content["content"]
     return () if isinstance(content, str) else (Part(data=content),)
-
-
-def _reply_of(running: RunningTurn, settled: SettledTurn) -> object:
-    """The reply as a seat gave it: text, or the object that it sent."""
-    if settled.text:
-        return settled.text
-    pieces = [one for one in running.pieces if isinstance(one, ArtifactPiece)]
-    found = [part.data for piece in pieces for part in piece.parts if part.data is not msgspec.UNSET]
-    return found[-1] if found else ""
-
-
-def _reply_id(running: RunningTurn) -> str:
-    return f"msg-{running.turn.ask.chat_id}-reply"

@@ -5,6 +5,7 @@ from django.conf import settings
 from a2a_bridge import settings as bridge
 from accounts import settings as accounts
 from agents import settings as agents
+from gateway import settings as gateway
 from webhooks import settings as webhooks
 
 
@@ -62,5 +63,11 @@ def inject_settings() -> None:
             reply_wait_s=settings.REPLY_WAIT_S,
             push_configs_per_caller=settings.PUSH_CONFIGS_PER_CALLER,
             dev_login=settings.DEV_LOGIN,
+        )
+    )
+    gateway.set_settings(
+        gateway.GatewaySettings(
+            letters_per_owner=settings.LETTERS_PER_OWNER,
+            letters_mb_per_owner=settings.LETTERS_MB_PER_OWNER,
         )
     )

@@ -29,6 +29,7 @@ REDIS_URL = env.text("REDIS_URL")
 # How it behaves.
 DEMO = env.flag("DEMO")
 GATEWAY = env.flag("GATEWAY")
+GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
@@ -40,6 +41,8 @@ SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
 TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
 WEBHOOKS_PER_OWNER = env.whole("WEBHOOKS_PER_OWNER", 50)
 PUSH_CONFIGS_PER_CALLER = env.whole("PUSH_CONFIGS_PER_CALLER", 1000)
+LETTERS_PER_OWNER = env.whole("LETTERS_PER_OWNER", 5000)
+LETTERS_MB_PER_OWNER = env.whole("LETTERS_MB_PER_OWNER", 64)
 DOWNLOADS_PER_OWNER = env.whole("DOWNLOADS_PER_OWNER", 2)
 DOWNLOADS_PER_PROCESS = env.whole("DOWNLOADS_PER_PROCESS", 8)
 STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
@@ -48,6 +51,7 @@ QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
+LETTERS_KEPT_DAYS = env.whole("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
 TASKS_MEMORY_MB = env.whole("TASKS_MEMORY_MB", 64, least=16)
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 TEST_TIME_SCALE = TIME_SCALE
@@ -285,13 +289,17 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "watch agents": {"task": "agents.watch", "schedule": 60.0, "options": {"expires": 60}},
     "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},
+    "letters": {"task": "gateway.tend_letters", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "forget letters": {"task": "gateway.forget_letters", "schedule": 3600.0, "args": [LETTERS_KEPT_DAYS]},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget sessions": {"task": "gateway.forget_sessions", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
+    "forget proposals": {"task": "gateway.forget_proposals", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "forget steps": {"task": "gateway.forget_protocol_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
 }

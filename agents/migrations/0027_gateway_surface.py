@@ -7,6 +7,7 @@ class Migration(migrations.Migration):
         ('agents', '0026_chat_surface'),
     ]
 
+    # two steps: not needed, the list of choices is no part of the table
     operations = [
         migrations.AlterField(
             model_name='turn',

@@ -27,6 +27,5 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         await broadcast_message(client, envelope)
     else:
         behalf = client.get_behalf(envelope)
-        key = client.messages.enter(envelope)
         wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-        client.start(client.messages.run(key, envelope, behalf, client.sender, wait_s), "message")
+        client.start(client.messages.take(envelope, behalf, client.sender, wait_s), "message")

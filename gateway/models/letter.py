@@ -9,9 +9,15 @@ from agents.models import Session
 class Letter(models.Model):
     """A message that is stored for an agent that was offline or busy.
 
-    `recipient`: the session of its seat. `owner`: the recipient's, whose inbox it fills. `sender_owner`: of whom
-    sent it; `sender`: the name that the recipient sees. `envelope`: the frame as it is delivered, JSON.
-    `expires_at`: null, it waits for ever. `reason`: why it was not delivered.
+    `recipient`: the session of its seat. `owner`: the recipient's, whose inbox it fills. `sender_owner`: the user
+    on whose behalf it was sent; `sender_session`: the seat that sent it, null: a client without one; `sender`: the
+    name that the recipient sees. `addressed_to`: the recipient's name as the sender wrote it. `chain`: the
+    sessions that the message came through. `envelope`: what the frame carries, JSON. `expires_at`: null, it waits
+    for ever. `reason`: why it was not delivered. `tells`: the channel of the sender's receipts.
+
+    While it is `sending`, the process `claimed_by` delivers it as the turn `chat_id`, until `claimed_until`.
+    `attempts`: deliveries of which nothing is known. `reply`: the frame for a sender that waits, until it is
+    taken.
     """
 
     class Priority(models.IntegerChoices):
@@ -22,29 +28,45 @@ class Letter(models.Model):
 
     class State(models.TextChoices):
         QUEUED = "queued"
+        SENDING = "sending"
         DELIVERED = "delivered"
         READ = "read"
         DEAD = "dead"
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="letters")
-    recipient = models.ForeignKey(Session, models.CASCADE, related_name="letters")
+    recipient = models.ForeignKey(Session, models.CASCADE, related_name="letters", db_index=False)
+    addressed_to = models.CharField(max_length=160)
     sender_owner = models.ForeignKey(User, models.CASCADE, related_name="letters_sent")
+    sender_session = models.ForeignKey(
+        Session, models.SET_NULL, null=True, blank=True, related_name="letters_sent", editable=False
+    )
     sender = models.CharField(max_length=160)
+    chain = models.JSONField(default=list, editable=False)
     message_id = models.CharField(max_length=128)
+    correlation_id = models.CharField(max_length=128, blank=True)
+    wants_response = models.BooleanField(default=False)
     envelope = models.TextField()
     bytes = models.PositiveIntegerField()
     priority = models.PositiveSmallIntegerField(choices=Priority, default=Priority.NORMAL)
     state = models.CharField(max_length=9, choices=State, default=State.QUEUED)
     reason = models.CharField(max_length=32, blank=True)
+    tells = models.CharField(max_length=64, blank=True, editable=False)
     received_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
     delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
+    chat_id = models.CharField(max_length=64, blank=True, editable=False)
+    claimed_by = models.CharField(max_length=32, blank=True, editable=False)
+    claimed_until = models.DateTimeField(null=True, editable=False)
+    attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    reply = models.TextField(blank=True, editable=False)
+    reply_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         indexes = [
-            models.Index(fields=["recipient", "state", "priority", "id"], name="letter_in_order"),
+            models.Index(fields=["recipient", "state", "priority", "received_at"], name="letter_in_order"),
             models.Index(fields=["expires_at"], condition=models.Q(state="queued"), name="letter_expires"),
+            models.Index(fields=["reply_at"], condition=models.Q(reply_at__isnull=False), name="letter_reply"),
         ]
 
     def __str__(self) -> str:

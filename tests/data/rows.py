@@ -29,7 +29,15 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import SessionEntry, SessionLog
+from gateway.models import (
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+    Vote,
+)
 from gateway.sessions.entries import seal_content
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
@@ -77,6 +85,19 @@ def owner_of_everything(word: str, other: Person) -> Person:
         PermissionRequest.objects.create(
             session=place, request_id=f"r-{user.pk}", tool="t", expires_at=now, **decided
         )
+    proposal = Proposal.objects.create(
+        owner=user,
+        key=f"{word}-key",
+        alias=f"{word}-alias",
+        proposer=word,
+        text=word,
+        reasoning=word,
+        members=[word],
+        threshold="simple",
+        created_at=now,
+        deadline=now + timedelta(days=1),
+    )
+    Vote.objects.create(proposal=proposal, voter=word, vote="approve", reasoning=word, voted_at=now)
     TokenUsage.objects.create(
         session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
     )
@@ -124,6 +145,15 @@ def owner_of_everything(word: str, other: Person) -> Person:
         owner=user, agent=word, session_id=word, entries=1, created_at=now, last_entry_at=now
     )
     SessionEntry.objects.create(log=log, timestamp_ms=1, role="user", content=sealed)
+    protocol_task = ProtocolTask.objects.create(
+        owner=user, agent="main", input=word, additional_input={"is": word}
+    )
+    step = ProtocolStep.objects.create(
+        task=protocol_task, status="completed", input=word, output=word, agent_task_id="t", chat_id="c", until=now
+    )
+    ProtocolArtifact.objects.create(
+        task=protocol_task, step=step, file_name=f"{word}.txt", mime="text/plain", size=4, data=word.encode()
+    )
     config = PushConfig.objects.create(
         task_id=word, config_id=word, caller=user, url=f"https://{word}.example", touched_at=now
     )

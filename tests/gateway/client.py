@@ -109,13 +109,13 @@ class GatewayClient:
         content: Json = response["content"]
         return content
 
-    async def reply(self, correlation_id: str) -> Json:
-        """The message or the error with that correlation id."""
+    async def reply(self, correlation_id: str, type_name: str = "message") -> Json:
+        """The message, or frame of another type, or the error with that correlation id."""
 
         def has_id(frame: Json) -> bool:
             return frame.get("metadata", {}).get("correlationId") == correlation_id
 
-        tasks = [asyncio.create_task(self.find(name, has_id)) for name in ("message", "error")]
+        tasks = [asyncio.create_task(self.find(name, has_id)) for name in (type_name, "error")]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()

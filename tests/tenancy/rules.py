@@ -108,12 +108,6 @@ SESSIONS: dict[str, Rule] = {
     f"DELETE {V}/desktops/{{desktop}}/shares/{{login}}": NO_DESKTOP,
 }
 
-TEAMS: dict[str, Rule] = {
-    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
-    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
-    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
-}
-
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
@@ -141,6 +135,20 @@ AGENTS: dict[str, Rule] = {
     f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
     f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
+}
+
+TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
+    f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
+    f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
+    f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
 }
 
 ACCOUNTS: dict[str, Rule] = {
@@ -403,5 +411,5 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-REST: dict[str, Rule] = SESSIONS | TEAMS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('gateway', '0002_proposal_columns'),
+        ('gateway', '0003_letters'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

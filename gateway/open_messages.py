@@ -1,0 +1,161 @@
+"""The messages of one connection: each is sent or waits as a letter, and its end is the reply or an error."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from agents.core.errors import Offline
+from agents.links.channel.requests import ActingFor
+from agents.models.choices import Failure
+from gateway.duplicates import RecentMessage
+from gateway.envelope import Envelope, Json
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.frames import error_frame, make_frame, new_id
+from gateway.letters import StoredLetter
+from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
+from gateway.replies import make_reply
+
+MOST_OPEN = 200  # messages of one connection
+
+Say = Callable[[Json], Awaitable[None]]
+Follow = Callable[[], Awaitable[None]]
+
+
+class OpenMessages:
+    """The messages of one connection whose replies it waits for: started in order, awaited all at once.
+
+    `follow`: pushes the receipts of its letters to it from now on.
+    """
+
+    def __init__(self, router: MessageRouter, say: Say, follow: Follow | None = None) -> None:
+        self._router = router
+        self._say = say
+        self._follow = follow
+        self._open: set[str] = set()
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_order = asyncio.Lock()
+
+    def take(
+        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float
+    ) -> Coroutine[Any, Any, None]:
+        """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
+
+        Raises:
+            FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
+        """
+        recent = self._router.recent
+        if (earlier := recent.find((sender.login, sender.seat), envelope)) is not None:
+            key = self._enter(new_id())
+            return self._repeat(key, envelope, earlier)
+        key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
+        return self._run(key, envelope, behalf, sender, wait_s, recent.add((sender.login, sender.seat), envelope))
+
+    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+        """Put a message that wants no response into its recipient's inbox.
+
+        Raises:
+            FrameRefused: it was not stored.
+        """
+        async with self._in_order:
+            draft = await self._router.draft_letter(envelope, behalf, sender)
+            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
+    def end(self) -> None:
+        """The client is gone; the turns that it began go on."""
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _enter(self, key: str) -> str:
+        if len(self._open) >= MOST_OPEN:
+            text = f"at most {MOST_OPEN} messages of a connection are open at once"
+            raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
+        if key in self._open:
+            text = "a message with this correlation id waits for its reply"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
+        self._open.add(key)
+        return key
+
+    async def _run(
+        self,
+        key: str,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        recent: RecentMessage,
+    ) -> None:
+        """Ask, wait and answer."""
+        try:
+            async with self._in_order:
+                try:
+                    begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
+                    letter = None
+                except MustWait as waits:
+                    letter = await self._store(waits)
+            if letter is None:
+                letter = await self._follow_turn(key, envelope, begun, sender, recent)
+            if letter is not None:
+                await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
+        except FrameRefused as refused:
+            refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
+            await self._answer(error_frame(refused), recent)
+        finally:
+            recent.end()
+            self._open.discard(key)
+
+    async def _store(self, waits: MustWait) -> StoredLetter:
+        if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
+            await self._follow()
+        return await self._router.store(waits)
+
+    async def _follow_turn(
+        self, key: str, envelope: Envelope, begun: BegunMessage, sender: Sender, recent: RecentMessage
+    ) -> StoredLetter | None:
+        """Answer with the reply. A letter: the message was not delivered, and waits."""
+        running = begun.running
+        waited: list[asyncio.Future[Any]] = [running.settled, self._gone]
+        # `wait` cancels neither future: others wait for both.
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not running.settled.done():
+            return None
+        settled = running.settled.result()
+        if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())))
+        reply = make_reply(key, envelope, running, settled, sender.name)
+        if envelope.wants_response:
+            await self._answer(reply, recent)
+        return None
+
+    async def _follow_letter(
+        self, key: str, envelope: Envelope, letter: StoredLetter, caller_id: int, recent: RecentMessage
+    ) -> None:
+        about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
+        content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
+        if letter.expires_at is not None:
+            content["expiresAt"] = int(letter.expires_at.timestamp() * 1000)
+        await self._answer(make_frame("event", content, about, event="message.queued"), recent)
+        if not envelope.wants_response:
+            return
+        waiting = asyncio.create_task(self._router.letters.wait_for_reply(letter, caller_id))
+        try:
+            waited: list[asyncio.Future[Any]] = [waiting, self._gone]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done() and (frame := waiting.result()):
+                await self._answer(frame, recent)
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+    async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
+        """Give the answers of an earlier message, when there are all of them."""
+        try:
+            while not earlier.is_over and not self._gone.done():
+                await earlier.ended.wait(LONGEST_WAIT_S)
+            for frame in earlier.answers_to(envelope.correlation_id):
+                await self._say(frame)
+        finally:
+            self._open.discard(key)
+
+    async def _answer(self, frame: Json, recent: RecentMessage) -> None:
+        self._router.recent.keep(recent, frame)
+        await self._say(frame)
