@@ -27,15 +27,18 @@ class _Key(NamedTuple):
     session_id: str
 
 
-@transaction.atomic
 def write_records(records: Sequence[Record]) -> None:
     """Add messages to the sessions of their agents, in this order; a session that is not there is made.
 
     A session that has too many entries is compacted. A team that has too many sessions loses those to which
     nothing was added for longest, archived ones first.
     """
+    _write(records, [seal_content(record.entry.content) for record in records])
+
+
+@transaction.atomic
+def _write(records: Sequence[Record], sealed: Sequence[str]) -> None:
     now = db_now()
-    sealed = [seal_content(record.entry.content) for record in records]
     places = _find_places(records, now)
     logs = _lock_logs(set(places.values()), now)
     rows: dict[int, list[SessionEntry]] = {}

@@ -319,3 +319,16 @@ def test_the_admin_shows_sessions_to_their_owner_without_what_was_said(
     assert page.status_code == 200
     assert WORD not in page.content.decode()
     assert browser(bob.session).get(f"/admin/gateway/sessionlog/{pk}/change/").status_code == 302
+
+
+def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any) -> None:
+    settings.WEBHOOK_KEYS = ("the first key of all, long ago made",)
+    say(owner, WORD)
+    settings.WEBHOOK_KEYS = ("the second key, made much later on", *settings.WEBHOOK_KEYS)
+    out = io.StringIO()
+    call_command("rotate_webhook_keys", stdout=out)
+    assert out.getvalue().endswith("2 entries of sessions\n")
+    settings.WEBHOOK_KEYS = settings.WEBHOOK_KEYS[:1]
+    assert texts_of(owner, "beta", "s-1") == [WORD]
+    settings.WEBHOOK_KEYS = ("a third key, which sealed nothing yet",)
+    assert code_of(rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")
