@@ -124,15 +124,18 @@ def _find_open(key: _Key, writer: str, now: datetime) -> _Key:
 
 def _lock_logs(keys: set[_Key], now: datetime) -> dict[_Key, SessionLog]:
     """The rows of these sessions, made where they are not there, and locked in the order of their keys."""
-    SessionLog.objects.bulk_create(
-        [SessionLog(**key._asdict(), created_at=now, last_entry_at=now) for key in sorted(keys)],
-        ignore_conflicts=True,
-    )
     wanted = Q()
     for key in keys:
         wanted |= Q(**key._asdict())
-    found = SessionLog.objects.filter(wanted).order_by("pk").select_for_update(no_key=True)
-    return {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
+    logs: dict[_Key, SessionLog] = {}
+    while len(logs) < len(keys):  # again when one is deleted between the two statements
+        SessionLog.objects.bulk_create(
+            [SessionLog(**key._asdict(), created_at=now, last_entry_at=now) for key in sorted(keys)],
+            ignore_conflicts=True,
+        )
+        found = SessionLog.objects.filter(wanted).order_by("pk").select_for_update(no_key=True)
+        logs = {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
+    return logs
 
 
 def _trim(owner_id: int, now: datetime) -> None:
