@@ -41,6 +41,11 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
+    SessionEntry,
+    SessionLog,
+    Vote,
+)
+from gateway.sessions.entries import seal_content
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -168,6 +173,11 @@ def owner_of_everything(word: str, other: Person) -> Person:
         SendKey.objects.create(
             caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
         )
+    sealed = seal_content(f"{word} in a session")
+    log = SessionLog.objects.create(
+        owner=user, agent=word, session_id=word, entries=1, created_at=now, last_entry_at=now
+    )
+    SessionEntry.objects.create(log=log, timestamp_ms=1, role="user", content=sealed)
     protocol_task = ProtocolTask.objects.create(
         owner=user, agent="main", input=word, additional_input={"is": word}
     )

@@ -138,6 +138,9 @@ AGENTS: dict[str, Rule] = {
 }
 
 TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
     f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
     f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
     f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
