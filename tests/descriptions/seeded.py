@@ -9,6 +9,7 @@ import requests
 from lab.callers import bearer, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
+from tests.gateway.client import GatewayClient
 from tests.http_json import client
 
 WITHIN_S = 30
@@ -114,6 +115,7 @@ def seed(hub: HubProcess) -> Seeded:
         "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),
+        "name": asyncio.run(_take_seat(seeded)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
@@ -124,6 +126,13 @@ async def _have_told(seeded: Seeded, task_id: str) -> str:
     async with client(seeded.hub.url, "demo/echo", seeded.tokens["bearer"]) as owner:
         told = await owner.post(f"tasks/{task_id}/pushNotificationConfigs", {"url": HOOK})
     return str(told["id"])
+
+
+async def _take_seat(seeded: Seeded) -> str:
+    """The name of an agent of the owner's team, which has left."""
+    async with GatewayClient(seeded.hub.url, seeded.tokens["channelToken"], agentId="seated") as seat:
+        await seat.find("auth-response")
+    return "seated"
 
 
 async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:

@@ -325,8 +325,6 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/team/rules": Rule(may=May.BROWSER),
     "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
     "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
-    "GET /health": OF_TEAM,
-    "GET /agents": OF_TEAM,
     "GET /agent-status": OF_TEAM,
     "GET /agent-status/{name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
