@@ -5,8 +5,8 @@ A frame for subscribers may be lost with a process; what counts is in rows.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 from django.db.models import QuerySet
@@ -27,6 +27,24 @@ class Subscriber(Protocol):
         """Queue a frame; False when the client takes no frames of that type. One that does not read is closed."""
 
 
+class AgentFilter(NamedTuple):
+    """About which agents a subscriber takes frames: the named ones, or with `but` all others."""
+
+    names: frozenset[str] = frozenset()
+    but: bool = True
+
+    def takes(self, agent: str) -> bool:
+        """Whether it takes a frame about that agent. Empty: the frame is about none."""
+        return not agent or (agent in self.names) is not self.but
+
+    def without(self, names: Collection[str]) -> "AgentFilter | None":
+        """The filter without some agents; None when it takes no others."""
+        if self.but:
+            return AgentFilter(self.names | frozenset(names))
+        left = self.names - frozenset(names)
+        return AgentFilter(left, but=False) if left else None
+
+
 class ChannelFrame(msgspec.Struct, frozen=True):
     """A frame for the subscribers of a team's channel. `agent`: whom it is about; empty: no filter applies."""
 
@@ -44,7 +62,7 @@ class Channels:
         self._process_id = process_id
         self._post = post
         self._is_alone = is_alone
-        self._subscribers: dict[tuple[int, str], dict[Subscriber, frozenset[str]]] = {}
+        self._subscribers: dict[tuple[int, str], dict[Subscriber, AgentFilter]] = {}
         self._subscribed: dict[Subscriber, set[tuple[int, str]]] = {}
         self._watched: Counter[int] = Counter()  # subscriptions of each team
         self._in_order = asyncio.Lock()  # of the rows of this process
@@ -58,10 +76,14 @@ class Channels:
         self, owner_id: int, channel: str, subscriber: Subscriber, agents: Collection[str] = ()
     ) -> None:
         """Push the frames of a channel to a client from now on; `agents` narrows them. Again replaces `agents`."""
+        await self.filter(owner_id, channel, subscriber, AgentFilter(frozenset(agents), but=not agents))
+
+    async def filter(self, owner_id: int, channel: str, subscriber: Subscriber, agents: AgentFilter) -> None:
+        """As `subscribe`, with a filter."""
         key = (owner_id, channel)
         subscribers = self._subscribers.setdefault(key, {})
         is_new = subscriber not in subscribers
-        subscribers[subscriber] = frozenset(agents)
+        subscribers[subscriber] = agents
         self._subscribed.setdefault(subscriber, set()).add(key)
         self._watched[owner_id] += is_new
         if is_new and self._watched[owner_id] == 1:
@@ -89,34 +111,54 @@ class Channels:
         for owner_id, channel in list(self._subscribed.get(subscriber, ())):
             await self.unsubscribe(owner_id, channel, subscriber)
 
-    def subscriptions(self, subscriber: Subscriber) -> Mapping[tuple[int, str], frozenset[str]]:
-        """The teams and channels that a client subscribed to, each with the agents that narrow it."""
+    def subscriptions(self, subscriber: Subscriber) -> Mapping[tuple[int, str], AgentFilter]:
+        """The teams and channels that a client subscribed to, each with its filter."""
         return {key: self._subscribers[key][subscriber] for key in self._subscribed.get(subscriber, ())}
+
+    def count(self, owner_id: int, channel: str) -> int:
+        """How many subscribe to a channel in this process."""
+        return len(self._subscribers.get((owner_id, channel), ()))
+
+    def may_reach(self, owner_id: int) -> bool:
+        """Whether a frame for a team may have subscribers, as far as it is known without the database."""
+        return not self._is_alone or owner_id in self._watched
 
     async def publish(self, owner_id: int, channel: str, frame: Json, *, agent: str = "") -> None:
         """Push a frame to all subscribers of a channel, in every process. `agent`: see `ChannelFrame`."""
-        message = make_channel_frame(owner_id, channel, frame, agent)
-        self._push(message)
+        await self.publish_all(owner_id, [make_channel_frame(owner_id, channel, frame, agent)])
+
+    async def publish_all(self, owner_id: int, messages: Sequence[ChannelFrame]) -> None:
+        """Push frames for channels of one team, in order."""
+        for message in messages:
+            self.push_here(message)
         if self._is_alone:
             return
-        body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(message)))
+        bodies = [SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(message))) for message in messages]
         for process_id in await db_call(find_watching)(owner_id):
             if process_id != self._process_id:
-                await self._post.send(process_id, body)
+                for body in bodies:
+                    await self._post.send(process_id, body)
 
     def take(self, body: msgspec.Raw) -> None:
         """A frame that another process, or a thread of this one, published."""
-        self._push(msgspec.json.decode(body, type=ChannelFrame))
+        self.push_here(msgspec.json.decode(body, type=ChannelFrame))
+
+    def push_here(self, message: ChannelFrame) -> None:
+        """Push a frame to the subscribers in this process alone."""
+        frame = bytes(message.frame)
+        for subscriber in self.find_subscribers(message.owner_id, message.channel, message.agent):
+            subscriber.push(message.type_name, frame)
 
     def find_subscribers(self, owner_id: int, channel: str, agent: str = "") -> list[Subscriber]:
         """The subscribers of a channel in this process. `agent`: see `ChannelFrame`."""
         subscribers = self._subscribers.get((owner_id, channel), {})
-        return [one for one, agents in subscribers.items() if not agents or not agent or agent in agents]
+        return [one for one, agents in subscribers.items() if agents.takes(agent)]
 
-    def _push(self, message: ChannelFrame) -> None:
-        frame = bytes(message.frame)
-        for subscriber in self.find_subscribers(message.owner_id, message.channel, message.agent):
-            subscriber.push(message.type_name, frame)
+    async def restore(self) -> None:
+        """Write again which teams have subscribers here: others may have taken this process for dead meanwhile."""
+        if self._watched:
+            async with self._in_order:
+                await db_call(_restore_watches)(list(self._watched), self._process_id)
 
     async def _keep_watch(self, owner_id: int) -> None:
         """Write whether this process has subscribers of a team, as it is when its turn comes."""
@@ -149,3 +191,8 @@ def _set_watch(owner_id: int, process_id: str, has_subscribers: bool) -> None:
         ChannelWatch.objects.get_or_create(owner_id=owner_id, process_id=process_id)
     else:
         ChannelWatch.objects.filter(owner_id=owner_id, process_id=process_id).delete()
+
+
+def _restore_watches(owner_ids: Sequence[int], process_id: str) -> None:
+    watches = [ChannelWatch(owner_id=owner_id, process_id=process_id) for owner_id in owner_ids]
+    ChannelWatch.objects.bulk_create(watches, ignore_conflicts=True)

@@ -19,32 +19,50 @@ from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
 from gateway.seats import Seats
+from gateway.sessions.recorder import SessionRecorder
+from gateway.status_feed import StatusFeed
 from gateway.triad import Triad
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The parts of one process that serve `a2a-v1`."""
+    """The parts of one process that serve `a2a-v1`. `public_url`: without a slash at its end."""
 
     link: SocketLink
     seats: Seats
     router: MessageRouter
     channels: Channels
     triad: Triad
+    statuses: StatusFeed
+    recorder: SessionRecorder
+    public_url: str
 
     @classmethod
     def build(
-        cls, *, process_id: str, link: SocketLink, dispatcher: Dispatcher, post: Post, is_alone: bool
+        cls,
+        *,
+        process_id: str,
+        link: SocketLink,
+        dispatcher: Dispatcher,
+        post: Post,
+        is_alone: bool,
+        public_url: str,
     ) -> "Gateway":
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
         subscribers = Channels(process_id, post, is_alone=is_alone)
+        recorder = SessionRecorder()
+        letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
+        router = MessageRouter(dispatcher, seats_here, letters, recorder)
         return cls(
             link=link,
             seats=seats_here,
-            router=MessageRouter(dispatcher, seats_here, LetterDelivery(process_id, dispatcher, subscribers)),
+            router=router,
             channels=subscribers,
             triad=Triad(process_id, subscribers),
+            statuses=StatusFeed(subscribers, router),
+            recorder=recorder,
+            public_url=public_url.rstrip("/"),
         )
 
     def take(self, message: SurfaceMessage) -> None:
@@ -55,6 +73,10 @@ class Gateway:
             self.seats.take(message.body)
         elif message.surface == proposal_news.SURFACE:
             self.triad.take(message.body)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        await self.recorder.close()
 
 
 class Client(Subscriber, Protocol):

@@ -165,7 +165,7 @@ class GatewayConnection(FrameSocket):
             self.gateway.triad.leave(self.seat.connection_id)
             # Shielded: if this task is cancelled and the row stays, the agent
             # looks connected until a heartbeat drops it.
-            await asyncio.shield(self._leave_seat(self.seat.connection_id))
+            await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
 
@@ -232,12 +232,17 @@ class GatewayConnection(FrameSocket):
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         letters = self.gateway.router.letters
         self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
+        self._link.start(
+            self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
+        )
 
-    async def _leave_seat(self, connection_id: int) -> None:
+    async def _leave_seat(self, seat: Seat) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
-            await db_call(presence.remove_connection)(connection_id)
+            await db_call(presence.remove_connection)(seat.connection_id)
+        statuses = self.gateway.statuses
+        self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
 
     async def _follow_letters(self) -> None:
         """Have the receipts of its letters pushed."""

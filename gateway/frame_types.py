@@ -181,7 +181,7 @@ _ALL = (
     FrameType("unsubscribe", 0x13, _CHANNEL),
     FrameType("ping", 0x14, needs_content=False, before_auth=True),
     FrameType("pong", 0x15, needs_content=False, before_auth=True),
-    FrameType("workspace", 0x16, (_actions("list", "get"),)),
+    FrameType("workspace", 0x16, (_actions("list", "get"), Field("content.name", "a string", legal=is_target))),
     FrameType(
         "auth",
         0x20,

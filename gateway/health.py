@@ -238,5 +238,5 @@ def _operation(path: str, name: str, summary: str, shape: Any) -> Operation:
 # Without HEALTH_PATH and AGENTS_PATH: what they answer without a token is a page, which OpenAPI cannot say.
 OPERATIONS = (
     _operation(STATUS_PATH, "getAgentStatuses", "Every agent of your team.", AgentStatuses),
-    _operation(f"{STATUS_PATH}/{{name}}", "getAgentStatus", "One agent of your team.", AgentStatus),
+    _operation(f"{STATUS_PATH}/{{agent_name}}", "getAgentStatus", "One agent of your team.", AgentStatus),
 )

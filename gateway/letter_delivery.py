@@ -31,8 +31,11 @@ from gateway.errors import FrameRefused, refuse_denied
 from gateway.frames import error_frame
 from gateway.letters import StoredLetter
 from gateway.models import Letter
+from gateway.recording import Recording
 from gateway.replies import make_reply, text_of
 from gateway.seat import ENVELOPE_TYPE
+from gateway.sessions.entries import Place, make_place
+from gateway.sessions.recorder import SessionRecorder
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.durations import seconds
@@ -54,7 +57,10 @@ Result = TypeVar("Result")
 class LetterDelivery:
     """Sends letters, each as the turn of a message, and in order for each recipient."""
 
-    def __init__(self, process_id: str, dispatcher: Dispatcher, channels: Channels) -> None:
+    def __init__(
+        self, process_id: str, dispatcher: Dispatcher, channels: Channels, recorder: SessionRecorder
+    ) -> None:
+        self._recorder = recorder
         self._process_id = process_id
         self._dispatcher = dispatcher
         self._channels = channels
@@ -157,7 +163,8 @@ class LetterDelivery:
         """Send a claimed letter; how long to pause then, None: the seat takes no letters now."""
         try:
             ask = await self._call(make_ask, letter)
-            running = await self._dispatcher.ask(ask, _do_nothing)
+            recording = Recording(self._recorder, find_place(letter), await self._call(read_envelope, letter))
+            recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
         except (Offline, Unavailable, DatabaseError):
             await self._call(letter_queue.release, letter)
             return None
@@ -233,6 +240,16 @@ def read_envelope(letter: Letter) -> Envelope:
     )
 
 
+def find_place(letter: Letter) -> Place | None:
+    """The sessions in which its reply belongs; None where it came from another team."""
+    if letter.sender_owner_id != letter.owner_id:
+        return None
+    sender = letter.sender if letter.sender_session_id else ""
+    session_id = _read_carried(letter).get("sessionId", "")
+    recipient = letter.recipient
+    return make_place(letter.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
+
+
 def make_ask(letter: Letter) -> Ask:
     """The ask by which a claimed letter is sent."""
     envelope, carried = read_envelope(letter), _read_carried(letter)
@@ -269,7 +286,3 @@ def _is_undelivered(letter: Letter, settled: SettledTurn) -> bool:
     if settled.outcome is Outcome.COMPLETED:
         return False
     return not letter.wants_response or settled.reason in (Failure.NOT_DELIVERED, Failure.CHANNEL_LOST)
-
-
-async def _do_nothing(settled: SettledTurn) -> None:
-    """Does nothing: the task that delivers waits for the end."""

@@ -17,6 +17,7 @@ from agents.transcript.storage import MEBIBYTE
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import Letter, TeamAgent, TeamPolicy
+from gateway.sessions.entries import Place
 from gateway.settings import get_settings
 from kit.clock import db_now
 
@@ -40,7 +41,8 @@ class Obstacle(StrEnum):
 class Draft:
     """A message that may be stored. `sender`: the name that the recipient sees; `tells`: see `Letter`.
 
-    `carried`: what its frame holds; `wait_s`: how long a sender waits that wants a response.
+    `place`: the sessions in which it belongs; `carried`: what its frame holds; `wait_s`: how long a sender waits
+    that wants a response.
     """
 
     recipient_id: int
@@ -49,6 +51,7 @@ class Draft:
     tells: str
     correlation_id: str
     envelope: Envelope
+    place: Place | None
     carried: Json
     received_at: datetime
     wait_s: float

@@ -12,22 +12,29 @@ from django.db import DatabaseError
 from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, OverCap, Unavailable
-from agents.core.types import Ask, SettledTurn, Source, Target
+from agents.core.types import Ask, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
-from agents.models import Session
 from agents.models.choices import Surface
+from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.duplicates import RecentMessages
+from gateway.enrolment import ONLINE
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.letter_delivery import LetterDelivery
 from gateway.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
+from gateway.recording import Recording
+from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
 from gateway.replies import text_of
 from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from gateway.seats import Seats
+from gateway.sessions.access import check_sessions
+from gateway.sessions.entries import Place, make_place
+from gateway.sessions.recorder import SessionRecorder
+from gateway.statuses import load_said
 from kit import trace
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -42,16 +49,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `takes_envelopes`: it sits at this gateway. `is_own`: its session is the asker's."""
+    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
+
+    `status`: what it says of itself, while it is connected.
+    """
 
     target: Target
-    takes_envelopes: bool
+    seat: str
     is_own: bool
+    status: str = ONLINE
 
     @property
     def takes_letters(self) -> bool:
         """Whether messages may wait for it: an agent of the team, or one that is shared with the sender."""
-        return self.takes_envelopes and self.target.agent_id is None
+        return bool(self.seat) and self.target.agent_id is None
 
 
 class Sender(NamedTuple):
@@ -70,6 +81,11 @@ class Sender(NamedTuple):
         """The name by which an agent of the same owner answers."""
         return self.seat or name_of_asker(self.login)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names that recipients see: those of its team, and others."""
+        return self.name, f"@{self.login}/{self.seat}"
+
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
@@ -79,7 +95,7 @@ class Sender(NamedTuple):
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
         if not self.seat or self._is_owner_of(target):
             return self.name
-        return f"@{self.login}/{self.seat}"
+        return self.names[1]
 
     def _is_owner_of(self, target: Target) -> bool:
         return target.handle.partition("/")[0].lower() == self.login.lower()
@@ -88,10 +104,10 @@ class Sender(NamedTuple):
 class MustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
-    def __init__(self, draft: Draft, refusal: Denied, *, is_wanted: bool = False) -> None:
+    def __init__(self, draft: Draft, refused: FrameRefused, *, is_wanted: bool = False) -> None:
         super().__init__()
         self.draft = draft
-        self.refusal = refusal
+        self.refused = refused
         self.is_wanted = is_wanted
 
 
@@ -106,9 +122,12 @@ class BegunMessage:
 class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
-    def __init__(self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery, recorder: SessionRecorder
+    ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
+        self._recorder = recorder
         self.letters = letters
         self.recent = RecentMessages(time.monotonic)
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
@@ -131,24 +150,17 @@ class MessageRouter:
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
-        received_at = approximate_now()
         try:
             found, obstacle = await self._find(envelope, asker, sender)
-            parts = sender.carry(envelope, found.target) if found.takes_envelopes else _parts_of(envelope)
+            place = _find_place(found, envelope, asker, sender)
+            if place is not None and place.session_id:
+                await self.read(check_sessions, place)
+            parts = sender.carry(envelope, found.target) if found.seat else _parts_of(envelope)
             if found.takes_letters:
-                draft = Draft(
-                    recipient_id=found.target.session_id,
-                    behalf=behalf,
-                    sender=sender.shown_to(found.target),
-                    tells=sender.tells,
-                    correlation_id=key if envelope.wants_response else envelope.correlation_id,
-                    envelope=envelope,
-                    carried=parts[0].data,
-                    received_at=received_at,
-                    wait_s=wait_s,
-                )
-                if obstacle:
-                    raise MustWait(draft, Busy(), is_wanted=obstacle is Obstacle.LETTERS)
+                draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
+                if obstacle is Obstacle.LETTERS:
+                    raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
+            _check_status(found, draft)
             ask = Ask(
                 chat_id=time_ordered(),
                 target=found.target,
@@ -168,11 +180,31 @@ class MessageRouter:
                 parent=asker.parent,
                 credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
             )
-            return BegunMessage(await self._dispatcher.ask(ask, _do_nothing), draft)
+            recording = Recording(self._recorder, place, envelope)
+            recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
         except REFUSALS as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
-                raise MustWait(draft, refusal) from None
+                raise MustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
+        await recording.add_message()
+        return BegunMessage(running, draft)
+
+    async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
+        """A message that wants no response, as a letter.
+
+        Raises:
+            FrameRefused: its recipient has no inbox.
+        """
+        try:
+            found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+        if not found.takes_letters:
+            text = "this agent has no inbox: it does not sit at this gateway"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+        parts = sender.carry(envelope, found.target)
+        place = _find_place(found, envelope, behalf.asker, sender)
+        return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
         """Who a message is for, and why it waits although its recipient may be there."""
@@ -188,8 +220,9 @@ class MessageRouter:
         held = self._seats.find(asker.user_id, name)
         if held is None or not self.letters.has_none(held.seat.session_id):
             return None
-        target = Target(None, held.seat.session_id, f"{asker.login}/{held.seat.name}")
-        return Addressee(target, takes_envelopes=True, is_own=True)
+        seat = held.seat
+        target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
+        return Addressee(target, seat.name, is_own=True, status=seat.status)
 
     async def store(self, waits: MustWait) -> StoredLetter:
         """Store a message that could not be sent.
@@ -203,7 +236,8 @@ class MessageRouter:
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:
-            raise refuse_denied(waits.refusal)
+            raise waits.refused
+        await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
         self.letters.wake(waits.draft.recipient_id)
         return letter
 
@@ -215,12 +249,20 @@ def find_addressee(name: str, user_id: int) -> Addressee:
         NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    if published is None:
-        peer = get_peer(name, user_id)
-        return Addressee(peer.target, peer.session.link == GATEWAY_LINK, peer.is_mine)
-    session = Session.objects.filter(pk=published.session_id).only("link", "owner").first()
-    is_here = session is not None and session.link == GATEWAY_LINK
-    return Addressee(published, is_here, session is not None and session.owner_id == user_id)
+    target = published if published is not None else get_peer(name, user_id).target
+    said = load_said(target.session_id)
+    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
+    status = said.status if counts else ONLINE
+    seat = said.name if said.link == GATEWAY_LINK else ""
+    return Addressee(target, seat, said.owner_id == user_id, status)
+
+
+def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:
+    """The sessions of the team in which a message belongs; None where it leaves the team."""
+    # An agent that works for a caller of another owner acts for that caller: so does what it says.
+    if not found.seat or not found.is_own or sender.login != asker.login:
+        return None
+    return make_place(asker.user_id, asker.login, sender.seat, found.seat, envelope.session_id)
 
 
 def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
@@ -232,10 +274,45 @@ def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addre
     return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
 
 
+def _make_draft(
+    key: str,
+    envelope: Envelope,
+    behalf: ActingFor,
+    sender: Sender,
+    target: Target,
+    parts: tuple[Part, ...],
+    wait_s: float,
+    place: Place | None,
+) -> Draft:
+    return Draft(
+        recipient_id=target.session_id,
+        behalf=behalf,
+        sender=sender.shown_to(target),
+        tells=sender.tells,
+        correlation_id=key if envelope.wants_response else envelope.correlation_id,
+        envelope=envelope,
+        place=place,
+        carried=parts[0].data,
+        received_at=approximate_now(),
+        wait_s=wait_s,
+    )
+
+
+def _check_status(found: Addressee, draft: Draft | None) -> None:
+    """Check that an agent takes messages now, by the status that it said.
+
+    Raises:
+        FrameRefused: it takes none.
+        MustWait: it is busy, and messages may wait for it.
+    """
+    try:
+        check_takes_messages(found.status)
+    except FrameRefused as refused:
+        if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
+            raise
+        raise MustWait(draft, refused) from None
+
+
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
     content = envelope.content["content"]
     return () if isinstance(content, str) else (Part(data=content),)
-
-
-async def _do_nothing(settled: SettledTurn) -> None:
-    """Does nothing: the reply is sent by the task that waits for it."""

@@ -9,7 +9,7 @@ from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frames import error_frame, make_frame, new_id
 from gateway.letters import StoredLetter
 from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
@@ -49,6 +49,16 @@ class OpenMessages:
             return self._repeat(key, envelope, earlier)
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
         return self._run(key, envelope, behalf, sender, wait_s, recent.add((sender.login, sender.seat), envelope))
+
+    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+        """Put a message that wants no response into its recipient's inbox.
+
+        Raises:
+            FrameRefused: it was not stored.
+        """
+        async with self._in_order:
+            draft = await self._router.draft_letter(envelope, behalf, sender)
+            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
 
     def end(self) -> None:
         """The client is gone; the turns that it began go on."""
@@ -110,7 +120,7 @@ class OpenMessages:
             return None
         settled = running.settled.result()
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MustWait(begun.draft, Offline()))
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())))
         reply = make_reply(key, envelope, running, settled, sender.name)
         if envelope.wants_response:
             await self._answer(reply, recent)

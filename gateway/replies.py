@@ -8,7 +8,7 @@ from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece
 from gateway.envelope import Envelope, Json
 from gateway.errors import refuse_failed
-from gateway.frames import make_frame, new_id
+from gateway.frames import make_frame
 
 
 def text_of(envelope: Envelope) -> str:
@@ -29,15 +29,20 @@ def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: Sett
     if thread := envelope.metadata.get("threadId"):
         metadata["threadId"] = thread
     session = {"sessionId": envelope.session_id} if envelope.session_id else {}
-    content = {"role": "agent", "content": _content_of(running, settled)}
-    head = {"from": envelope.agent, "agent": sender, "id": new_id(), **session}
+    content = {"role": "agent", "content": content_of(running, settled)}
+    head = {"from": envelope.agent, "agent": sender, "id": reply_id(running), **session}
     return make_frame("message", content, metadata) | head
 
 
-def _content_of(running: RunningTurn, settled: SettledTurn) -> object:
+def content_of(running: RunningTurn, settled: SettledTurn) -> object:
     """The reply as a seat gave it: text, or the object that it sent."""
     if settled.text:
         return settled.text
     pieces = [one for one in running.pieces if isinstance(one, ArtifactPiece)]
     found = [part.data for piece in pieces for part in piece.parts if part.data is not msgspec.UNSET]
     return found[-1] if found else ""
+
+
+def reply_id(running: RunningTurn) -> str:
+    """The id of the frame of a reply."""
+    return f"msg-{running.turn.ask.chat_id}-reply"

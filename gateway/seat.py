@@ -17,13 +17,14 @@ from accounts import quotas
 from accounts.authn import Identity
 from agents.core.ports import Clock
 from agents.core.post import Prompt
-from agents.core.presence import Registration, make_slug
+from agents.core.presence import Registration, check_session_quota, make_slug
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
 from agents.models import Session
 from agents.transcript.pieces import Part
+from gateway.enrolment import ONLINE, enroll
 from gateway.envelope import Envelope, Json
 from gateway.frame_types import is_agent_name
 from gateway.frames import new_id, now_ms
@@ -63,7 +64,27 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
         channel_version="",
         link=GATEWAY_LINK,
     )
-    return register_agent(registration, process_id=process_id)
+    arrival = register_agent(registration, process_id=process_id)
+    enroll(identity.user_id, name)
+    return arrival
+
+
+@transaction.atomic
+def make_seat(owner_id: int, name: str) -> bool:
+    """Make the session of an agent that has not connected yet, so that it is found and offline; whether it is new.
+
+    Raises:
+        QuotaExceeded: the owner has as many sessions as one may have.
+    """
+    quotas.lock_owner(owner_id)
+    named = Session.objects.filter(owner_id=owner_id, routing_name=name)
+    if named.filter(archived_at=None).exists():
+        return False
+    if named.filter(link=GATEWAY_LINK).update(archived_at=None):
+        return False
+    check_session_quota(owner_id)
+    Session.objects.create(owner_id=owner_id, routing_name=name, link=GATEWAY_LINK)
+    return True
 
 
 class OpenMessage(Struct, frozen=True):
@@ -85,6 +106,7 @@ class Seat:
         self.session_id = registered.session_id
         self.connection_id = registered.connection_id
         self.prompts = prompts
+        self.status = ONLINE  # what the agent says of itself; a row has it, too
         self._clock = clock
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}

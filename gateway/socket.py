@@ -8,6 +8,7 @@ from agents.core.post import Evict, Hook, Prompt, Withdrawn
 from agents.links.sockets import ToSocket
 from agents.transcript.announcements import CloseAgent
 from gateway import frames
+from gateway.activity import publish_delivered
 from gateway.connection import GatewayConnection
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
@@ -57,6 +58,9 @@ class GatewaySocket(GatewayConnection):
             raise NotDelivered from None
         if prompt.tells:
             await self.seat.end_told(prompt)
+        owner_id, channels = self.identity.user_id, self.gateway.channels
+        if channels.may_reach(owner_id):
+            self._link.start(publish_delivered(channels, owner_id, self.seat.name, frame), "delivered")
 
     async def take(self, message: ToSocket) -> None:
         """Something from the hub. See `agents.links.sockets.Socket`."""

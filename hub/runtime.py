@@ -20,6 +20,7 @@ from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
+from gateway.client import Gateway
 from gateway.proposals import close_due
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
@@ -40,6 +41,7 @@ WATCH_EVERY_S = 1.0
 LETTERS_EVERY_S = 1.0
 HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
+STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DECIDE_EVERY_S = 1.0
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
@@ -111,6 +113,7 @@ class Runtime:
             await end("jobs", asyncio.to_thread(thread.stop))
         for name, link in hub_services.links.items():
             await end(name, link.close())
+        await end("gateway", hub_services.gateway.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())
         await end("limits", hub_services.limits.close())
@@ -142,13 +145,16 @@ class Runtime:
         self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
         self._tasks.start(every(WATCH_EVERY_S, self._close_revoked, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, Halts(hub_services).look, "halts.failed"), name="halts")
-        if settings.GATEWAY:
-            letters = hub_services.gateway.router.letters
-            self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
         if settings.GATEWAY:
-            self._tasks.start(every(DECIDE_EVERY_S, db_call(close_due), "decide.failed"), name="decide")
+            self._start_gateway(hub_services.gateway)
         self.is_started = True
+
+    def _start_gateway(self, gateway: Gateway) -> None:
+        letters, statuses = gateway.router.letters, gateway.statuses
+        self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
+        self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
+        self._tasks.start(every(DECIDE_EVERY_S, db_call(close_due), "decide.failed"), name="decide")
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher

@@ -287,7 +287,12 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=Gateway.build(
-            process_id=process_id, link=link, dispatcher=dispatcher, post=post, is_alone=settings.IS_EMBEDDED
+            process_id=process_id,
+            link=link,
+            dispatcher=dispatcher,
+            post=post,
+            is_alone=settings.IS_EMBEDDED,
+            public_url=settings.PUBLIC_URL,
         ),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         gateway_health=TeamHealth(

@@ -6,10 +6,10 @@ from accounts.models import User
 
 
 class SessionLog(models.Model):
-    """A session of an agent by the id that its messages have. `entries`: how many it has.
+    """A session of an agent by the id that its messages have. `entries`, `bytes`: of its lines, as exported.
 
-    `locked_by`, `locked_until`: the one writer it has at the moment. `imported_from`: the agent and session it was
-    exported from.
+    `compacted`: how many of its first entries were removed, because it had too many. `locked_by`, `locked_until`:
+    the one writer it has at the moment. `imported_from`: the agent and session that it was exported from.
     """
 
     class State(models.TextChoices):
@@ -22,6 +22,8 @@ class SessionLog(models.Model):
     session_id = models.CharField(max_length=128)
     state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
     entries = models.PositiveIntegerField(default=0)
+    bytes = models.PositiveBigIntegerField(default=0)
+    compacted = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     last_entry_at = models.DateTimeField()
     committed_at = models.DateTimeField(null=True, blank=True)
@@ -34,19 +36,21 @@ class SessionLog(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "agent", "session_id"], name="one_log_per_session")
         ]
+        indexes = [models.Index(fields=["last_entry_at"], name="session_log_by_time")]
 
     def __str__(self) -> str:
         return f"{self.agent} {self.session_id}"
 
 
 class SessionEntry(models.Model):
-    """A line of a session log. `content`: text or an object as JSON, sealed (`accounts.sealing`)."""
+    """A line of a session log. `content`: JSON, sealed (`accounts.sealing`). `bytes`: of the line as exported."""
 
     log = models.ForeignKey(SessionLog, models.CASCADE, related_name="lines")
     entry_id = models.CharField(max_length=128, blank=True)
     timestamp_ms = models.BigIntegerField()
     role = models.CharField(max_length=9)
     content = models.TextField()
+    bytes = models.PositiveIntegerField(default=0)
 
     class Meta:
         verbose_name_plural = "session entries"

@@ -18,13 +18,9 @@ from agents.web.desk import require_owner
 from gateway.frame_types import is_agent_name, is_target
 from gateway.members import find_member
 from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 
 PAGE = ["GET", "HEAD", "POST"]
-MOST_VOTERS = 15
-MOST_PEERS_NAMED = 100
-MAX_FRAMES_KEPT_DAYS = 365
-MAX_SESSION_HOURS = 24 * 365
-HOUR_S = 3600
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 WANT_NAMES = "Want the names of agents, one on a line: small letters, digits and hyphens."
 THRESHOLDS = [

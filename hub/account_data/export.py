@@ -2,9 +2,9 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -37,6 +37,8 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
+from gateway.models import Letter, Proposal, SessionEntry, SessionLog, TeamAgent, TeamPolicy, Vote
+from gateway.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -54,12 +56,16 @@ FEW = 4  # rows that may be about 1 MiB each
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One table of an export. `of` narrows it to one user; `at_once`: rows in memory."""
+    """One table of an export. `of` narrows it to one user; `at_once`: rows in memory.
+
+    `unseal`: reads the columns that are sealed at rest and whose content is the user's own.
+    """
 
     name: str
     model: type[Model]
     of: Callable[[User], Q]
     at_once: int = 200
+    unseal: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
 
     def rows(self, user: User) -> QuerySet[Any]:
         """Theirs, oldest first."""
@@ -96,8 +102,21 @@ PARTS: Sequence[Part] = (
     Part("file", File, lambda user: Q(session__owner=user) | Q(uploader=user)),
     Part("permission_request", PermissionRequest, lambda user: Q(session__owner=user)),
     Part("token_usage", TokenUsage, lambda user: Q(owner=user)),
+    Part("team_session", SessionLog, lambda user: Q(owner=user)),
+    Part(
+        "team_session_entry",
+        SessionEntry,
+        lambda user: Q(log__owner=user),
+        at_once=FEW,
+        unseal={"content": show_content},
+    ),
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
+    Part("team_agent", TeamAgent, lambda user: Q(owner=user)),
+    Part("letter", Letter, lambda user: Q(owner=user) | Q(sender_owner=user), at_once=FEW),
+    Part("team_policy", TeamPolicy, lambda user: Q(owner=user)),
+    Part("proposal", Proposal, lambda user: Q(owner=user)),
+    Part("vote", Vote, lambda user: Q(proposal__owner=user)),
     Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
     Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
@@ -168,6 +187,7 @@ def _is_person(field: Any) -> bool:
 
 def _line(part: Part, row: Any) -> Iterator[str]:
     shown = {field.name: _value(row, field) for field in _shown(part.model)}
+    shown |= {name: unseal(shown[name]) for name, unseal in part.unseal.items()}
     line = json.dumps({"table": part.name, "row": shown}, ensure_ascii=False)
     slices = open_file(row) if isinstance(row, File) else None
     if slices is None:

@@ -9,7 +9,8 @@ import requests
 from lab.callers import bearer, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from tests.gateway.client import GatewayClient
+from lab.hub_storage import manage
+from tests.gateway.triad import Voter
 from tests.http_json import client
 
 WITHIN_S = 30
@@ -18,6 +19,7 @@ CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
 PERMISSION = "leave-1"
+FORGOTTEN = "dreamer"  # an agent of the team that is deleted
 NOT_OFFERED = {  # known, and a 404 whatever is asked
     "deleteOneDesktop",
     "postDesktopSessions",
@@ -77,6 +79,7 @@ class Seeded:
         """Values for the operation's path that lead to what there is."""
         name = operation.definition.raw["operationId"]
         values = self.names | ({"agent_id": self.changed[name]} if name in CHANGED else {})
+        values |= {"agent_name": FORGOTTEN} if name == "deleteOneTeamAgent" else {}
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
@@ -95,6 +98,7 @@ def seed(hub: HubProcess) -> Seeded:
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
     seeded.free_session, seeded.ended = asyncio.run(_register(seeded)), asyncio.run(_register(seeded))
     seeded.asked = asyncio.run(_register(seeded, asks_leave=True))
+    manage(hub.home.env, "load_team", "--login", "demo")
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
@@ -107,18 +111,26 @@ def seed(hub: HubProcess) -> Seeded:
         "agent_id": agent["id"],
         "public_id": agent["sessionId"],
         "peer": "demo/echo",
+        "agent_name": "alpha",
         "model": "agent/demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "proposal_id": asyncio.run(_propose(seeded)),
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),
-        "name": asyncio.run(_take_seat(seeded)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
+
+
+async def _propose(seeded: Seeded) -> int:
+    """A proposal of the demo's team; its row."""
+    async with Voter(seeded.hub.url, seeded.tokens["bearer"]) as operator:
+        await operator.propose("p-1")
+    return int(seeded.call("GET", "/team/proposals")["items"][0]["id"])
 
 
 async def _have_told(seeded: Seeded, task_id: str) -> str:
@@ -126,13 +138,6 @@ async def _have_told(seeded: Seeded, task_id: str) -> str:
     async with client(seeded.hub.url, "demo/echo", seeded.tokens["bearer"]) as owner:
         told = await owner.post(f"tasks/{task_id}/pushNotificationConfigs", {"url": HOOK})
     return str(told["id"])
-
-
-async def _take_seat(seeded: Seeded) -> str:
-    """The name of an agent of the owner's team, which has left."""
-    async with GatewayClient(seeded.hub.url, seeded.tokens["channelToken"], agentId="seated") as seat:
-        await seat.find("auth-response")
-    return "seated"
 
 
 async def _register(seeded: Seeded, *, asks_leave: bool = False) -> str:

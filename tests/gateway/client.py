@@ -90,21 +90,32 @@ class GatewayClient:
         listed = await self.find("discovery", lambda frame: frame.get("metadata") == about)
         return {one["name"]: one["status"] for one in listed["content"]["agents"]}
 
-    async def send_message(self, agent: str, text: str | Json, role: str = "user", **metadata: object) -> Json:
+    async def send_message(
+        self, agent: str, text: str | Json, role: str = "user", session: str = "", **metadata: object
+    ) -> Json:
         """Send a message that wants a response; its reply, or the error that has its id."""
         correlation_id = f"corr-{next(_numbers)}"
         wanted = {**metadata, "requiresResponse": True, "correlationId": correlation_id}
         content = {"role": role, "content": text}
-        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted)
+        more = {"sessionId": session} if session else {}
+        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted, **more)
         return await self.reply(correlation_id)
 
-    async def reply(self, correlation_id: str) -> Json:
-        """The message or the error with that correlation id."""
+    async def request(self, service: str, **params: object) -> Json:
+        """Ask for a service of the gateway; the content of its response."""
+        about = {"correlationId": f"corr-{next(_numbers)}"}
+        await self.send("request", {"service": service, "params": params}, metadata=about)
+        response = await self.find("response", lambda frame: frame.get("metadata") == about)
+        content: Json = response["content"]
+        return content
+
+    async def reply(self, correlation_id: str, type_name: str = "message") -> Json:
+        """The message, or frame of another type, or the error with that correlation id."""
 
         def has_id(frame: Json) -> bool:
             return frame.get("metadata", {}).get("correlationId") == correlation_id
 
-        tasks = [asyncio.create_task(self.find(name, has_id)) for name in ("message", "error")]
+        tasks = [asyncio.create_task(self.find(name, has_id)) for name in (type_name, "error")]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()

@@ -173,7 +173,9 @@ async def test_a_restart_is_told_to_seats() -> None:
     dispatcher: Any = None  # nothing is asked
     ledger: Any = None
     socket = GatewaySocket(
-        gateway=Gateway.build(process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True),
+        gateway=Gateway.build(
+            process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
+        ),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),

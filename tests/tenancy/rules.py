@@ -137,6 +137,17 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
 }
 
+TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
+    f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
+    f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
+    f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
+}
+
 ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/me": Rule(may=May.SIGNED_IN),
     f"GET {V}/me/export": Rule(may=May.BY_SESSION),
@@ -326,7 +337,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
     "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
     "GET /agent-status": OF_TEAM,
-    "GET /agent-status/{name}": OF_TEAM,
+    "GET /agent-status/{agent_name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
@@ -395,5 +406,5 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

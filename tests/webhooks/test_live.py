@@ -163,7 +163,10 @@ def test_secrets_can_be_sealed_anew_while_the_hub_runs(embedded_desk: Desk) -> N
     with receiving() as receiver:
         webhook = embedded_desk.add(receiver.url)
         said = manage(embedded_desk.hub.home.env, "rotate_webhook_keys")
-        assert said == "sealed anew: secrets of 1 webhooks, credentials for 0 remote servers, 0 push configs\n"
+        assert said == (
+            "sealed anew: secrets of 1 webhooks, credentials for 0 remote servers, 0 push configs,"
+            " 0 entries of sessions\n"
+        )
         embedded_desk.send_test(webhook)
         check_signed(receiver.heard(1)[0], webhook["signingSecret"])
 

@@ -7,14 +7,15 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a_bridge.pushes import configs
 from accounts import signing
 from agents.links.remote import access
+from gateway.sessions.entries import reseal_entries
 from webhooks.queues import reseal_secrets
 
 
 class Command(BaseCommand):
     help = (
         "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
-        " hold and the hub's own signing key with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards"
-        " older keys can go. Works while the hub runs; again is fine."
+        " hold, sessions of teams and the hub's own signing key with the newest of WEBHOOK_KEYS, else with"
+        " SECRET_KEY. Afterwards older keys can go. Works while the hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,11 +23,14 @@ class Command(BaseCommand):
         done, unreadable = reseal_secrets()
         credentials, lost = access.reseal_all()
         pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        entries, damaged = reseal_entries()
         self.stdout.write(
             f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
-            f" {pushes} push configs"
+            f" {pushes} push configs, {entries} entries of sessions"
         )
         if unreadable + lost:
             raise CommandError(f"{unreadable + lost} cannot be read by any key: their owners must give them anew")
+        if damaged:
+            self.stderr.write(f"{damaged} entries of sessions cannot be read by any key: they are lost")
         if not signing.reseal():
             raise CommandError("the hub's signing key cannot be read by any key: run rotate_signing_key")

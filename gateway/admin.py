@@ -1,0 +1,107 @@
+"""Teams and their sessions for their owners to look at. Entries of sessions are sealed, and not shown."""
+
+from django.contrib import admin
+
+from accounts.admin_site import OwnerScopedAdmin, site
+from gateway.models import Letter, Proposal, SessionLog, TeamAgent, TeamPolicy, Vote
+
+
+@admin.register(TeamAgent, site=site)
+class TeamAgentAdmin(OwnerScopedAdmin):
+    """Who is enrolled, and in which role."""
+
+    owner_lookup = "owner"
+    list_display = ("name", "role", "is_active", "status", "status_at", "owner")
+    list_filter = ("is_active", "status")
+    list_select_related = ("owner",)
+    search_fields = ("name", "role")
+    ordering = ("-pk",)
+    fields = (
+        *("name", "role", "is_active", "status", "status_at", "config", "may_send_to", "may_hear_from"),
+        *("owner", "created_at"),
+    )
+
+
+@admin.register(TeamPolicy, site=site)
+class TeamPolicyAdmin(OwnerScopedAdmin):
+    """The rules of teams, where their owners have set any."""
+
+    owner_lookup = "owner"
+    list_display = ("owner", "queues_messages", "threshold", "requires_signature", "frames_kept_days")
+    list_filter = ("threshold",)
+    list_select_related = ("owner",)
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold"),
+        *("requires_signature", "session_ttl_s", "frames_kept_days"),
+    )
+
+
+@admin.register(SessionLog, site=site)
+class SessionLogAdmin(OwnerScopedAdmin):
+    """What agents said to each other: how much, and when."""
+
+    owner_lookup = "owner"
+    list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
+    list_filter = ("state",)
+    list_select_related = ("owner",)
+    search_fields = ("session_id", "agent", "owner__login")
+    ordering = ("-pk",)
+    fields = (
+        *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
+        *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
+    )
+
+
+@admin.register(Letter, site=site)
+class LetterAdmin(OwnerScopedAdmin):
+    """Messages that were stored for agents, and what became of them."""
+
+    owner_lookup = "owner"
+    list_display = (
+        "message_id",
+        "recipient",
+        "sender",
+        "priority",
+        "state",
+        "reason",
+        "received_at",
+        "expires_at",
+    )
+    list_filter = ("state", "priority")
+    list_select_related = ("recipient",)
+    search_fields = ("message_id", "sender", "recipient__routing_name")
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
+        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
+    )
+
+
+@admin.register(Proposal, site=site)
+class ProposalAdmin(OwnerScopedAdmin):
+    """What teams decided, or have to decide."""
+
+    owner_lookup = "owner"
+    list_display = ("key", "proposer", "state", "has_consensus", "owner", "created_at", "deadline", "decided_at")
+    list_filter = ("state", "created_at")
+    list_select_related = ("owner",)
+    search_fields = ("key", "proposer")
+    ordering = ("-pk",)
+    fields = (
+        *("key", "alias", "proposer", "text", "reasoning", "category", "members", "steward", "threshold"),
+        *("state", "has_consensus", "tie_broken_by", "owner", "created_at", "deadline", "decided_at"),
+    )
+
+
+@admin.register(Vote, site=site)
+class VoteAdmin(OwnerScopedAdmin):
+    """Each vote as it came, changed and late ones among them."""
+
+    owner_lookup = "proposal__owner"
+    list_display = ("proposal", "voter", "vote", "counts", "is_late", "voted_at")
+    list_filter = ("vote", "is_late", "voted_at")
+    list_select_related = ("proposal",)
+    search_fields = ("voter",)
+    ordering = ("-pk",)
+    fields = ("proposal", "voter", "vote", "reasoning", "confidence", "voted_at", "counts", "is_late")

@@ -1,0 +1,59 @@
+"""The rows of a team's agents: who is enrolled, in which role, and the status that each said it has."""
+
+import re
+
+from accounts import quotas
+from agents.core.presence import MayNotConnect
+from gateway.models import TeamAgent
+from kit.clock import db_now
+
+MOST_AGENTS = 1_000  # rows of a team; they stay when their sessions are deleted
+MAX_CONFIG_BYTES = 16_384
+ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
+DEFAULT_ROLE = "agent"
+ONLINE = TeamAgent.Status.ONLINE.value
+SAID = frozenset(TeamAgent.Status.values)
+
+
+def read_role(text: str) -> str | None:
+    """A role as the wire writes it; `triad_member` is `triad-member`. None: the text is no role."""
+    role = text.replace("_", "-")
+    return role if ROLE.fullmatch(role) else None
+
+
+def enroll(owner_id: int, name: str) -> None:
+    """Note that an agent takes its seat: it has a row, and is `online` until it says otherwise.
+
+    Call it in the transaction that registers the connection.
+
+    Raises:
+        MayNotConnect: the owner has made it inactive, or the team has as many agents as one may have.
+    """
+    row = TeamAgent.objects.filter(owner_id=owner_id, name=name).first()
+    if row is None:
+        check_room(owner_id)
+        TeamAgent.objects.create(owner_id=owner_id, name=name, status_at=db_now())
+        return
+    if not row.is_active:
+        raise MayNotConnect("not_active", "the owner of this agent has made it inactive")
+    row.status, row.status_at = ONLINE, db_now()
+    row.save(update_fields=["status", "status_at"])
+
+
+def check_room(owner_id: int) -> None:
+    """Check that a team may have one more agent.
+
+    Raises:
+        MayNotConnect: it has as many as one may have.
+    """
+    quotas.lock_owner(owner_id)
+    if TeamAgent.objects.filter(owner_id=owner_id).count() >= MOST_AGENTS:
+        raise MayNotConnect("team_full", f"a team has at most {MOST_AGENTS} agents: remove some first")
+
+
+def set_status(owner_id: int, name: str, status: str) -> str:
+    """Store what an agent says of itself; what it said before."""
+    rows = TeamAgent.objects.filter(owner_id=owner_id, name=name)
+    previous = rows.values_list("status", flat=True).first()
+    rows.update(status=status, status_at=db_now())
+    return previous or ONLINE

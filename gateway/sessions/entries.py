@@ -1,0 +1,126 @@
+"""An entry of a session: as a line of `session.jsonl`, and sealed as a row."""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from accounts import sealing
+from accounts.sealing import Unreadable
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.models import SessionEntry
+
+PURPOSE = b"a2a-v1 sessions"
+PAIR_CHARS = 20
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What one message said. `content`: text or an object. `id`: empty, it has none."""
+
+    timestamp_ms: int
+    role: str
+    content: Any
+    id: str = ""
+
+    def show(self, session_id: str) -> dict[str, Any]:
+        """As a line of a session has it."""
+        shown = {
+            "timestamp": self.timestamp_ms,
+            "role": self.role,
+            "content": self.content,
+            "sessionId": session_id,
+        }
+        return {**shown, "id": self.id} if self.id else shown
+
+    def line(self, session_id: str) -> bytes:
+        """Its line of `session.jsonl`."""
+        return msgspec.json.encode(self.show(session_id)) + b"\n"
+
+
+class Place(Struct, frozen=True):
+    """Where a message of a team and its reply belong: in the sessions of `agents`, its sender and its recipient.
+
+    `writer`: the name of the sender's seat, or `@login`. `session_id` empty: the session that the gateway
+    keeps for this pair of writer and recipient.
+    """
+
+    owner_id: int
+    agents: tuple[str, ...]
+    writer: str
+    recipient: str
+    session_id: str
+
+    @property
+    def base_id(self) -> str:
+        """The id of its session; the first one that it may have, where the gateway chose it."""
+        if self.session_id:
+            return self.session_id
+        pair = f"{self.writer} {self.recipient}"
+        return f"auto-{sha256(pair.encode()).hexdigest()[:PAIR_CHARS]}"
+
+
+class Record(Struct, frozen=True):
+    """An entry, and where it belongs."""
+
+    place: Place
+    entry: Entry
+
+
+def make_place(owner_id: int, login: str, sender: str, recipient: str, session_id: str) -> Place:
+    """Where a message of one team belongs. `sender`: the name of its seat; empty: a client sent it."""
+    agents = (recipient,) if sender in ("", recipient) else (sender, recipient)
+    return Place(owner_id, agents, sender or f"@{login}", recipient, session_id)
+
+
+def make_row(log_id: int, session_id: str, entry: Entry, sealed: str) -> SessionEntry:
+    """An entry as a row that is not written yet."""
+    return SessionEntry(
+        log_id=log_id,
+        entry_id=entry.id,
+        timestamp_ms=entry.timestamp_ms,
+        role=entry.role,
+        content=sealed,
+        bytes=len(entry.line(session_id)),
+    )
+
+
+def read_row(row: SessionEntry) -> Entry:
+    """The entry of a row.
+
+    Raises:
+        FrameRefused: 4004, it cannot be read.
+    """
+    try:
+        content = open_content(row.content)
+    except (Unreadable, msgspec.DecodeError):
+        text = "an entry of this session cannot be read"
+        raise FrameRefused(ErrorCode.SESSION_CORRUPT, text, reason="unreadable") from None
+    return Entry(timestamp_ms=row.timestamp_ms, role=row.role, content=content, id=row.entry_id)
+
+
+def seal_content(content: Any) -> str:
+    """The content of an entry as it is stored."""
+    return sealing.seal(msgspec.json.encode(content).decode(), PURPOSE)
+
+
+def open_content(sealed: str) -> Any:
+    """The content of an entry from its row.
+
+    Raises:
+        Unreadable, msgspec.DecodeError: it is damaged.
+    """
+    return msgspec.json.decode(sealing.unseal(sealed, PURPOSE))
+
+
+def show_content(sealed: str) -> Any:
+    """The content of an entry for an export of all rows; None when it is damaged."""
+    try:
+        return open_content(sealed)
+    except (Unreadable, msgspec.DecodeError):
+        return None
+
+
+def reseal_entries() -> tuple[int, int]:
+    """Seal all entries anew with the newest key; how many were, and how many could not be read."""
+    return sealing.reseal_all(SessionEntry.objects.all(), PURPOSE, "content")

@@ -1,0 +1,102 @@
+"""Takes what agents said, in the event loop, and writes it in batches in a thread of its own (docs/adr/0138)."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+from django.db import DatabaseError, InterfaceError
+
+from gateway.sessions.entries import Record
+from gateway.sessions.writing import write_records
+from kit import sql
+from kit.async_db import DbThread
+from kit.batcher import Batcher
+
+logger = logging.getLogger(__name__)
+
+PAUSE_S = 0.1  # between batches: on SQLite each takes the one write lock, which turns need, too
+MOST_WAITING_BYTES = 33_554_432
+MOST_AT_ONCE = 200  # messages of a transaction
+TRIES = 5
+TRY_AGAIN_S = 0.5
+
+
+class SessionRecorder:
+    """The messages of one process that are yet to be written to sessions, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._writing: Batcher[tuple[Record, int] | None] = Batcher(self._write)
+        self._thread = DbThread("sessions")
+        self._may_write_at = 0.0
+        self._flushing = 0
+        self._urgent = asyncio.Event()
+        self._waiting = 0
+        self._waiting_bytes = 0
+
+    async def add(self, record: Record, size: int) -> None:
+        """Write a message with one of the next batches; waits only while too much waits. `size`: in bytes."""
+        self._waiting += 1
+        self._waiting_bytes += size
+        self._writing.put((record, size))
+        if self._waiting_bytes > MOST_WAITING_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Return when all that was added is written; at once when nothing waits."""
+        if not self._waiting:
+            return
+        self._flushing += 1
+        self._urgent.set()
+        try:
+            await self._writing.add(None)
+        finally:
+            self._flushing -= 1
+            if not self._flushing:
+                self._urgent.clear()
+
+    async def close(self) -> None:
+        """Write what waits, and end the thread."""
+        await self.flush()
+        await self._thread.close()
+
+    async def _write(self, items: Sequence[tuple[Record, int] | None]) -> None:
+        added = [item for item in items if item is not None]
+        if not added:
+            return
+        await self._pause()
+        try:
+            records = [record for record, _ in added]
+            for start in range(0, len(records), MOST_AT_ONCE):
+                await self._write_all(records[start : start + MOST_AT_ONCE])
+        finally:
+            self._may_write_at = asyncio.get_running_loop().time() + PAUSE_S
+            self._waiting -= len(added)
+            self._waiting_bytes -= sum(size for _, size in added)
+
+    async def _pause(self) -> None:
+        left_s = self._may_write_at - asyncio.get_running_loop().time()
+        if left_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._urgent.wait()
+
+    async def _write_all(self, records: Sequence[Record]) -> None:
+        """One transaction; one by one when a record may be at fault. What cannot be written is logged."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                await self._thread.call(lambda: write_records(records))
+            except sql.AWAY:
+                if not tries_left:
+                    logger.exception("gateway.sessions_not_written", extra={"entries": len(records)})
+                else:
+                    await asyncio.sleep(TRY_AGAIN_S)
+            except (DatabaseError, InterfaceError):
+                if len(records) == 1:
+                    logger.exception("gateway.sessions_not_written", extra={"entries": 1})
+                else:
+                    for record in records:
+                        await self._write_all([record])
+                return
+            else:
+                return

@@ -1,0 +1,123 @@
+"""Pushes the statuses of agents to the subscribers of `agent:status`, also those that no process published.
+
+A status is published where it changes. An agent whose process died changes without that, so each process with
+subscribers reads their teams again every few seconds, and pushes what is not as it was told (docs/adr/0135).
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agents.models.session import is_online
+from gateway.channels import Channels, make_channel_frame
+from gateway.envelope import Json
+from gateway.frames import make_frame, now_ms
+from gateway.messages import MessageRouter
+from gateway.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
+
+STATUS = "agent:status"
+ACTIVITY = "agent:activity"
+
+
+class TeamView:
+    """What the subscribers of this process were told of a team. It subscribes itself, to see what they see."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, AgentStatus] = {}
+        self._since_read: dict[str, AgentStatus] = {}
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """See `gateway.channels.Subscriber`."""
+        if type_name != "status":
+            return False
+        content = json.loads(frame)["content"]
+        self._since_read[content["agent"]] = AgentStatus(content["status"], content["lastSeen"])
+        self.told |= self._since_read
+        return True
+
+    async def read(self, load: Callable[[], Awaitable[dict[str, AgentStatus]]]) -> dict[str, AgentStatus]:
+        """The statuses as they are now; what is pushed while they are read is newer."""
+        self._since_read = {}
+        return await load() | self._since_read
+
+
+class StatusFeed:
+    """Publishes statuses for the sockets of one process, and pushes the missing ones to its subscribers."""
+
+    def __init__(self, channels: Channels, router: MessageRouter) -> None:
+        self._channels = channels
+        self._router = router
+        self._views: dict[int, TeamView] = {}
+
+    async def watch(self, owner_id: int) -> Mapping[str, AgentStatus]:
+        """Begin to look after the subscribers of a team; the statuses as they are now."""
+        view = self._views.get(owner_id)
+        if view is None:
+            view = self._views[owner_id] = TeamView()
+            await self._channels.subscribe(owner_id, STATUS, view)
+        view.told = await self._read(owner_id, view)
+        return view.told
+
+    async def publish(self, owner_id: int, agent: str, status: str, previous: str) -> None:
+        """Push a status that an agent has from now on."""
+        frame = status_frame(agent, AgentStatus(status, now_ms()), previous)
+        await self._channels.publish(owner_id, STATUS, frame, agent=agent)
+
+    async def seat_taken(self, owner_id: int, agent: str, *, was_connected: bool) -> None:
+        """An agent has taken its seat."""
+        if self._channels.may_reach(owner_id):
+            await self.publish(owner_id, agent, "online", "online" if was_connected else OFFLINE)
+            await self._tell(owner_id, "agent.registered", agent)
+
+    async def seat_left(self, owner_id: int, agent: str, session_id: int) -> None:
+        """A connection of an agent has ended; a newer one may have its seat."""
+        if not self._channels.may_reach(owner_id):
+            return
+        said, is_gone = await self._router.read(_load_end, session_id)
+        if is_gone:
+            await self.publish(owner_id, agent, OFFLINE, said.status)
+            await self._tell(owner_id, "agent.left", agent)
+
+    async def look(self) -> None:
+        """Push what changed and was not published; forget the teams without subscribers."""
+        await self._channels.restore()
+        for owner_id, view in list(self._views.items()):
+            if self._channels.count(owner_id, STATUS) > 1:
+                await self._compare(owner_id, view)
+            else:
+                del self._views[owner_id]
+                await self._channels.unsubscribe(owner_id, STATUS, view)
+
+    async def _compare(self, owner_id: int, view: TeamView) -> None:
+        now = await self._read(owner_id, view)
+        gone = {
+            name: AgentStatus(OFFLINE, told.last_seen_ms) for name, told in view.told.items() if name not in now
+        }
+        for name, status in (gone | now).items():
+            told = view.told.get(name)
+            if (told.status if told else OFFLINE) != status.status:
+                frame = status_frame(name, status, told.status if told else OFFLINE)
+                self._channels.push_here(make_channel_frame(owner_id, STATUS, frame, name))
+        view.told = now
+
+    async def _read(self, owner_id: int, view: TeamView) -> dict[str, AgentStatus]:
+        return await view.read(lambda: self._router.read(load_statuses, owner_id))
+
+    async def _tell(self, owner_id: int, event: str, agent: str) -> None:
+        frame = event_frame(event, {"agent": agent})
+        await self._channels.publish(owner_id, ACTIVITY, frame, agent=agent)
+
+
+def _load_end(session_id: int) -> tuple[Said, bool]:
+    return load_said(session_id), not is_online(session_id)
+
+
+def status_frame(agent: str, status: AgentStatus, previous: str = "") -> Json:
+    """A status as subscribers get it. `previous` empty: it is the first that they are told."""
+    content: Json = {"agent": agent, "status": status.status, "lastSeen": status.last_seen_ms}
+    return make_frame("status", content | ({"previous": previous} if previous else {}))
+
+
+def event_frame(event: str, content: Json, **fields: Any) -> Json:
+    """An event; its name stands beside `content` and in it, as both registries have it."""
+    return make_frame("event", {"event": event, **content}, event=event, **fields)

@@ -1,0 +1,110 @@
+"""`manage.py gateway_session`: list, show, commit, archive, delete, export and import sessions of a team."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
+from gateway.envelope import Json
+from gateway.errors import FrameRefused
+from gateway.sessions import rows, shapes, transfer
+from gateway.sessions.access import SessionUser
+
+Options = dict[str, Any]
+
+
+class Command(BaseCommand):
+    help = "Sessions of the agents of a user at the gateway. Prints JSON. Works while the hub runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its options."""
+        parser.add_argument("--login", required=True, help="whose team")
+        actions = parser.add_subparsers(dest="action", required=True)
+        listing = actions.add_parser("list", help="a line for each session")
+        listing.add_argument("agent", nargs="?", default="")
+        listing.add_argument("--archived", action="store_true", help="archived ones, too")
+        for name, text in {
+            "get": "a line for each entry",
+            "commit": "check that it is whole, and mark it as committed",
+            "delete": "delete it with its entries",
+            "export": "write it to standard output as session.jsonl",
+        }.items():
+            one = actions.add_parser(name, help=text)
+            one.add_argument("agent")
+            one.add_argument("id")
+        archiving = actions.add_parser("archive", help="archive sessions whose last entry is older")
+        archiving.add_argument("agent", nargs="?", default="")
+        archiving.add_argument("--older-than", required=True, metavar="7d", help="a number of s, m, h, d or w")
+        importing = actions.add_parser("import", help="import the sessions of a file: all or none")
+        importing.add_argument("agent")
+        importing.add_argument("file", type=Path, help="session.jsonl")
+        importing.add_argument("--index", type=Path, help="the sessions.json of the file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Do it, or say why not."""
+        user = User.objects.named(options["login"])
+        if user is None:
+            raise CommandError(f"there is no account @{options['login']}")
+        try:
+            self._actions[options["action"]](self, SessionUser(user.pk, user.login), options)
+        except FrameRefused as refused:
+            raise CommandError(f"{refused.code.value} {refused.code.name}: {refused}") from None
+        except OSError as failure:
+            raise CommandError(str(failure)) from None
+
+    def _list(self, user: SessionUser, options: Options) -> None:
+        after = 0
+        while True:
+            found = rows.list_sessions(
+                user, options["agent"], archived=options["archived"], limit=rows.MOST_LISTED, after=after
+            )
+            for log in found.logs:
+                self._print(shapes.show_session(log))
+            if not (after := found.next_after):
+                return
+
+    def _get(self, user: SessionUser, options: Options) -> None:
+        after = 0
+        while True:
+            found = rows.get_entries(user, options["agent"], options["id"], limit=rows.MOST_LISTED, after=after)
+            for _, entry in found.entries:
+                self._print(entry.show(options["id"]))
+            if not (after := found.next_after):
+                return
+
+    def _commit(self, user: SessionUser, options: Options) -> None:
+        self._print(shapes.show_session(rows.commit_session(user, options["agent"], options["id"])))
+
+    def _archive(self, user: SessionUser, options: Options) -> None:
+        age = rows.read_age(options["older_than"])
+        self._print(shapes.show_archived(rows.archive_older(user, options["agent"], age)))
+
+    def _delete(self, user: SessionUser, options: Options) -> None:
+        rows.delete_session(user, options["agent"], options["id"])
+        self._print({"deleted": options["id"]})
+
+    def _export(self, user: SessionUser, options: Options) -> None:
+        data = transfer.export_session(user, options["agent"], options["id"])
+        self.stdout.write(data.decode(), ending="")
+
+    def _import(self, user: SessionUser, options: Options) -> None:
+        index = options["index"].read_bytes() if options["index"] else b""
+        for log in transfer.import_sessions(user, options["agent"], options["file"].read_bytes(), index):
+            self._print(shapes.show_session(log))
+
+    def _print(self, shown: Json) -> None:
+        self.stdout.write(msgspec.json.encode(shown).decode())
+
+    _actions: dict[str, Callable[..., None]] = {
+        "list": _list,
+        "get": _get,
+        "commit": _commit,
+        "archive": _archive,
+        "delete": _delete,
+        "export": _export,
+        "import": _import,
+    }

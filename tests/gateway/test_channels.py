@@ -1,0 +1,269 @@
+"""Subscriptions: statuses, events and copies of messages, over one process and over two."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from agents.core.post import LocalPost
+from agents.models import Process
+from gateway.channels import Channels, find_watching
+from kit.async_db import db_call
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_messages import code_of, publish
+
+
+async def subscribed(client: GatewayClient, channel: str, agents: list[str] | None = None) -> Json:
+    """Subscribe; the acknowledgement."""
+    return await answered(client, "subscribe", {"channel": channel} | ({"agents": agents} if agents else {}))
+
+
+async def answered(client: GatewayClient, type_name: str, content: Json, **more: Any) -> Json:
+    """Send a frame; the answer of the same type, or the error."""
+    about = {"correlationId": f"a-{type_name}-{len(client.frames)}-{content.get('channel')}"}
+    await client.send(type_name, content, metadata=about, **more)
+    return await client.reply(about["correlationId"], type_name)
+
+
+def statuses_of(client: GatewayClient, agent: str) -> list[str]:
+    """The statuses of an agent that a client was pushed, in order."""
+    shown = [one["content"] for one in client.frames if one["type"] == "status"]
+    return [one["status"] for one in shown if one["agent"] == agent]
+
+
+async def test_subscribers_are_pushed_the_statuses_of_their_team(hub: HubProcess) -> None:
+    owner, token = hub.mint("watched-team", "session"), hub.mint("watched-team", "channel")
+    first, last = hub.urls[0], hub.urls[-1]
+    async with (
+        GatewayClient(first, owner) as watcher,
+        GatewayClient(first, hub.mint("stranger", "session")) as other,
+    ):
+        assert (await subscribed(watcher, "agent:status"))["content"] == {
+            "channel": "agent:status",
+            "status": "subscribed",
+        }
+        await subscribed(other, "agent:status")
+        async with EchoSeat(last, token, agentId="alpha") as alpha:
+            came = await watcher.find("status")
+            assert came["content"] | {"lastSeen": 0} == {
+                "agent": "alpha",
+                "status": "online",
+                "previous": "offline",
+                "lastSeen": 0,
+            }
+            await alpha.send("status", {"agent": "alpha", "status": "busy"})
+            busy = await watcher.find("status", lambda one: one["content"]["status"] == "busy")
+            assert busy["content"]["previous"] == "online"
+            async with GatewayClient(first, owner) as late:  # a snapshot follows the acknowledgement
+                await subscribed(late, "agent:status", ["alpha"])
+                assert (await late.find("status"))["content"]["status"] == "busy"
+                await alpha.send("status", {"status": "idle"})
+                await late.find("status", lambda one: one["content"]["status"] == "idle")
+        gone = await watcher.find("status", lambda one: one["content"]["status"] == "offline")
+        assert gone["content"]["previous"] == "idle"
+        assert [one for one in other.frames if one["type"] == "status"] == []
+
+
+async def test_agents_narrow_a_subscription_and_the_next_one_replaces_them(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("narrow", "channel")
+    async with AsyncExitStack() as seats:
+        alpha, beta = [
+            await seats.enter_async_context(GatewayClient(embedded_hub.url, token, agentId=name))
+            for name in ("alpha", "beta")
+        ]
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        watcher = await seats.enter_async_context(
+            GatewayClient(embedded_hub.url, embedded_hub.mint("narrow", "session"))
+        )
+
+        async def set_each(status: str) -> None:
+            await alpha.send("status", {"status": status})
+            await beta.send("status", {"status": status})
+            await asyncio.gather(alpha.discover(), beta.discover())  # both are published now
+
+        await subscribed(watcher, "agent:status", ["alpha"])
+        await set_each("idle")
+        await subscribed(watcher, "agent:status", ["beta"])
+        await watcher.find("status", lambda one: one["content"]["agent"] == "beta")
+        await set_each("busy")
+        await answered(watcher, "unsubscribe", {"channel": "agent:status", "agents": ["beta"]})
+        await set_each("idle")
+        await subscribed(watcher, "agent:status")  # all, with a snapshot
+        await watcher.find("status", lambda one: one["content"]["agent"] == "alpha")
+        await answered(watcher, "unsubscribe", {"channel": "agent:status", "agents": ["alpha"]})
+        await set_each("error")
+        await watcher.find("status", lambda one: one["content"]["status"] == "error")
+        left = await answered(watcher, "unsubscribe", {"channel": "agent:status"})
+        assert left["content"] == {"channel": "agent:status", "status": "unsubscribed"}
+        await set_each("online")
+        again = await answered(watcher, "unsubscribe", {"channel": "agent:status"})
+        assert again["content"]["status"] == "unsubscribed"
+        assert statuses_of(watcher, "alpha") == ["online", "idle", "idle"]
+        assert statuses_of(watcher, "beta") == ["idle", "busy", "idle", "error"]
+
+
+async def test_subscriptions_that_are_refused(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("refused-sub", "channel")
+    async with (
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, token, agentId="beta") as beta,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("refused-sub", "session")) as owner,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        wanted: list[tuple[GatewayClient, Json, int]] = [
+            (alpha, {"channel": "agent:beta:inbox"}, 5004),
+            (alpha, {"channel": "agent:absent:inbox"}, 5004),
+            (owner, {"channel": "agent:absent:inbox"}, 3001),
+            (alpha, {"channel": "nope"}, 2005),
+            (alpha, {"channel": "agent:status:inbox:x"}, 2005),
+            (alpha, {"channel": "triad:"}, 2005),
+            (alpha, {}, 2002),
+            (alpha, {"channel": "agent:status", "agents": ["beta", "absent"]}, 3001),
+            (alpha, {"channel": "agent:status", "agents": ["Not A Name"]}, 3001),
+            (alpha, {"channel": "agent:status", "agents": [f"a{number}" for number in range(501)]}, 2005),
+        ]
+        assert [code_of(await answered(who, "subscribe", content))[0] for who, content, _ in wanted] == [
+            code for *_, code in wanted
+        ]
+        for who in (alpha, owner):
+            ack = await subscribed(who, "agent:alpha:inbox")
+            assert ack["content"]["status"] == "subscribed"
+
+
+async def test_a_connection_has_at_most_100_subscriptions(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint("many-subs", "session")) as client:
+        for number in range(101):
+            await client.send("subscribe", {"channel": f"triad:p-{number}"})
+        assert code_of(await client.find("error")) == (2005, "too_many_subscriptions")
+        again = await subscribed(client, "triad:p-7")  # one that it has
+        assert again["content"]["status"] == "subscribed"
+        await answered(client, "unsubscribe", {"channel": "triad:p-0"})
+        assert (await subscribed(client, "triad:p-100"))["content"]["status"] == "subscribed"
+
+
+async def test_events_reach_the_subscribers_of_their_channel(hub: HubProcess) -> None:
+    token = hub.mint("events-team", "channel")
+    first, last = hub.urls[0], hub.urls[-1]
+    async with (
+        GatewayClient(first, hub.mint("events-team", "session")) as owner,
+        GatewayClient(last, token, agentId="alpha") as alpha,
+    ):
+        await alpha.find("auth-response")
+        await subscribed(owner, "agent:a2a")
+        await subscribed(alpha, "agent:activity")
+        content = {"event": "plan.ready", "step": 3}
+        await alpha.send("event", content, id="e-1", metadata={"threadId": "t"})
+        pushed = await owner.find("event", lambda one: one["event"] == "plan.ready")
+        assert (pushed["content"], pushed["from"], pushed["id"]) == (content, "alpha", "e-1")
+        assert pushed["metadata"] == {"threadId": "t"}
+        await owner.send("event", {"channel": "agent:activity", "note": "hi"}, event="note")
+        seen = await alpha.find("event", lambda one: one["event"] == "note")
+        assert (seen["from"], seen["content"]["note"]) == ("events-team", "hi")
+        wanted = [
+            ({"event": "gateway.restarts"}, 5004),
+            ({"x": 1}, 2002),
+            ({"event": 7}, 2003),
+            ({"event": ""}, 2005),
+            ({"event": "x", "channel": "agent:status"}, 2005),
+        ]
+        for number, (content, code) in enumerate(wanted):
+            await alpha.send("event", content, id=f"bad-{number}")
+            error = await alpha.find("error", lambda one, n=number: one["metadata"]["parentId"] == f"bad-{n}")
+            assert error["content"]["code"] == code
+
+
+async def test_messages_of_seats_are_copied_without_their_text(hub: HubProcess) -> None:
+    token, last = hub.mint("copied", "channel"), hub.urls[-1]
+    async with (
+        GatewayClient(hub.urls[0], hub.mint("copied", "session")) as owner,
+        GatewayClient(hub.urls[0], hub.mint("copied", "session")) as inbox,
+        GatewayClient(last, token, agentId="alpha") as alpha,
+        EchoSeat(last, token, agentId="beta") as beta,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        await subscribed(owner, "agent:message")
+        await subscribed(inbox, "agent:beta:inbox")
+        reply = await alpha.send_message("beta", "the secret plan")
+        assert reply["content"]["content"] == "echo: the secret plan"
+        copy = await owner.find("event", lambda one: one["event"] == "message.delivered")
+        shown = {key: copy["content"][key] for key in ("agent", "from", "requiresResponse")}
+        assert shown == {"agent": "beta", "from": "alpha", "requiresResponse": True}
+        assert copy["content"]["id"].startswith("msg-corr-")
+        assert "the secret plan" not in str(owner.frames)
+        whole = await inbox.find("event")
+        assert whole["content"]["message"] == {"role": "user", "content": "the secret plan"}
+
+
+async def test_types_that_a_client_does_not_take_are_not_pushed(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("filtered", "channel")
+    async with (
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("filtered", "session")) as owner,
+    ):
+        await alpha.find("auth-response")
+        await owner.shake_hands(supportedMessageTypes=["event"])
+        await subscribed(owner, "agent:status", ["alpha"])
+        await subscribed(owner, "agent:a2a")
+        await alpha.send("status", {"status": "idle"})
+        await alpha.send("event", {"event": "after"})
+        await owner.find("event")
+        assert "idle" not in statuses_of(owner, "alpha")
+
+
+async def test_an_agent_that_works_for_another_owner_neither_subscribes_nor_publishes(
+    embedded_hub: HubProcess,
+) -> None:
+    token = embedded_hub.mint("lent", "channel")
+    async with (
+        GatewayClient(embedded_hub.url, token, agentId="oracle") as oracle,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("borrower", "session")) as caller,
+    ):
+        await oracle.find("auth-response")
+        handle = await publish(embedded_hub, "lent", "oracle", isolated=False)
+        asking = asyncio.create_task(caller.send_message(f"@{handle}", "hi"))
+        await oracle.find("message")
+        for type_name, content in (
+            ("subscribe", {"channel": "agent:activity"}),
+            ("event", {"event": "x"}),
+            ("workspace", {"action": "list"}),
+        ):
+            assert code_of(await answered(oracle, type_name, content)) == (5004, "works_for_another")
+        asking.cancel()
+
+
+class Pushed:
+    """A subscriber that counts."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        self.frames += 1
+        return True
+
+
+def make_owner() -> int:
+    """A user, and the row of the process that has the subscribers."""
+    Process.objects.create(id="p", host="test", pid=1)
+    return int(User.objects.create(login="subscribed-often").pk)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -> None:
+    channels = Channels("p", LocalPost(), is_alone=True)
+    owner_id = await db_call(make_owner)()
+    clients = [Pushed() for _ in range(100)]
+    for client in clients:
+        for number in range(100):
+            await channels.subscribe(owner_id, f"triad:{number}", client)
+    await channels.publish(owner_id, "triad:7", {"type": "event", "content": {}})
+    assert [client.frames for client in clients] == [1] * 100
+    assert await db_call(find_watching)(owner_id) == ["p"]
+    for client in clients:
+        await channels.leave(client)
+    assert not channels.may_reach(owner_id)
+    assert [channels.count(owner_id, "triad:7"), await db_call(find_watching)(owner_id)] == [0, []]

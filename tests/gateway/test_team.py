@@ -1,0 +1,287 @@
+"""The agents of a team: roles, statuses, workspaces, teams as data, and what their owner changes."""
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.team_file import DEFAULT_TEAM, BadTeamFile, read_team
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage, manage, run_command
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_channels import answered, statuses_of, subscribed
+from tests.gateway.test_messages import code_of
+
+
+async def listed(client: GatewayClient) -> dict[str, Json]:
+    """The agents that discovery lists, by name."""
+    found = await answered(client, "discovery", {"action": "list"})
+    return {one["name"]: one for one in found["content"]["agents"]}
+
+
+async def test_a_status_decides_whether_an_agent_takes_messages(hub: HubProcess) -> None:
+    token = hub.mint("moody", "channel")
+    async with (
+        GatewayClient(hub.urls[0], token, agentId="alpha") as alpha,
+        EchoSeat(hub.urls[-1], token, agentId="beta") as beta,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+
+        async def send_while(status: str) -> Json:
+            await beta.send("status", {"status": status})
+            await beta.discover()  # it is stored
+            assert (await alpha.discover())["beta"] == status
+            return await alpha.send_message("beta", "hi")
+
+        assert code_of(await send_while("error")) == (3004, "status_error")
+        assert code_of(await send_while("busy")) == (3003, "status_busy")
+        assert (await send_while("idle"))["content"]["content"] == "echo: hi"
+        await beta.send("status", {"status": "error"})
+        await beta.discover()
+        shown = await answered(alpha, "status", {})
+        statuses = {one["agent"]: one["status"] for one in shown["content"]["agents"]}
+        assert statuses == {"alpha": "online", "beta": "error"}
+    async with GatewayClient(hub.urls[0], token, agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+        assert await eventually(partial(is_status, alpha, "beta", "offline"), "beta has left")
+        assert code_of(await alpha.send_message("beta", "hi"))[0] == 3002
+        async with EchoSeat(hub.urls[0], token, agentId="beta") as beta:
+            await beta.find("auth-response")  # who comes back is online
+            assert (await alpha.send_message("beta", "hi"))["content"]["content"] == "echo: hi"
+
+
+async def is_status(client: GatewayClient, agent: str, status: str) -> bool:
+    """Whether discovery shows that status."""
+    return (await client.discover())[agent] == status
+
+
+async def test_only_an_agent_sets_a_status_and_only_its_own(embedded_hub: HubProcess) -> None:
+    async with (
+        GatewayClient(embedded_hub.url, embedded_hub.mint("selves", "channel"), agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("selves", "session")) as owner,
+    ):
+        await alpha.find("auth-response")
+        wanted: list[tuple[GatewayClient, Json, int]] = [
+            (alpha, {"agent": "beta", "status": "idle"}, 5004),
+            (owner, {"agent": "alpha", "status": "idle"}, 5004),
+            (owner, {"status": "idle"}, 5004),
+            (alpha, {"status": "offline"}, 2005),
+            (alpha, {"status": "asleep"}, 2005),
+            (alpha, {"agent": "alpha"}, 2002),
+        ]
+        codes = [code_of(await answered(who, "status", content))[0] for who, content, _ in wanted]
+        assert codes == [code for *_, code in wanted]
+        assert (await listed(alpha))["alpha"]["status"] == "online"
+
+
+async def test_discovery_names_the_gateway_as_a_service(embedded_hub: HubProcess) -> None:
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint("service", "session")) as client:
+        found = await answered(client, "discovery", {"action": "services"})
+        (service,) = found["content"]["services"]
+        assert service["serviceId"] == "gateway"
+        assert service["endpoint"].startswith("ws")
+        assert service["endpoint"].endswith("/gateway")
+        assert {"agents.get", "agents.list"} <= set(service["capabilities"])
+        async with web(embedded_hub.url) as http:
+            assert (await http.get("/" + service["healthEndpoint"].split("/", 3)[3])).status_code == 200
+
+
+async def test_a_team_is_loaded_from_data(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    owner, token = hub.mint("loaded", "session"), hub.mint("loaded", "channel")
+    async with GatewayClient(hub.url, owner) as client, GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+        assert (await listed(client))["alpha"]["role"] == "agent"
+        said = await asyncio.to_thread(manage, hub.home.env, "load_team", "--login", "loaded")
+        assert "12 agents of the file are enrolled, 11 of them are new" in said
+        said = await asyncio.to_thread(manage, hub.home.env, "load_team", "--login", "loaded")
+        assert "0 of them are new" in said
+        agents = await listed(client)
+        assert len(agents) == 12
+        assert agents["alpha"] == {
+            "name": "alpha",
+            "role": "triad-member",
+            "status": "online",
+            "active": True,
+            "workspace": "~/.openclaw/agents/alpha",
+        }
+        assert (agents["historian"]["role"], agents["historian"]["status"]) == ("historical", "offline")
+        assert code_of(await client.send_message("historian", "hi"))[0] == 3002
+        workspaces = (await answered(client, "workspace", {"action": "list"}))["content"]["workspaces"]
+        assert [one["name"] for one in workspaces] == sorted(agents)
+
+
+async def test_workspaces_are_those_of_the_own_team(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("spaces", "channel")
+    other = embedded_hub.mint("other-spaces", "channel")
+    async with (
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, other, agentId="gamma") as gamma,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), gamma.find("auth-response"))
+        shown = {
+            "name": "alpha",
+            "path": "~/.openclaw/agents/alpha",
+            "sessions": 0,
+            "status": "online",
+            "role": "agent",
+        }
+        for content in (
+            {"action": "list"},
+            {"action": "get", "name": "alpha"},
+            {"action": "get", "name": "@spaces/alpha"},
+        ):
+            assert (await answered(alpha, "workspace", content))["content"] == {"workspaces": [shown]}
+        wanted = [
+            ("gamma", 3001),
+            ("@other-spaces/gamma", 5004),
+            ("@other-spaces/absent", 5004),
+            ("@spaces/absent", 3001),
+        ]
+        for name, code in wanted:
+            assert code_of(await answered(alpha, "workspace", {"action": "get", "name": name}))[0] == code
+        assert code_of(await answered(alpha, "workspace", {"action": "get"}))[0] == 2002
+        assert code_of(await answered(alpha, "workspace", {"action": "drop"}))[0] == 2005
+
+
+async def test_commands_show_agents_and_restart_them(two_process_hub: HubProcess) -> None:
+    hub = two_process_hub
+    token = hub.mint("commanded", "channel")
+
+    def command(*words: str) -> str:
+        return manage(hub.home.env, "gateway_agent", *words, "--login", "commanded")
+
+    async with (
+        GatewayClient(hub.urls[0], hub.mint("commanded", "session")) as watcher,
+        EchoSeat(hub.urls[-1], token, agentId="coder") as seat,
+    ):
+        await seat.find("auth-response")
+        await subscribed(watcher, "agent:status")
+        assert (await asyncio.to_thread(command, "list")).split()[:4] == ["coder", "online", "agent", "active"]
+        assert "online" in await asyncio.to_thread(command, "status", "coder")
+        shown = json.loads(await asyncio.to_thread(command, "config", "coder", "get"))
+        assert shown == {"name": "coder", "role": "agent", "active": True, "config": {}}
+        await asyncio.to_thread(command, "restart", "coder")
+        assert (await seat.find("disconnect"))["content"]["reason"] == "error"
+        await seat.closed()
+        await watcher.find("status", lambda one: one["content"]["status"] == "offline")
+    async with EchoSeat(hub.urls[-1], token, agentId="coder") as seat:
+        await seat.find("auth-response")
+    for words in (("status", "absent"), ("restart", "coder")):
+        command_line = ("gateway_agent", *words, "--login", "commanded")
+        done = await asyncio.to_thread(run_command, hub.home.env, *command_line)
+        assert done.returncode, words
+        assert ("3002" if words == ("restart", "coder") else "3001") in done.stderr
+
+
+async def test_an_owner_changes_agents_and_rules_by_rest(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("ruled", "channel")
+    headers = bearer(embedded_hub.mint("ruled", "session"))
+    stranger = bearer(embedded_hub.mint("stranger", "session"))
+    async with (
+        web(embedded_hub.url) as http,
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, token, agentId="beta") as beta,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        names = (await http.get("/api/v1/team/agents", headers=headers)).json()
+        assert [(one["name"], one["status"]) for one in names["items"]] == [
+            ("alpha", "online"),
+            ("beta", "online"),
+        ]
+        change = {"role": "triad_member", "config": {"model": "m"}, "maySendTo": ["alpha", "alpha"]}
+        changed = await http.patch("/api/v1/team/agents/beta", json=change, headers=headers)
+        assert (changed.status_code, changed.json()["maySendTo"]) == (200, ["alpha"]), changed.text
+        assert (await listed(alpha))["beta"]["role"] == "triad-member"
+        bad: list[Json] = [
+            {"role": "Big Boss"},
+            {"maySendTo": ["No One"]},
+            {"config": {"x": "x" * 20_000}},
+            {"name": "gamma"},
+            {"status": "online"},
+        ]
+        answers = [await http.patch("/api/v1/team/agents/beta", json=one, headers=headers) for one in bad]
+        assert [one.status_code for one in answers] == [400] * len(bad)
+        for path in ("/api/v1/team/agents/beta", "/api/v1/team/agents/absent"):
+            answer = await http.patch(path, json={"role": "x"}, headers=stranger)
+            assert (answer.status_code, answer.json()["message"]) == (404, "no such agent")
+        # An inactive agent is disconnected, and is not let in again.
+        await http.patch("/api/v1/team/agents/beta", json={"active": False}, headers=headers)
+        await beta.closed()
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
+            assert await beta.closed() == 1013
+            assert code_of(beta.frames[-1]) == (1001, "not_active")
+        assert (await listed(alpha))["beta"] | {"workspace": ""} == {
+            "name": "beta",
+            "role": "triad-member",
+            "status": "offline",
+            "active": False,
+            "workspace": "",
+        }
+        assert (await http.delete("/api/v1/team/agents/beta", headers=headers)).status_code == 204
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("auth-response")
+        policy = (await http.get("/api/v1/team/policy", headers=headers)).json()
+        assert (policy["members"], policy["queuesMessages"]) == (["alpha", "beta", "charlie"], False)
+        change = {"queuesMessages": True, "members": ["alpha"], "sessionTtlS": 60}
+        changed = await http.patch("/api/v1/team/policy", json=change, headers=headers)
+        assert changed.json() == policy | change
+        assert (await http.get("/api/v1/team/policy", headers=headers)).json() == policy | change
+        assert (await http.get("/api/v1/team/policy", headers=stranger)).json() == policy
+        bad = [
+            {"members": []},
+            {"members": ["No One"]},
+            {"steward": "No One"},
+            {"threshold": "x"},
+            {"sessionTtlS": 0},
+        ]
+        answers = [await http.patch("/api/v1/team/policy", json=one, headers=headers) for one in bad]
+        assert [one.status_code for one in answers] == [400] * len(bad)
+
+
+async def test_the_statuses_of_a_process_that_died_are_pushed(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("grown"), processes=2)
+    async with GatewayClient(hub.urls[0], hub.mint("survivor", "session")) as watcher:
+        await subscribed(watcher, "agent:status")
+        async with EchoSeat(hub.urls[1], hub.mint("survivor", "channel"), agentId="alpha"):
+            await watcher.find("status", lambda one: one["content"]["status"] == "online")
+            hub.kill9(1)
+
+            async def is_gone() -> bool:
+                return statuses_of(watcher, "alpha")[-1] == "offline"
+
+            assert await eventually(is_gone, "the agent of the dead process is offline")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[]", "no team file"),
+        ('{"agents": [{"role": "x"}]}', "missing"),
+        ('{"agents": [{"name": "Alpha"}]}', "is no name"),
+        ('{"agents": [{"name": "a", "role": "Big Boss"}]}', "is no role"),
+        ('{"agents": [{"name": "a"}, {"name": "a"}]}', "once"),
+        ('{"agents": [{"name": "a", "boss": true}]}', "unknown field"),
+        ("[" * 100_000, "no team file"),
+    ],
+)
+def test_a_team_file_that_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "team.json"
+    path.write_text(text)
+    with pytest.raises(BadTeamFile, match=reason):
+        read_team(path)
+
+
+def test_the_default_team_has_twelve_agents_and_roles_are_spelled_as_on_the_wire(tmp_path: Path) -> None:
+    agents = read_team(DEFAULT_TEAM)
+    assert (len(agents), agents[0].name) == (12, "main")
+    path = tmp_path / "team.json"
+    path.write_text('{"agents": [{"name": "arbiter", "role": "triad_member"}]}')
+    assert [one.role for one in read_team(path)] == ["triad-member"]
