@@ -19,7 +19,6 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from gateway.members import Member, load_members
 from gateway.models import FrameRecord, Proposal, Vote
-from gateway.web import get_team_owner
 from kit.clock import db_now
 
 PROPOSALS_ON_A_PAGE = 10
@@ -111,6 +110,21 @@ def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpRespo
         "past": [one for one in votes if not one.counts],
     }
     return render(request, "gateway/proposal.html", context)
+
+
+def get_team_owner(request: HttpRequest, visitor: User) -> User:
+    """The owner of the team that a page shows: the visitor, or for the staff the user that `?of=` names.
+
+    Raises:
+        Http404: there is no such user, or the visitor may not see the team.
+    """
+    login = request.GET.get("of", "")
+    if not login or login == visitor.login:
+        return visitor
+    found = User.objects.filter(login__iexact=login[:64]).first() if visitor.is_staff else None
+    if found is None:
+        raise Http404
+    return found
 
 
 def show_proposals(proposals: Iterable[Proposal], now: datetime) -> list[ProposalRow]:
