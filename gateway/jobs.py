@@ -5,6 +5,7 @@ from datetime import timedelta
 from celery import shared_task
 
 from gateway import letter_queue, letters
+from gateway.agent_protocol import store
 from gateway.models import Proposal, Vote
 from gateway.sessions import writing
 from kit import batches
@@ -23,6 +24,12 @@ def tend_letters() -> int:
 def forget_letters(letters_kept_days: int) -> int:
     """Delete letters that were delivered or died, that long after they came; how many."""
     return batches.delete(letters.find_old_letters(letters_kept_days))
+
+
+@shared_task(name="gateway.forget_protocol_tasks", ignore_result=True)
+def forget_protocol_tasks(kept_days: int) -> int:
+    """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
+    return store.forget_tasks(kept_days)
 
 
 @shared_task(name="gateway.forget_sessions", ignore_result=True)

@@ -29,6 +29,7 @@ REDIS_URL = env.text("REDIS_URL")
 # How it behaves.
 DEMO = env.flag("DEMO")
 GATEWAY = env.flag("GATEWAY")
+GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
@@ -298,6 +299,7 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "forget steps": {"task": "gateway.forget_protocol_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
 }

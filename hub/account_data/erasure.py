@@ -33,7 +33,17 @@ from agents.models import (
 )
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
-from gateway.models import ChannelWatch, Letter, Proposal, SessionEntry, SessionLog, TeamAgent, TeamPolicy, Vote
+from gateway.models import (
+    ChannelWatch,
+    Letter,
+    Proposal,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
 from kit import batches
 from kit.sql import advisory_lock
@@ -110,6 +120,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield OpMessage.objects.filter(author=user)
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
+    yield ProtocolTask.objects.filter(owner=user)
     yield Attachment.objects.filter(user=user)
     for column in ("owner", "sender_owner"):
         yield Letter.objects.filter(**{column: user})

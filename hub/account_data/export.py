@@ -37,7 +37,18 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
-from gateway.models import Letter, Proposal, SessionEntry, SessionLog, TeamAgent, TeamPolicy, Vote
+from gateway.models import (
+    Letter,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from gateway.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
@@ -122,6 +133,9 @@ PARTS: Sequence[Part] = (
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
     Part("push_config", PushConfig, lambda user: Q(caller=user)),
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
+    Part("protocol_task", ProtocolTask, lambda user: Q(owner=user), at_once=FEW),
+    Part("protocol_step", ProtocolStep, lambda user: Q(task__owner=user), at_once=FEW),
+    Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 
@@ -212,6 +226,8 @@ def _value(row: Any, field: Any) -> Any:
             return value.isoformat()
         case UUID():
             return str(value)
+        case bytes() | memoryview():
+            return base64.b64encode(value).decode()
     return value
 
 

@@ -29,7 +29,7 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import Proposal, Vote
+from gateway.models import Proposal, ProtocolArtifact, ProtocolStep, ProtocolTask, Vote
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -131,6 +131,15 @@ def owner_of_everything(word: str, other: Person) -> Person:
         SendKey.objects.create(
             caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
         )
+    protocol_task = ProtocolTask.objects.create(
+        owner=user, agent="main", input=word, additional_input={"is": word}
+    )
+    step = ProtocolStep.objects.create(
+        task=protocol_task, status="completed", input=word, output=word, agent_task_id="t", chat_id="c", until=now
+    )
+    ProtocolArtifact.objects.create(
+        task=protocol_task, step=step, file_name=f"{word}.txt", mime="text/plain", size=4, data=word.encode()
+    )
     config = PushConfig.objects.create(
         task_id=word, config_id=word, caller=user, url=f"https://{word}.example", touched_at=now
     )
