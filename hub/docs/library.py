@@ -28,7 +28,18 @@ GROUPS: dict[str, Sequence[str]] = {
         "capacity",
     ),
     REFERENCE: (
-        *("asking", "methods", "cards", "errors", "rest", "tokens", "frames", "openclaw-inbound", "limits"),
+        *(
+            "asking",
+            "methods",
+            "cards",
+            "errors",
+            "rest",
+            "tokens",
+            "frames",
+            "openclaw-inbound",
+            "gateway",
+            "limits",
+        ),
         *("settings", "commands", "metrics", "tracing", "checks", "security", "glossary"),
     ),
 }
