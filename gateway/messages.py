@@ -35,6 +35,7 @@ from gateway.sessions.access import check_sessions
 from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
 from gateway.statuses import load_said
+from gateway.team_rules import AgentName, TeamRules
 from kit import trace
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -51,12 +52,15 @@ Result = TypeVar("Result")
 class Addressee:
     """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
 
+    `name`: as its owner's agents know it.
+
     `status`: what it says of itself, while it is connected.
     """
 
     target: Target
     seat: str
     is_own: bool
+    name: AgentName
     status: str = ONLINE
 
     @property
@@ -68,13 +72,16 @@ class Addressee:
 class Sender(NamedTuple):
     """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
 
-    `tells`: the channel of the receipts of its letters; empty: it gets none.
+    `tells`: the channel of the receipts of its letters; empty: it gets none. `only_agent`: the handle of the one
+    agent that its token is for; empty: it is for all.
     """
 
+    user_id: int
     login: str
     seat: str
     credential_id: int
     tells: str = ""
+    only_agent: str = ""
 
     @property
     def name(self) -> str:
@@ -123,11 +130,17 @@ class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
     def __init__(
-        self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery, recorder: SessionRecorder
+        self,
+        dispatcher: Dispatcher,
+        seats: Seats,
+        letters: LetterDelivery,
+        recorder: SessionRecorder,
+        rules: TeamRules,
     ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
         self._recorder = recorder
+        self._rules = rules
         self.letters = letters
         self.recent = RecentMessages(time.monotonic)
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
@@ -207,10 +220,22 @@ class MessageRouter:
         return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
-        """Who a message is for, and why it waits although its recipient may be there."""
-        if (here := self._find_here(envelope.agent, asker)) is not None:
-            return here, Obstacle.NONE
-        return await self.read(_find_route, envelope, asker.user_id, sender)
+        """Who a message is for, and why it waits although its recipient may be there.
+
+        Raises:
+            NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask, and the token is for.
+            FrameRefused: 5004, by the list of peers of one of both.
+        """
+        here = self._find_here(envelope.agent, asker)
+        route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
+        found = route[0]
+        if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
+            raise NoSuchTarget
+        own = AgentName(sender.user_id, sender.login, sender.seat)
+        if sender.seat and not await self._rules.may_message(own, found.name):
+            text = "the lists of peers of these two agents do not allow this"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+        return route
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
@@ -222,7 +247,8 @@ class MessageRouter:
             return None
         seat = held.seat
         target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
-        return Addressee(target, seat.name, is_own=True, status=seat.status)
+        named = AgentName(asker.user_id, asker.login, seat.name)
+        return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
     async def store(self, waits: MustWait) -> StoredLetter:
         """Store a message that could not be sent.
@@ -254,7 +280,8 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
     status = said.status if counts else ONLINE
     seat = said.name if said.link == GATEWAY_LINK else ""
-    return Addressee(target, seat, said.owner_id == user_id, status)
+    named = AgentName(said.owner_id or 0, target.handle.partition("/")[0], said.name)
+    return Addressee(target, seat, said.owner_id == user_id, named, status)
 
 
 def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:

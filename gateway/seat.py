@@ -22,7 +22,7 @@ from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
-from agents.models import Session
+from agents.models import Connection, Session
 from agents.transcript.pieces import Part
 from gateway.enrolment import ONLINE, enroll
 from gateway.envelope import Envelope, Json
@@ -192,6 +192,13 @@ class Seat:
         self._answered[opened.correlation_id] = opened.sender
         while len(self._answered) > ANSWERED_KEPT:
             self._answered.popitem(last=False)
+
+
+@transaction.atomic
+def renew_seat(seat: Seat, credential_id: int) -> None:
+    """Tie a seat to a newer token of its agent: from now on it ends when that one is revoked."""
+    Session.objects.filter(pk=seat.session_id).update(credential_id=credential_id)
+    Connection.objects.filter(pk=seat.connection_id).update(credential_id=credential_id)
 
 
 def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, ...]:

@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
+    path("api/v1/", include("gateway.key_rest")),
     path("api/v1/", include("gateway.rest")),
     path("api/v1/", include("gateway.sessions.rest")),
     path("api/v1/", include("gateway.rest_letters")),
@@ -38,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
+    path("api/a2a/", include("gateway.frame_rest")),
     path("admin/", site.urls),
 ]
 

@@ -6,6 +6,7 @@ from agents.links.channel.frames import BadFrame
 from gateway.client import Client
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import DROPPED
 from gateway.handlers.broadcast import ALIAS, broadcast_message
 from gateway.messages import LONGEST_WAIT_S
 
@@ -22,10 +23,11 @@ async def take_message(client: Client, envelope: Envelope) -> None:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, str(bad), reason=bad.error.code) from None
     elif envelope.type != "message" or (seat is not None and seat.is_late(envelope)):
         logger.info("gateway.late_response")
+        client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:
         client.get_behalf(envelope)
         await broadcast_message(client, envelope)
     else:
         behalf = client.get_behalf(envelope)
         wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-        client.start(client.messages.take(envelope, behalf, client.sender, wait_s), "message")
+        client.start(client.messages.take(envelope, behalf, client.sender, wait_s, client.note), "message")

@@ -24,5 +24,6 @@ async def take_request(client: Client, envelope: Envelope) -> None:
     except FrameRefused as refused:
         if refused.close_code:
             raise
+        client.note.finish(refused)
         content = {"error": describe_error(refused)}
     await client.reply(envelope, "response", content)

@@ -29,7 +29,17 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import Proposal, ProtocolArtifact, ProtocolStep, ProtocolTask, Vote
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -89,6 +99,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
         deadline=now + timedelta(days=1),
     )
     Vote.objects.create(proposal=proposal, voter=word, vote="approve", reasoning=word, voted_at=now)
+    TeamAgent.objects.create(owner=user, name=word, role=word, config={"note": word}, may_send_to=[word])
+    TeamPolicy.objects.create(owner=user, members=[word], steward=word)
     TokenUsage.objects.create(
         session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
     )
@@ -113,6 +125,19 @@ def owner_of_everything(word: str, other: Person) -> Person:
     )
     CallerBlock.objects.create(owner=user, caller=other.user)
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
+    FrameRecord.objects.create(
+        owner=user, at=now, source=user.login, destination=word, type="message", outcome="served", bytes=1
+    )
+    FrameRecord.objects.create(
+        owner=other.user,
+        at=now,
+        source="peer",
+        destination=f"@{user.login}/agent",
+        type="message",
+        outcome="served",
+        bytes=1,
+    )
+    EnvelopeKey.objects.create(owner=user, key_id=f"key-{word}", name=word, secret="sealed")
     RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)
     for subscriber, chat in ((user, was_asked), (other.user, asked)):
         hook = Subscription.objects.create(owner=subscriber, url="https://h.example", events="*", secret="sealed")

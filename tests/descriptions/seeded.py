@@ -118,6 +118,7 @@ def seed(hub: HubProcess) -> Seeded:
         "proposal_id": asyncio.run(_propose(seeded)),
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
+        "key_id": seeded.call("POST", "/gateway/keys", json={"name": "spare"})["keyId"],
         "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),

@@ -34,7 +34,13 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import FrameRecord, Proposal, TeamAgent, Vote  # noqa: E402
+from gateway.models import (  # noqa: E402
+    EnvelopeKey,
+    FrameRecord,
+    Proposal,
+    TeamAgent,
+    Vote,
+)
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -88,6 +94,10 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
+    key = EnvelopeKey.objects.create(
+        owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
+    )
+    names |= {"key_id": key.key_id}
     names |= _team(owner, f"seat-{name}")
     return names | (_webhook(owner) if has_webhook else {})
 

@@ -213,6 +213,14 @@ WEBHOOKS: dict[str, Rule] = {
     ),
 }
 
+GATEWAY_REST: dict[str, Rule] = {
+    "GET /api/a2a/live": Rule(may=May.SIGNED_IN),
+    "GET /api/a2a/history": Rule(may=May.SIGNED_IN),
+    f"GET {V}/gateway/keys": Rule(may=May.SIGNED_IN),
+    f"POST {V}/gateway/keys": Rule(may=May.SIGNED_IN, body={"name": "a key"}, ok=(201, 429)),
+    f"DELETE {V}/gateway/keys/{{key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+}
+
 CHANNEL_REST: dict[str, Rule] = {
     "POST /api/channel/event": Rule(may=May.AGENT, body=HOOK_EVENT, ok=(202,), writes=True),
     "POST /api/channel/files": Rule(may=May.AGENT, form=True, ok=(201,), writes=True),
@@ -407,4 +415,5 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST |= GATEWAY_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

@@ -30,6 +30,7 @@ ABSENT = {
     "slug": "unknown",
     "peer": "olga/unknown",
     "prefix": "0" * 16,
+    "key_id": "key-0",
     "agent_name": "seat-unknown",
     **dict.fromkeys(
         ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
