@@ -153,7 +153,7 @@ class HubServices:
                 lambda: self.gateway_clients.total,
             ),
             "gateway_subscriptions": (
-                "Channels that clients of the gateway subscribed to here.",
+                "Subscriptions to channels of the gateway here, its own included.",
                 lambda: self.gateway.channels.total,
             ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
