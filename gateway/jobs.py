@@ -1,11 +1,15 @@
 """Work of the gateway that must be done whatever process lives. Every job may run twice, late, or at once."""
 
+from datetime import timedelta
+
 from celery import shared_task
 
 from gateway import letter_queue, letters
 from gateway.agent_protocol import store
+from gateway.models import Proposal, Vote
 from gateway.sessions import writing
 from kit import batches
+from kit.clock import db_now
 
 OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
 
@@ -32,3 +36,11 @@ def forget_protocol_tasks(kept_days: int) -> int:
 def forget_sessions(kept_days: int) -> int:
     """Delete sessions to which nothing was added for that long; how many rows went."""
     return writing.forget_old(kept_days)
+
+
+@shared_task(name="gateway.forget_proposals", ignore_result=True)
+def forget_proposals(kept_days: int) -> int:
+    """Delete proposals that were decided longer ago than that, with their votes; how many."""
+    old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
+    batches.delete(Vote.objects.filter(proposal__in=old))
+    return batches.delete(old)

@@ -81,6 +81,11 @@ class Sender(NamedTuple):
         """The name by which an agent of the same owner answers."""
         return self.seat or name_of_asker(self.login)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names that recipients see: those of its team, and others."""
+        return self.name, f"@{self.login}/{self.seat}"
+
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
@@ -90,7 +95,7 @@ class Sender(NamedTuple):
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
         if not self.seat or self._is_owner_of(target):
             return self.name
-        return f"@{self.login}/{self.seat}"
+        return self.names[1]
 
     def _is_owner_of(self, target: Target) -> bool:
         return target.handle.partition("/")[0].lower() == self.login.lower()
@@ -159,7 +164,6 @@ class MessageRouter:
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
-        received_at = approximate_now()
         try:
             found, obstacle = await self._find(envelope, asker, sender)
             place = _find_place(found, envelope, asker, sender)
@@ -168,18 +172,7 @@ class MessageRouter:
             if found.seat:  # it believes an envelope only without a task
                 parts, task_id = sender.carry(envelope, found.target), ""
             if found.takes_letters:
-                draft = Draft(
-                    recipient_id=found.target.session_id,
-                    behalf=behalf,
-                    sender=sender.shown_to(found.target),
-                    tells=sender.tells,
-                    correlation_id=key if envelope.wants_response else envelope.correlation_id,
-                    envelope=envelope,
-                    place=place,
-                    carried=parts[0].data,
-                    received_at=received_at,
-                    wait_s=wait_s,
-                )
+                draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
@@ -211,8 +204,23 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         await recording.add_message()
         return BegunMessage(running, draft)
-        await recording.add_message()
-        return running
+
+    async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
+        """A message that wants no response, as a letter.
+
+        Raises:
+            FrameRefused: its recipient has no inbox.
+        """
+        try:
+            found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+        if not found.takes_letters:
+            text = "this agent has no inbox: it does not sit at this gateway"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+        parts = sender.carry(envelope, found.target)
+        place = _find_place(found, envelope, behalf.asker, sender)
+        return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
         """Who a message is for, and why it waits although its recipient may be there."""
@@ -280,6 +288,30 @@ def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addre
         return found, Obstacle.NONE
     shown = sender.shown_to(found.target)
     return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
+
+
+def _make_draft(
+    key: str,
+    envelope: Envelope,
+    behalf: ActingFor,
+    sender: Sender,
+    target: Target,
+    parts: tuple[Part, ...],
+    wait_s: float,
+    place: Place | None,
+) -> Draft:
+    return Draft(
+        recipient_id=target.session_id,
+        behalf=behalf,
+        sender=sender.shown_to(target),
+        tells=sender.tells,
+        correlation_id=key if envelope.wants_response else envelope.correlation_id,
+        envelope=envelope,
+        place=place,
+        carried=parts[0].data,
+        received_at=approximate_now(),
+        wait_s=wait_s,
+    )
 
 
 def _check_status(found: Addressee, draft: Draft | None) -> None:

@@ -50,6 +50,16 @@ class OpenMessages:
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
         return self._run(key, envelope, behalf, sender, wait_s, recent.add((sender.login, sender.seat), envelope))
 
+    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+        """Put a message that wants no response into its recipient's inbox.
+
+        Raises:
+            FrameRefused: it was not stored.
+        """
+        async with self._in_order:
+            draft = await self._router.draft_letter(envelope, behalf, sender)
+            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
     def end(self) -> None:
         """The client is gone; the turns that it began go on."""
         if not self._gone.done():

@@ -266,7 +266,8 @@ def _decide(proposal: Proposal, now: datetime) -> None:
             proposal.save(update_fields=["state"])
     else:
         proposal.state, proposal.has_consensus, proposal.decided_at = State(verdict.state), verdict.consensus, now
-        proposal.tie_broken_by = proposal.steward if proposal.steward in by_voter else ""
+        is_broken = by_voter.get(proposal.steward) in (deliberation.APPROVE, deliberation.REJECT)
+        proposal.tie_broken_by = proposal.steward if is_broken else ""
         decided = {"state": proposal.state, "has_consensus": verdict.consensus, "decided_at": now}
         undecided = Proposal.objects.filter(pk=proposal.pk, decided_at=None)
         if undecided.update(**decided, tie_broken_by=proposal.tie_broken_by):

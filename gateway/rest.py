@@ -7,7 +7,7 @@ import msgspec
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,10 +17,10 @@ from accounts.rest import Body, caller_of
 from gateway.enrolment import MAX_CONFIG_BYTES, read_role
 from gateway.frame_types import is_agent_name, is_target
 from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 from gateway.registry import load_own_agents
 from gateway.statuses import OFFLINE
-from gateway.team_changes import change_agent, change_policy, get_policy
-from gateway.web.forms import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
+from gateway.team_changes import BadPolicy, change_agent, change_policy, get_policy
 from kit.clock import iso
 from kit.describe import Page, Time
 
@@ -182,7 +182,10 @@ class TeamRules(APIView):
         """Change what the body names."""
         body = TeamPolicyBody(data=request.data)
         body.is_valid(raise_exception=True)
-        return Response(_show_policy(change_policy(caller_of(request).pk, body.validated_data)))
+        try:
+            return Response(_show_policy(change_policy(caller_of(request).pk, body.validated_data)))
+        except BadPolicy as bad:
+            raise ValidationError({"steward": str(bad)}) from None
 
 
 def _get_own(request: Request, name: str) -> TeamAgent:

@@ -40,12 +40,24 @@ def get_policy(owner_id: int) -> TeamPolicy:
     return TeamPolicy.objects.filter(owner_id=owner_id).first() or TeamPolicy(owner_id=owner_id)
 
 
+class BadPolicy(Exception):
+    """The rules contradict each other; the text is public. Nothing was written."""
+
+
 @transaction.atomic
 def change_policy(owner_id: int, fields: dict[str, Any]) -> TeamPolicy:
-    """Change rules of a team."""
+    """Change rules of a team.
+
+    Raises:
+        BadPolicy: no agent is named that breaks ties, or it votes itself.
+    """
     quotas.lock_owner(owner_id)
     policy = get_policy(owner_id)
     for name, value in fields.items():
         setattr(policy, name, value)
+    if policy.breaks_ties and not policy.steward:
+        raise BadPolicy("name the agent that breaks ties")
+    if policy.breaks_ties and policy.steward in policy.members:
+        raise BadPolicy("the agent that breaks ties cannot be a voter")
     policy.save()
     return policy

@@ -295,6 +295,7 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget sessions": {"task": "gateway.forget_sessions", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
+    "forget proposals": {"task": "gateway.forget_proposals", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},

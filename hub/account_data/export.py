@@ -38,6 +38,8 @@ from agents.models import (
 )
 from agents.transcript.files import BlobGone, open_file
 from gateway.models import (
+    Letter,
+    Proposal,
     ProtocolArtifact,
     ProtocolStep,
     ProtocolTask,
@@ -45,6 +47,7 @@ from gateway.models import (
     SessionLog,
     TeamAgent,
     TeamPolicy,
+    Vote,
 )
 from gateway.sessions.entries import show_content
 from kit.async_db import stream_slices
@@ -121,7 +124,10 @@ PARTS: Sequence[Part] = (
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
     Part("team_agent", TeamAgent, lambda user: Q(owner=user)),
+    Part("letter", Letter, lambda user: Q(owner=user) | Q(sender_owner=user), at_once=FEW),
     Part("team_policy", TeamPolicy, lambda user: Q(owner=user)),
+    Part("proposal", Proposal, lambda user: Q(owner=user)),
+    Part("vote", Vote, lambda user: Q(proposal__owner=user)),
     Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
     Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),

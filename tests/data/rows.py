@@ -29,7 +29,7 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
+from gateway.models import Proposal, ProtocolArtifact, ProtocolStep, ProtocolTask, Vote
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -76,6 +76,19 @@ def owner_of_everything(word: str, other: Person) -> Person:
         PermissionRequest.objects.create(
             session=place, request_id=f"r-{user.pk}", tool="t", expires_at=now, **decided
         )
+    proposal = Proposal.objects.create(
+        owner=user,
+        key=f"{word}-key",
+        alias=f"{word}-alias",
+        proposer=word,
+        text=word,
+        reasoning=word,
+        members=[word],
+        threshold="simple",
+        created_at=now,
+        deadline=now + timedelta(days=1),
+    )
+    Vote.objects.create(proposal=proposal, voter=word, vote="approve", reasoning=word, voted_at=now)
     TokenUsage.objects.create(
         session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
     )

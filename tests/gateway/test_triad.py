@@ -1,10 +1,22 @@
 """Proposals and votes over the socket: who gets which frame, what is refused, and what a restart keeps."""
 
+import asyncio
+import json
+
+from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
+from lab.hub_storage import hub_env
+from lab.minting import writing
 from lab.waiting import eventually
+from tests.gateway.test_messages import publish
 from tests.gateway.triad import Voter, in_ms, seat, team
 
 TRIAD = ("alpha", "beta", "charlie")
+NEW_POLICY = """
+INSERT INTO gateway_teampolicy (owner_id, queues_messages, stores_told, members, steward, breaks_ties, threshold,
+requires_signature, frames_kept_days)
+SELECT id, false, true, ?, 'steward', ?, 'simple', false, 7 FROM accounts_user WHERE login = ?
+"""
 
 
 async def test_two_of_three_decide_and_each_is_told_once(hub: HubProcess) -> None:
@@ -168,3 +180,41 @@ async def test_a_client_that_takes_no_proposals_is_sent_none(hub: HubProcess) ->
         await steward.decision("p-9")  # the reply to its own proposal
         await alpha.settle()
         assert alpha.count("proposal", "p-9") == alpha.count("decision", "p-9") == 0
+
+
+async def test_an_agent_that_works_for_another_user_takes_no_part(embedded_hub: HubProcess) -> None:
+    """Otherwise a question from outside could make it vote."""
+    hub = embedded_hub
+    async with team(hub, "triad-10", "steward", "alpha") as (steward, alpha):
+        handle = await publish(hub, "triad-10", "alpha", isolated=False)
+        await steward.propose("p-10")
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(send(hub.url, handle, "approve p-10", hub.mint("alice", "session")))
+            asked = await alpha.find("message")
+            for refused in (await alpha.vote("p-10", "approve"), await alpha.propose("p-11")):
+                assert (refused["code"], refused["reason"]) == (5004, "isolated")
+            about = {"correlationId": asked["metadata"]["correlationId"]}
+            await alpha.send("response", {"result": "no"}, metadata=about)
+        assert reply_text(asking.result()) == "no"
+        shown = (await steward.request("triad.get", proposalId="p-10"))["proposal"]
+        assert shown["history"] == []
+        assert (await steward.request("triad.get", proposalId="p-11"))["error"]["reason"] == "proposal_not_found"
+
+
+async def test_the_steward_is_sent_what_the_members_leave_open(hub: HubProcess) -> None:
+    async with team(hub, "triad-11", "coder", "steward", "alpha", "beta") as (coder, steward, alpha, beta):
+        with writing(hub_env(hub.home.env)) as run:
+            run(NEW_POLICY, json.dumps(["alpha", "beta"]), True, "triad-11")
+        await coder.propose("p-12")
+        await alpha.vote("p-12", "approve")
+        assert (await beta.vote("p-12", "reject"))["state"] == "escalated"
+        content = (await steward.find("proposal"))["content"]
+        assert (content["state"], content["votes"]) == ("escalated", {"alpha": "approve", "beta": "reject"})
+        assert (await steward.vote("p-12", "approve"))["state"] == "approved"
+        for client in (coder, steward, alpha, beta):
+            decision = await client.decision("p-12")
+            assert (decision["result"], decision["consensus"], decision["tieBrokenBy"]) == (
+                "approved",
+                False,
+                "steward",
+            )
