@@ -60,7 +60,9 @@ def test_a_frame_has_its_performative(name: str) -> None:
 
 
 @pytest.mark.parametrize("performative", PERFORMATIVES)
-@pytest.mark.parametrize("content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}])
+@pytest.mark.parametrize(
+    "content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}, {"role": "user"}]
+)
 def test_a_message_becomes_a_sound_frame_and_comes_back(performative: str, content: Any) -> None:
     acl = {
         "performative": performative,
