@@ -1,11 +1,10 @@
 """How a message of A2A and a message to a seat say the same (section 15.2)."""
 
-from typing import Any
-
-from lab.callers import Json, bearer, call, question, send, web
+from lab.callers import Json
 from lab.hub_process import HubProcess
 from tests.gateway.client import EchoSeat, GatewayClient
 from tests.gateway.test_messages import publish
+from tests.v1.caller import Caller
 
 
 class PlainSeat(GatewayClient):
@@ -19,15 +18,6 @@ class PlainSeat(GatewayClient):
             await self.send("response", {"result": {"rows": [1, 2]}}, metadata=about)
 
 
-async def ask(hub: HubProcess, handle: str, **message: Any) -> Json:
-    """Ask over A2A; the task."""
-    params = question("hi")
-    params["message"] |= message
-    answer = (await call(hub.url, handle, hub.mint("alice", "session"), "SendMessage", params)).json()
-    task: Json = answer["result"]
-    return task
-
-
 async def test_texts_data_contexts_and_failures_are_translated(embedded_hub: HubProcess) -> None:
     hub, token = embedded_hub, embedded_hub.mint("mapping", "channel")
     plain = PlainSeat(hub.url, token, agentId="plain")
@@ -35,22 +25,19 @@ async def test_texts_data_contexts_and_failures_are_translated(embedded_hub: Hub
         await plain.find("auth-response")
         await echo.find("auth-response")
         handles = {one: await publish(hub, "mapping", one) for one in ("plain", "echo")}
-        parts = [{"text": "see"}, {"data": {"a": 1}}]
-        first = await ask(hub, handles["echo"], parts=parts)
-        await ask(hub, handles["echo"], contextId=first["contextId"])
+        alice = hub.mint("alice", "session")
+        callers = {one: Caller(hub.url, handle, alice) for one, handle in handles.items()}
+        first = await callers["echo"].send("", parts=[{"text": "see"}, {"data": {"a": 1}}])
+        await callers["echo"].send("hi", contextId=first["contextId"])
         seen = [one for one in echo.frames if one["type"] == "message"]
         assert seen[0]["content"]["content"]["parts"][1]["data"] == {"a": 1}
+        assert seen[1]["content"]["content"] == "hi"
         assert {one["content"]["role"] for one in seen} == {"user"}
         assert len({one["sessionId"] for one in seen}) == 1  # one context is one session
-        answered = await ask(hub, handles["plain"])
-        (artifact,) = answered["artifacts"]
-        assert artifact["parts"][0]["data"] == {"rows": [1, 2]}
-        failed = await send(hub.url, handles["plain"], "fail", hub.mint("alice", "session"))
-        assert failed["status"]["state"] == "FAILED"
-        assert "I cannot" in str(failed["status"])
-    offline = await send(hub.url, handles["echo"], "hi", hub.mint("alice", "session"))
-    assert (offline["status"]["state"], "offline" in str(offline["status"])) == ("FAILED", True)
-    async with web(hub.url, headers=bearer(hub.mint("alice", "session"))) as client:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": question("hi")}
-        unknown = await client.post("/api/a2a/v1/agents/mapping/unknown", json=body)
-        assert (unknown.status_code, "error" in unknown.json()) == (404, True)
+        answered = await callers["plain"].send("hi")
+        assert answered["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert answered["artifacts"][0]["parts"][0]["data"] == {"rows": [1, 2]}
+        failed = await callers["plain"].send("fail")
+        assert (failed["status"]["state"], "I cannot" in str(failed["status"])) == ("TASK_STATE_FAILED", True)
+    offline = await callers["echo"].send("hi")
+    assert (offline["status"]["state"], "offline" in str(offline["status"])) == ("TASK_STATE_FAILED", True)
