@@ -302,7 +302,7 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=gateway,
-        agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
+        agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         gateway_health=TeamHealth(
