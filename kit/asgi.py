@@ -4,7 +4,7 @@ The form of a request is checked here for every surface (docs/adr/0104): HTTP me
 media type, size, deadline. A refusal is a `RequestRefused`, which each surface answers in the form of its wire.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -87,8 +87,8 @@ class HttpRequest:
         self.traceparent = trace.enter(self.values("traceparent"))
         return b"traceparent", self.traceparent.encode("ascii")
 
-    async def read_checked(self, methods: Sequence[str]) -> bytes:
-        """The body of a request whose form is accepted. The body of a POST is JSON.
+    async def read_checked(self, methods: Sequence[str], media_types: Collection[str] = JSON_TYPES) -> bytes:
+        """The body of a request whose form is accepted. The body of a POST has one of the media types.
 
         Raises:
             RequestRefused: 405, 400 (a header came twice), 415, 413 or 408, the first in this order.
@@ -100,8 +100,9 @@ class HttpRequest:
         if self.contradicted:
             raise two_values(self.contradicted)
         content_type = self.headers.get("content-type", "")
-        if self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
-            raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
+        if self.method == "POST" and media_type_of(content_type) not in media_types:
+            wanted = "application/json" if media_types is JSON_TYPES else " or ".join(media_types)
+            raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {wanted}")
         self.check_length(MAX_BODY_BYTES)
         return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
 

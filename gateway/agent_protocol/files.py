@@ -15,13 +15,9 @@ from msgspec import UNSET
 from agents.transcript.pieces import ArtifactPiece, Part, Piece
 from gateway.agent_protocol.shapes import invalid, read_relative_path
 from kit.asgi import (
-    BODY_WITHIN_S,
     MAX_BODY_BYTES,
     HttpRequest,
-    RequestRefused,
-    media_type_of,
     too_large,
-    two_values,
 )
 
 FORM = "multipart/form-data"
@@ -44,13 +40,8 @@ async def read_upload(request: HttpRequest) -> NewFile:
         RequestRefused: 400 (a header came twice), 408, 413, 415, 422.
         ClientLeft: the client disconnected.
     """
-    content_type = request.headers.get("content-type", "")
-    if request.contradicted:
-        raise two_values(request.contradicted)
-    if media_type_of(content_type) != FORM:
-        raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM}")
-    request.check_length(MAX_BODY_BYTES)
-    return parse_form(content_type, bytes(await request.read_body(MAX_BODY_BYTES, BODY_WITHIN_S)))
+    body = await request.read_checked(("POST",), (FORM,))
+    return parse_form(request.headers["content-type"], body)
 
 
 def parse_form(content_type: str, body: bytes) -> NewFile:

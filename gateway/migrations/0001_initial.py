@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
+    # two steps: not needed, no older code knows these tables
     operations = [
         migrations.CreateModel(
             name='TeamPolicy',
