@@ -1,5 +1,6 @@
 """What the handlers of frames may use: the connection that sent the frame, and the parts of its process."""
 
+import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -60,7 +61,7 @@ class Gateway:
             router=router,
             channels=subscribers,
             triad=Triad(process_id, subscribers),
-            statuses=StatusFeed(subscribers, router),
+            statuses=StatusFeed(subscribers, router, time.monotonic),
             recorder=recorder,
             public_url=public_url.rstrip("/"),
         )

@@ -29,7 +29,16 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import Letter, Proposal, ProtocolArtifact, ProtocolStep, ProtocolTask, Vote
+from gateway.models import (
+    Letter,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -89,6 +98,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
         deadline=now + timedelta(days=1),
     )
     Vote.objects.create(proposal=proposal, voter=word, vote="approve", reasoning=word, voted_at=now)
+    TeamAgent.objects.create(owner=user, name=word, role=word, config={"note": word}, may_send_to=[word])
+    TeamPolicy.objects.create(owner=user, members=[word], steward=word)
     TokenUsage.objects.create(
         session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
     )

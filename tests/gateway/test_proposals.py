@@ -35,6 +35,7 @@ def proposed(owner: int, key: str = "p", **fields: Any) -> Proposal:
         "reasoning": "",
         "category": "",
         "deadline_ms": None,
+        "carried": {},
     }
     return propose(owner, NewProposal(**{**given, **fields}))
 
@@ -114,9 +115,9 @@ def test_the_steward_breaks_a_tie(owner: int, choice: str, state: str) -> None:
     proposal = Proposal.objects.get(key="p")
     assert seconds_left(proposal) == TIE_BREAK_S
     assert vote(owner, "charlie", "approve") == "proposal_closed"
-    [frame] = proposal_reads.load_open(owner, "steward")
-    assert frame["content"]["state"] == "escalated"
-    assert frame["content"]["votes"] == {"alpha": "approve", "beta": "reject", "charlie": "abstain"}
+    [awaited] = proposal_reads.load_open(owner, "steward")
+    assert awaited.frame["content"]["state"] == "escalated"
+    assert awaited.frame["content"]["votes"] == {"alpha": "approve", "beta": "reject", "charlie": "abstain"}
     assert vote(owner, "steward", choice) == state
     [awaited] = proposal_reads.load_decisions(owner, "steward")
     content = awaited.frame["content"]
@@ -199,8 +200,8 @@ def test_a_member_who_comes_gets_what_it_has_not_voted_on(owner: int) -> None:
         proposed(owner, key)
     vote(owner, "alpha", "approve", "q")
     end("r")
-    frames = proposal_reads.load_open(owner, "alpha")
-    assert [one["content"]["proposalId"] for one in frames] == ["p"]
+    found = proposal_reads.load_open(owner, "alpha")
+    assert [one.frame["content"]["proposalId"] for one in found] == ["p"]
     assert Proposal.objects.get(key="p").state == "deliberating"
     assert proposal_reads.load_open(owner, "coder") == []
 

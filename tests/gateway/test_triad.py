@@ -95,6 +95,21 @@ async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(hub: HubPro
         assert alpha.count("proposal", "p-3") == 1
 
 
+async def test_what_the_protocol_does_not_name_is_passed_on_to_members(hub: HubProcess) -> None:
+    async with team(hub, "triad-13", "steward", "alpha") as (steward, alpha):
+        content = {"proposal": "one", "plan": {"steps": 2}, "votes": {"alpha": "approve"}}
+        metadata = {"correlationId": "p-14", "threadId": "t", "caller": "forged"}
+        await steward.send("proposal", content, id="msg-14", metadata=metadata, note="n")
+        frame = await alpha.find("proposal")
+        assert (frame["content"]["plan"], frame["note"]) == ({"steps": 2}, "n")
+        assert frame["metadata"] == {"threadId": "t", "requiresResponse": True, "correlationId": "p-14"}
+        assert "votes" not in frame["content"]
+        await steward.answer_after(0, "p-14")
+        refused = await steward.propose("p-14", "one", plan={"steps": 3})
+        assert refused["reason"] == "correlation_in_use"
+        assert (await steward.propose("p-14", "one", plan={"steps": 2}))["state"] == "deliberating"
+
+
 async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
     async with team(hub, "triad-4", "steward", "alpha") as (steward, alpha):
         for content, code, reason in (
@@ -105,6 +120,7 @@ async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
             ({"deadline": "soon"}, 2003, None),
             ({"reasoning": "x" * 16_385}, 2005, "too_large"),
             ({"category": "c" * 33}, 2005, None),
+            ({"plan": ["x" * 16_385]}, 2005, "too_large"),
         ):
             refused = await steward.propose("bad", **content)
             assert (refused["code"], refused.get("reason")) == (code, reason), content
@@ -218,3 +234,21 @@ async def test_the_steward_is_sent_what_the_members_leave_open(hub: HubProcess) 
                 False,
                 "steward",
             )
+
+
+async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(hub: HubProcess) -> None:
+    watcher = Voter(hub.urls[-1], hub.mint("triad-12", "session"))
+    async with watcher, team(hub, "triad-12", "alpha", "beta") as (alpha, beta):
+        await alpha.propose("p-13")
+        for client in (watcher, beta):
+            await client.send("subscribe", {"channel": "triad:p-13"})
+            await client.find("subscribe")
+        await alpha.vote("p-13", "approve", reasoning="yes")
+        seen = await watcher.find("vote")
+        assert (seen["from"], seen["metadata"]) == ("alpha", {"correlationId": "p-13"})
+        assert seen["content"] == {"proposalId": "p-13", "vote": "approve", "reasoning": "yes"}
+        await beta.vote("p-13", "approve")
+        for client in (watcher, beta):
+            assert (await client.decision("p-13"))["result"] == "approved"
+            await client.settle()
+            assert (client.count("vote", "p-13"), client.count("decision", "p-13")) == (2, 1)

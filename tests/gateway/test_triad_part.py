@@ -12,14 +12,17 @@ from agents.core.post import LocalPost
 from agents.models import Process
 from gateway.channels import Channels
 from gateway.envelope import Json
+from gateway.models import Proposal
 from gateway.proposal_news import ProposalNews
 from gateway.protocol import GatewayProtocol
 from gateway.triad import Triad
 from kit.async_db import db_call
+from kit.clock import db_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 DECISION = {"type": "decision", "content": {"proposalId": "p"}}
+PROPOSAL = {"type": "proposal", "content": {"proposalId": "p"}}
 VOTE = {"type": "vote", "content": {"proposalId": "p"}}
 
 
@@ -48,7 +51,7 @@ class Listener:
 
 def news_of(owner_id: int, frame: Json, **fields: Any) -> msgspec.Raw:
     raw = msgspec.Raw(msgspec.json.encode(frame))
-    news = ProposalNews(owner_id=owner_id, proposal_id=7, type_name=frame["type"], frame=raw, **fields)
+    news = ProposalNews(owner_id, fields.pop("proposal_id", 7), frame["type"], raw, **fields)
     return msgspec.Raw(msgspec.json.encode(news))
 
 
@@ -97,3 +100,20 @@ async def test_a_client_without_a_seat_gets_the_decision_once(channels: Channels
     triad.take(news_of(owner, VOTE))
     triad.take(news_of(owner, DECISION, channels=("triad:p",)))
     assert await operator.settle() == ["said decision"]
+
+
+async def test_a_member_is_sent_a_proposal_once(channels: Channels, owner: int) -> None:
+    """News of it may cross with the look that a seat has at open proposals when it is taken."""
+    triad, member, other = Triad("here", channels), Listener(), Listener()
+    now = db_now()
+    made = await db_call(Proposal.objects.create)(
+        owner_id=owner, key="p", proposer="steward", text="?", members=["alpha"], created_at=now, deadline=now
+    )
+    triad.enter(member, 5, owner, "alpha")
+    assert await member.settle() == ["said proposal"]
+    news = news_of(owner, PROPOSAL, connections=(5, 6), proposal_id=made.pk)
+    triad.take(news)
+    triad.enter(other, 6, owner, "alpha")
+    triad.take(news)
+    assert await other.settle() == ["proposal"]
+    assert await member.settle() == ["said proposal"]

@@ -19,9 +19,9 @@ MEMBERS = [f"agent-{number}" for number in range(200)]
 NEEDED = len(MEMBERS) // 2 + 1
 WITHIN_S = 60
 NEW_PROPOSAL = """
-INSERT INTO gateway_proposal (owner_id, "key", alias, proposer, text, reasoning, category, members, steward,
-threshold, state, has_consensus, created_at, deadline, tie_broken_by, awaits_decision, home)
-SELECT id, 'race', '', 'operator', 'text', '', '', ?, '', 'simple', 'deliberating', ?, ?, ?, '', ?, 'a-process'
+INSERT INTO gateway_proposal (owner_id, "key", alias, proposer, text, reasoning, category, carried, members,
+steward, threshold, state, has_consensus, created_at, deadline, tie_broken_by, awaits_decision, home)
+SELECT id, 'race', '', 'operator', 'text', '', '', ?, ?, '', 'simple', 'deliberating', ?, ?, ?, '', ?, 'a-process'
 FROM accounts_user WHERE login = 'racers' RETURNING owner_id
 """
 ROWS = """
@@ -54,7 +54,7 @@ async def test_of_two_hundred_votes_in_two_processes_one_decides(home: HubStorag
     mint_tokens(env, [("racers", "session", False)])
     now = datetime.now(UTC)
     with writing(env) as run:
-        values = (json.dumps(MEMBERS), False, now, now + timedelta(hours=1), False)
+        values = ("{}", json.dumps(MEMBERS), False, now, now + timedelta(hours=1), False)
         [owner] = run(NEW_PROPOSAL, *values).fetchone()
     others_ready = asyncio.Barrier(2)
     halves = (MEMBERS[::2], MEMBERS[1::2])
