@@ -3,7 +3,16 @@
 from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from gateway.models import EnvelopeKey, FrameRecord, SessionLog, TeamAgent, TeamPolicy
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Letter,
+    Proposal,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 
 
 @admin.register(TeamAgent, site=site)
@@ -78,3 +87,57 @@ class EnvelopeKeyAdmin(OwnerScopedAdmin):
     list_select_related = ("owner",)
     ordering = ("-pk",)
     fields = list_display
+
+
+@admin.register(Letter, site=site)
+class LetterAdmin(OwnerScopedAdmin):
+    """Messages that were stored for agents, and what became of them."""
+
+    owner_lookup = "owner"
+    list_display = (
+        "message_id",
+        "recipient",
+        "sender",
+        "priority",
+        "state",
+        "reason",
+        "received_at",
+        "expires_at",
+    )
+    list_filter = ("state", "priority")
+    list_select_related = ("recipient",)
+    search_fields = ("message_id", "sender", "recipient__routing_name")
+    ordering = ("-pk",)
+    fields = (
+        *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
+        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
+    )
+
+
+@admin.register(Proposal, site=site)
+class ProposalAdmin(OwnerScopedAdmin):
+    """What teams decided, or have to decide."""
+
+    owner_lookup = "owner"
+    list_display = ("key", "proposer", "state", "has_consensus", "owner", "created_at", "deadline", "decided_at")
+    list_filter = ("state", "created_at")
+    list_select_related = ("owner",)
+    search_fields = ("key", "proposer")
+    ordering = ("-pk",)
+    fields = (
+        *("key", "alias", "proposer", "text", "reasoning", "category", "members", "steward", "threshold"),
+        *("state", "has_consensus", "tie_broken_by", "owner", "created_at", "deadline", "decided_at"),
+    )
+
+
+@admin.register(Vote, site=site)
+class VoteAdmin(OwnerScopedAdmin):
+    """Each vote as it came, changed and late ones among them."""
+
+    owner_lookup = "proposal__owner"
+    list_display = ("proposal", "voter", "vote", "counts", "is_late", "voted_at")
+    list_filter = ("vote", "is_late", "voted_at")
+    list_select_related = ("proposal",)
+    search_fields = ("voter",)
+    ordering = ("-pk",)
+    fields = ("proposal", "voter", "vote", "reasoning", "confidence", "voted_at", "counts", "is_late")

@@ -194,5 +194,7 @@ def _set_watch(owner_id: int, process_id: str, has_subscribers: bool) -> None:
 
 
 def _restore_watches(owner_ids: Sequence[int], process_id: str) -> None:
-    watches = [ChannelWatch(owner_id=owner_id, process_id=process_id) for owner_id in owner_ids]
+    there = ChannelWatch.objects.filter(process_id=process_id).values_list("owner_id", flat=True)
+    missing = set(owner_ids).difference(there)
+    watches = [ChannelWatch(owner_id=owner_id, process_id=process_id) for owner_id in missing]
     ChannelWatch.objects.bulk_create(watches, ignore_conflicts=True)

@@ -66,7 +66,7 @@ class Gateway:
             router=router,
             channels=subscribers,
             triad=Triad(process_id, subscribers),
-            statuses=StatusFeed(subscribers, router),
+            statuses=StatusFeed(subscribers, router, time.monotonic),
             recorder=recorder,
             rules=rules,
             frame_log=FrameLog(),

@@ -48,6 +48,7 @@ class ErrorCode(IntEnum):
 
 
 MESSAGE_ERRORS = range(2000, 3000)
+TOO_LATE = frozenset({"proposal_closed"})  # reasons of frames that were in order: they end no connection
 
 
 class FrameRefused(Exception):

@@ -6,7 +6,8 @@ from datetime import timedelta
 from celery import shared_task
 
 from gateway import letter_queue, letters
-from gateway.models import FrameRecord, TeamPolicy
+from gateway.agent_protocol import store
+from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
 from gateway.sessions import writing
 from kit import batches
 from kit.clock import db_now
@@ -24,6 +25,12 @@ def tend_letters() -> int:
 def forget_letters(letters_kept_days: int) -> int:
     """Delete letters that were delivered or died, that long after they came; how many."""
     return batches.delete(letters.find_old_letters(letters_kept_days))
+
+
+@shared_task(name="gateway.forget_protocol_tasks", ignore_result=True)
+def forget_protocol_tasks(kept_days: int) -> int:
+    """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
+    return store.forget_tasks(kept_days)
 
 
 @shared_task(name="gateway.forget_sessions", ignore_result=True)
@@ -52,3 +59,11 @@ def _find_teams() -> Iterator[int]:
     while owner_id is not None:
         yield owner_id
         owner_id = rows.filter(owner_id__gt=owner_id).first()
+
+
+@shared_task(name="gateway.forget_proposals", ignore_result=True)
+def forget_proposals(kept_days: int) -> int:
+    """Delete proposals that were decided longer ago than that, with their votes; how many."""
+    old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
+    batches.delete(Vote.objects.filter(proposal__in=old))
+    return batches.delete(old)

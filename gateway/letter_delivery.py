@@ -163,7 +163,8 @@ class LetterDelivery:
         """Send a claimed letter; how long to pause then, None: the seat takes no letters now."""
         try:
             ask = await self._call(make_ask, letter)
-            recording = Recording(self._recorder, find_place(letter), await self._call(read_envelope, letter))
+            place, envelope = await self._call(find_place, letter), await self._call(read_envelope, letter)
+            recording = Recording(self._recorder, place, envelope)
             recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
         except (Offline, Unavailable, DatabaseError):
             await self._call(letter_queue.release, letter)

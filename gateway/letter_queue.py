@@ -84,7 +84,7 @@ def claim_next(session_id: int, process_id: str, higher_in_a_row: int) -> Claim:
     lower = queued.filter(priority__gt=highest.priority).order_by("received_at", "pk").first()
     letter = lower if lower is not None and higher_in_a_row >= HIGHER_IN_A_ROW else highest
     if not _may_send(letter):
-        end_letter(letter, FrameRefused(ErrorCode.PERMISSION_DENIED, _DEAD_TEXT[NOT_ALLOWED], reason=NOT_ALLOWED))
+        end_letter(letter, refuse_dead(NOT_ALLOWED, ErrorCode.PERMISSION_DENIED))
         return Claim(is_blocked=True)
     if not _is_free(letter):
         return Claim(is_blocked=True)
@@ -106,8 +106,7 @@ def recover(letter: Letter) -> None:
 def release(letter: Letter, *, is_uncertain: bool = False) -> None:
     """Put a claimed letter back. `is_uncertain`: the agent may have got it; after a few times it dies."""
     if is_uncertain and letter.attempts + 1 >= MOST_ATTEMPTS:
-        text = _DEAD_TEXT[UNDELIVERABLE]
-        end_letter(letter, FrameRefused(ErrorCode.AGENT_OFFLINE, text, reason=UNDELIVERABLE))
+        end_letter(letter, refuse_dead(UNDELIVERABLE))
         return
     attempts = letter.attempts + is_uncertain
     _claimed(letter).update(state=Letter.State.QUEUED, claimed_by="", claimed_until=None, attempts=attempts)
@@ -144,6 +143,11 @@ def answer_sender(letter: Letter, frame: Json) -> None:
         )
     elif letter.tells:
         publish_after_commit(receipts_owner(letter), letter.tells, frame)
+
+
+def refuse_dead(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> FrameRefused:
+    """The error for the sender of a letter that died."""
+    return FrameRefused(code, _DEAD_TEXT[reason], reason=reason)
 
 
 def tell_sender(letter: Letter, event: str) -> None:
@@ -191,7 +195,7 @@ def expire(letter: Letter) -> bool:
     """The time of a letter is up."""
     is_there = bool(online_sessions([letter.recipient_id]))
     code = ErrorCode.AGENT_BUSY if is_there else ErrorCode.AGENT_OFFLINE
-    return end_letter(letter, FrameRefused(code, _DEAD_TEXT[TTL_EXPIRED], reason=TTL_EXPIRED))
+    return end_letter(letter, refuse_dead(TTL_EXPIRED, code))
 
 
 def find_due_recipients(process_id: str) -> list[int]:

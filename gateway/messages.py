@@ -88,6 +88,11 @@ class Sender(NamedTuple):
         """The name by which an agent of the same owner answers."""
         return self.seat or name_of_asker(self.login)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names that recipients see: those of its team, and others."""
+        return self.name, f"@{self.login}/{self.seat}"
+
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
@@ -97,7 +102,7 @@ class Sender(NamedTuple):
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
         if not self.seat or self._is_owner_of(target):
             return self.name
-        return f"@{self.login}/{self.seat}"
+        return self.names[1]
 
     def _is_owner_of(self, target: Target) -> bool:
         return target.handle.partition("/")[0].lower() == self.login.lower()
@@ -158,7 +163,6 @@ class MessageRouter:
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
-        received_at = approximate_now()
         try:
             found, obstacle = await self._find(envelope, asker, sender)
             place = _find_place(found, envelope, asker, sender)
@@ -166,18 +170,7 @@ class MessageRouter:
                 await self.read(check_sessions, place)
             parts = sender.carry(envelope, found.target) if found.seat else _parts_of(envelope)
             if found.takes_letters:
-                draft = Draft(
-                    recipient_id=found.target.session_id,
-                    behalf=behalf,
-                    sender=sender.shown_to(found.target),
-                    tells=sender.tells,
-                    correlation_id=key if envelope.wants_response else envelope.correlation_id,
-                    envelope=envelope,
-                    place=place,
-                    carried=parts[0].data,
-                    received_at=received_at,
-                    wait_s=wait_s,
-                )
+                draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
@@ -209,6 +202,24 @@ class MessageRouter:
         await recording.add_message()
         return BegunMessage(running, draft)
 
+    async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
+        """A message that wants no response, as a letter.
+
+        Raises:
+            FrameRefused: its recipient has no inbox.
+        """
+        try:
+            found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+            await self._check_allowed(found, sender)
+        except REFUSALS as refusal:
+            raise refuse_denied(refusal) from None
+        if not found.takes_letters:
+            text = "this agent has no inbox: it does not sit at this gateway"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+        parts = sender.carry(envelope, found.target)
+        place = _find_place(found, envelope, behalf.asker, sender)
+        return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
+
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
         """Who a message is for, and why it waits although its recipient may be there.
 
@@ -218,14 +229,22 @@ class MessageRouter:
         """
         here = self._find_here(envelope.agent, asker)
         route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
-        found = route[0]
+        await self._check_allowed(route[0], sender)
+        return route
+
+    async def _check_allowed(self, found: Addressee, sender: Sender) -> None:
+        """Check that the sender's token is for an agent, and that the lists of peers of both allow a message.
+
+        Raises:
+            NoSuchTarget: the token is for another agent.
+            FrameRefused: 5004, by a list.
+        """
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
         if sender.seat and not await self._rules.may_message(own, found.name):
             text = "the lists of peers of these two agents do not allow this"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
-        return route
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
@@ -289,6 +308,30 @@ def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addre
         return found, Obstacle.NONE
     shown = sender.shown_to(found.target)
     return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
+
+
+def _make_draft(
+    key: str,
+    envelope: Envelope,
+    behalf: ActingFor,
+    sender: Sender,
+    target: Target,
+    parts: tuple[Part, ...],
+    wait_s: float,
+    place: Place | None,
+) -> Draft:
+    return Draft(
+        recipient_id=target.session_id,
+        behalf=behalf,
+        sender=sender.shown_to(target),
+        tells=sender.tells,
+        correlation_id=key if envelope.wants_response else envelope.correlation_id,
+        envelope=envelope,
+        place=place,
+        carried=parts[0].data,
+        received_at=approximate_now(),
+        wait_s=wait_s,
+    )
 
 
 def _check_status(found: Addressee, draft: Draft | None) -> None:

@@ -55,6 +55,16 @@ class OpenMessages:
         added = recent.add((sender.login, sender.seat), envelope)
         return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
+    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+        """Put a message that wants no response into its recipient's inbox.
+
+        Raises:
+            FrameRefused: it was not stored.
+        """
+        async with self._in_order:
+            draft = await self._router.draft_letter(envelope, behalf, sender)
+            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
     def end(self) -> None:
         """The client is gone; the turns that it began go on."""
         if not self._gone.done():

@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from gateway.deliberation import APPROVE, APPROVED, REJECT, REJECTED
-from gateway.envelope import Json
+from gateway.envelope import Envelope, Json
 from gateway.frames import make_frame
 from gateway.models import Proposal, Vote
 
 State = Proposal.State
+
+OWN_CONTENT = frozenset({"proposal", "reasoning", "deadline", "category", "proposalId", "members"})
+OWN_CONTENT |= {"threshold", "state", "votes"}
+OWN_METADATA = frozenset({"correlationId", "inReplyTo", "requiresResponse", "caller"})
 
 
 def in_ms(moment: datetime) -> int:
@@ -23,12 +27,23 @@ def result_of(proposal: Proposal) -> str:
     return APPROVED if proposal.state == State.APPROVED else REJECTED
 
 
+def carry(envelope: Envelope) -> Json:
+    """What the frame of a proposal has that the gateway does not set itself, see `gateway.models.Proposal`."""
+    return {
+        "content": {name: value for name, value in envelope.content.items() if name not in OWN_CONTENT},
+        "metadata": {name: value for name, value in envelope.metadata.items() if name not in OWN_METADATA},
+        "extra": {name: value for name, value in envelope.extra.items() if name not in OWN_METADATA},
+    }
+
+
 def proposal_frame(proposal: Proposal, votes: Iterable[Vote] = ()) -> Json:
     """A proposal as members get it; its `id` and its correlation id both name it in a vote.
 
     `votes`: what the steward gets to see, who breaks the tie.
     """
-    content: Json = {
+    carried: Json = proposal.carried
+    content = {
+        **carried.get("content", {}),
         "proposalId": proposal.key,
         "proposal": proposal.text,
         "reasoning": proposal.reasoning,
@@ -39,9 +54,9 @@ def proposal_frame(proposal: Proposal, votes: Iterable[Vote] = ()) -> Json:
         **({"category": proposal.category} if proposal.category else {}),
         **({"votes": {one.voter: one.vote for one in votes}} if proposal.state == State.ESCALATED else {}),
     }
-    metadata = {"requiresResponse": True, "correlationId": proposal.key}
+    metadata = {**carried.get("metadata", {}), "requiresResponse": True, "correlationId": proposal.key}
     frame = make_frame("proposal", content, metadata, id=proposal.alias or proposal.key)
-    return frame | {"from": proposal.proposer}
+    return {**carried.get("extra", {}), **frame, "from": proposal.proposer}
 
 
 def vote_frame(proposal: Proposal, vote: Vote) -> Json:

@@ -12,13 +12,13 @@ State = Proposal.State
 
 
 class Awaited(NamedTuple):
-    """A decision that a seat awaits."""
+    """A frame about a proposal that a seat awaits. `proposal_id`: the row."""
 
     proposal_id: int
     frame: Json
 
 
-def load_open(owner_id: int, name: str) -> list[Json]:
+def load_open(owner_id: int, name: str) -> list[Awaited]:
     """The open proposals on which an agent may vote and has not, oldest first; its seat was just taken."""
     team = Proposal.objects.filter(owner_id=owner_id, decided_at=None).order_by("pk")
     voted = set(
@@ -27,7 +27,7 @@ def load_open(owner_id: int, name: str) -> list[Json]:
     found = [one for one in team[:MOST_OPEN] if one.pk not in voted and name in _voters_of(one)]
     pending = [one.pk for one in found if one.state == State.PENDING]
     Proposal.objects.filter(pk__in=pending, state=State.PENDING).update(state=State.DELIBERATING)
-    return [proposal_frame(one, _votes_of(one)) for one in found]
+    return [Awaited(one.pk, proposal_frame(one, _votes_of(one))) for one in found]
 
 
 def load_decisions(owner_id: int, name: str) -> list[Awaited]:

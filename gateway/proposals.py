@@ -12,10 +12,12 @@ from django.db.models import Q
 
 from accounts import quotas
 from gateway import deliberation
+from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.models import Proposal, TeamPolicy, Vote
+from gateway.models import Proposal, Vote
 from gateway.proposal_frames import decision_frame, in_ms, proposal_frame, vote_frame
 from gateway.proposal_news import find_seats, send_decision, send_to_seats, send_to_subscribers
+from gateway.team_changes import get_policy
 from kit.clock import db_now
 from kit.failpoints import reach
 
@@ -33,7 +35,7 @@ RETRY_AFTER_MS = 60_000
 class NewProposal:
     """A proposal as it came. `deadline_ms`: None, by its category. `has_seat`: the proposer is an agent.
 
-    `key`, `alias`, `home`: see `gateway.models.Proposal`.
+    `key`, `alias`, `home`, `carried`: see `gateway.models.Proposal`.
     """
 
     key: str
@@ -45,6 +47,7 @@ class NewProposal:
     reasoning: str
     category: str
     deadline_ms: int | None
+    carried: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
     now = db_now()
     deadline = _read_deadline(given, now)
     _check_room(owner_id)
-    policy = TeamPolicy.objects.filter(pk=owner_id).first() or TeamPolicy(owner_id=owner_id)
+    policy = get_policy(owner_id)
     members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
     if not members:
         text = "the team has no members who vote: its owner names them"
@@ -86,6 +89,7 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         text=given.text,
         reasoning=given.reasoning,
         category=given.category,
+        carried=given.carried,
         members=members,
         steward=steward,
         threshold=policy.threshold,
@@ -184,6 +188,7 @@ def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
     first = found[0]
     before = (first.key, first.proposer, first.text, first.reasoning, first.category)
     is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
+    is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
     if len(found) > 1 or not is_same or given.deadline_ms not in (None, in_ms(first.deadline)):
         text = "another proposal has this id"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
@@ -266,7 +271,8 @@ def _decide(proposal: Proposal, now: datetime) -> None:
             proposal.save(update_fields=["state"])
     else:
         proposal.state, proposal.has_consensus, proposal.decided_at = State(verdict.state), verdict.consensus, now
-        proposal.tie_broken_by = proposal.steward if proposal.steward in by_voter else ""
+        is_broken = by_voter.get(proposal.steward) in (deliberation.APPROVE, deliberation.REJECT)
+        proposal.tie_broken_by = proposal.steward if is_broken else ""
         decided = {"state": proposal.state, "has_consensus": verdict.consensus, "decided_at": now}
         undecided = Proposal.objects.filter(pk=proposal.pk, decided_at=None)
         if undecided.update(**decided, tie_broken_by=proposal.tie_broken_by):

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
 from gateway.envelope import Envelope, check_frame, name_frame, read_object, read_type
-from gateway.errors import MESSAGE_ERRORS, ErrorCode, FrameRefused
+from gateway.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused
 from gateway.frame_types import FRAME_TYPES, FrameType, is_agent_name
 from kit.sockets import POLICY_VIOLATION
 from kit.token_bucket import TokenBucket
@@ -117,7 +117,7 @@ class GatewayProtocol:
 
     def count_flaw(self, refused: FrameRefused) -> FrameRefused | None:
         """Note a refusal; the error that ends the connection when there were too many within a minute."""
-        if refused.code not in MESSAGE_ERRORS:
+        if refused.code not in MESSAGE_ERRORS or refused.reason in TOO_LATE:
             return None
         now = self._clock()
         self._flaws.append(now)

@@ -17,10 +17,10 @@ from accounts.rest import Body, caller_of
 from gateway.enrolment import MAX_CONFIG_BYTES, read_role
 from gateway.frame_types import is_agent_name, is_target
 from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 from gateway.registry import load_own_agents
 from gateway.statuses import OFFLINE
 from gateway.team_changes import BadPolicy, change_agent, change_policy, get_policy
-from gateway.web.forms import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 from kit.clock import iso
 from kit.describe import Page, Time
 

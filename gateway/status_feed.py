@@ -4,12 +4,14 @@ A status is published where it changes. An agent whose process died changes with
 subscribers reads their teams again every few seconds, and pushes what is not as it was told (docs/adr/0135).
 """
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
+from agents.core.ports import Clock
 from agents.models.session import is_online
-from gateway.channels import Channels, make_channel_frame
+from gateway.channels import Channels, Subscriber, make_channel_frame
 from gateway.envelope import Json
 from gateway.frames import make_frame, now_ms
 from gateway.messages import MessageRouter
@@ -17,13 +19,18 @@ from gateway.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuse
 
 STATUS = "agent:status"
 ACTIVITY = "agent:activity"
+FRESH_S = 1.0  # clients that subscribe within it share one look at the database
 
 
 class TeamView:
-    """What the subscribers of this process were told of a team. It subscribes itself, to see what they see."""
+    """What the subscribers of this process were told of a team. It subscribes itself, to see what they see.
+
+    `read_at`: when the database was read last; None before that.
+    """
 
     def __init__(self) -> None:
         self.told: dict[str, AgentStatus] = {}
+        self.read_at: float | None = None
         self._since_read: dict[str, AgentStatus] = {}
 
     def push(self, type_name: str, frame: bytes) -> bool:
@@ -44,19 +51,26 @@ class TeamView:
 class StatusFeed:
     """Publishes statuses for the sockets of one process, and pushes the missing ones to its subscribers."""
 
-    def __init__(self, channels: Channels, router: MessageRouter) -> None:
+    def __init__(self, channels: Channels, router: MessageRouter, clock: Clock) -> None:
         self._channels = channels
         self._router = router
+        self._clock = clock
         self._views: dict[int, TeamView] = {}
+        self._comparing = asyncio.Lock()
 
-    async def watch(self, owner_id: int) -> Mapping[str, AgentStatus]:
-        """Begin to look after the subscribers of a team; the statuses as they are now."""
-        view = self._views.get(owner_id)
-        if view is None:
-            view = self._views[owner_id] = TeamView()
-            await self._channels.subscribe(owner_id, STATUS, view)
-        view.told = await self._read(owner_id, view)
-        return view.told
+    async def subscribe(
+        self, owner_id: int, subscriber: Subscriber, agents: Collection[str]
+    ) -> Mapping[str, AgentStatus]:
+        """Push the statuses of a team to a client from now on; the statuses as they are now."""
+        async with self._comparing:
+            view = self._views.get(owner_id)
+            if view is None:
+                view = self._views[owner_id] = TeamView()
+                await self._channels.subscribe(owner_id, STATUS, view)
+            if view.read_at is None or self._clock() - view.read_at > FRESH_S:
+                await self._compare(owner_id, view)
+            await self._channels.subscribe(owner_id, STATUS, subscriber, agents)
+            return view.told
 
     async def publish(self, owner_id: int, agent: str, status: str, previous: str) -> None:
         """Push a status that an agent has from now on."""
@@ -82,26 +96,23 @@ class StatusFeed:
         """Push what changed and was not published; forget the teams without subscribers."""
         await self._channels.restore()
         for owner_id, view in list(self._views.items()):
-            if self._channels.count(owner_id, STATUS) > 1:
-                await self._compare(owner_id, view)
-            else:
-                del self._views[owner_id]
-                await self._channels.unsubscribe(owner_id, STATUS, view)
+            async with self._comparing:
+                if self._channels.count(owner_id, STATUS) > 1:
+                    await self._compare(owner_id, view)
+                else:
+                    del self._views[owner_id]
+                    await self._channels.unsubscribe(owner_id, STATUS, view)
 
     async def _compare(self, owner_id: int, view: TeamView) -> None:
-        now = await self._read(owner_id, view)
-        gone = {
-            name: AgentStatus(OFFLINE, told.last_seen_ms) for name, told in view.told.items() if name not in now
-        }
-        for name, status in (gone | now).items():
-            told = view.told.get(name)
-            if (told.status if told else OFFLINE) != status.status:
-                frame = status_frame(name, status, told.status if told else OFFLINE)
+        now = await view.read(lambda: self._router.read(load_statuses, owner_id))
+        missing = view.told.keys() - now.keys()
+        changes = {name: AgentStatus(OFFLINE, view.told[name].last_seen_ms) for name in missing} | now
+        for name, status in changes.items() if view.read_at is not None else ():
+            told = view.told[name].status if name in view.told else OFFLINE
+            if told != status.status:
+                frame = status_frame(name, status, told)
                 self._channels.push_here(make_channel_frame(owner_id, STATUS, frame, name))
-        view.told = now
-
-    async def _read(self, owner_id: int, view: TeamView) -> dict[str, AgentStatus]:
-        return await view.read(lambda: self._router.read(load_statuses, owner_id))
+        view.told, view.read_at = now, self._clock()
 
     async def _tell(self, owner_id: int, event: str, agent: str) -> None:
         frame = event_frame(event, {"agent": agent})

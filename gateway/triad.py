@@ -1,6 +1,7 @@
 """The part of a process that brings proposals and decisions to its clients."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -12,6 +13,7 @@ from gateway import proposal_reads
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Json
 from gateway.proposal_news import ProposalNews
+from gateway.proposals import MOST_OPEN
 from gateway.protocol import GatewayProtocol
 from kit.async_db import db_call
 
@@ -35,12 +37,25 @@ class Participant(Subscriber, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SeatHere:
-    """A seat of this process. `sending`: while its decisions are sent, so that none is sent twice."""
+    """A seat of this process. `sending`: while its decisions are sent, so that none is sent twice.
+
+    `proposed`: rows of the latest proposals that it was sent.
+    """
 
     client: Participant
     owner_id: int
     name: str
     sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    proposed: OrderedDict[int, None] = field(default_factory=OrderedDict)
+
+    def note_proposal(self, proposal_id: int) -> bool:
+        """Note that it is sent a proposal; False: it was sent it before, as news or when it came."""
+        if proposal_id in self.proposed:
+            return False
+        self.proposed[proposal_id] = None
+        while len(self.proposed) > MOST_OPEN:
+            self.proposed.popitem(last=False)
+        return True
 
 
 class Triad:
@@ -78,6 +93,9 @@ class Triad:
     def take(self, body: msgspec.Raw) -> None:
         """News from another process, or from a thread of this one."""
         news = msgspec.json.decode(body, type=ProposalNews)
+        if news.type_name == "proposal":
+            self._take_proposal(news)
+            return
         told: set[Subscriber] = set()
         if (proposer := self._seats.get(news.proposer)) is not None:
             told.add(proposer.client)
@@ -91,6 +109,12 @@ class Triad:
                 told.add(client)
                 client.push(news.type_name, bytes(news.frame))
 
+    def _take_proposal(self, news: ProposalNews) -> None:
+        for connection_id in news.connections:
+            seat = self._seats.get(connection_id)
+            if seat is not None and seat.note_proposal(news.proposal_id):
+                seat.client.push(news.type_name, bytes(news.frame))
+
     def _find_clients(self, news: ProposalNews) -> list[Subscriber]:
         found: list[Subscriber] = [self._seats[pk].client for pk in news.connections if pk in self._seats]
         for channel in news.channels:
@@ -99,9 +123,9 @@ class Triad:
 
     async def _catch_up(self, seat: SeatHere) -> None:
         await self._send_decisions(seat)
-        for frame in await self.call(proposal_reads.load_open, seat.owner_id, seat.name):
-            if seat.client.protocol.may_push("proposal"):
-                await seat.client.say(frame)
+        for one in await self.call(proposal_reads.load_open, seat.owner_id, seat.name):
+            if seat.client.protocol.may_push("proposal") and seat.note_proposal(one.proposal_id):
+                await seat.client.say(one.frame)
 
     async def _send_decisions(self, seat: SeatHere) -> None:
         """Send the proposer what it awaits; noted afterwards: a decision is rather sent twice than lost."""

@@ -19,6 +19,7 @@ from accounts.oauth.pages import signed_in
 from accounts.quotas import TOKENS
 from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session, TokenUsage
 from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES, Bytes
+from gateway.models import Letter
 from hub.bounded_django import UPLOADS_AT_ONCE
 from hub.wiring import CARD_LOOKUPS_AT_ONCE
 from webhooks.models import Subscription
@@ -74,6 +75,8 @@ LIVE_TOKENS = Limit("live tokens", "TOKENS_PER_OWNER")
 STORAGE = Limit("files and transcripts", "STORAGE_PER_OWNER_MB", unit="MiB")
 WEBHOOKS = Limit("webhooks", "WEBHOOKS_PER_OWNER")
 PUSH_CONFIGS = Limit("push configs", "PUSH_CONFIGS_PER_CALLER")
+LETTERS = Limit("letters", "LETTERS_PER_OWNER")
+LETTERS_SIZE = Limit("text of letters", "LETTERS_MB_PER_OWNER", unit="MiB")
 LIMITS: Sequence[Limit] = (
     AGENTS,
     SESSIONS,
@@ -82,6 +85,8 @@ LIMITS: Sequence[Limit] = (
     STORAGE,
     WEBHOOKS,
     PUSH_CONFIGS,
+    LETTERS,
+    LETTERS_SIZE,
     Limit("asks a minute", "CALLER_RATE_PER_MINUTE"),
     Limit("open streams", "STREAMS_PER_CALLER", where=IN_EACH_PROCESS),
     Limit("operator sockets", "STREAMS_PER_CALLER", where=IN_EACH_PROCESS),
@@ -99,6 +104,7 @@ USES: Mapping[str, Use] = {
     "said": Use("op-messages", STORAGE, OpMessage, "author", counted=Sum(Bytes("text"))),
     "reported": Use("token usage", STORAGE, TokenUsage, "owner", counted=Count("pk") * USAGE_ROW_BYTES),
     "webhooks": Use("webhooks", WEBHOOKS, Subscription, "owner"),
+    "letters": Use("letters", LETTERS, Letter, "owner"),
     "pushes": Use("push configs", PUSH_CONFIGS, PushConfig, "caller"),
 }
 TRANSCRIPTS = Use("transcripts", STORAGE, Event, "session__owner", counted=Sum(Bytes("payload")))

@@ -18,7 +18,10 @@ from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
+from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
+from gateway.prototype import speaks_prototype, translated  # noqa: E402
 from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
@@ -98,6 +101,11 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.operators(request, *asked, send)
     if request.method != "OPTIONS" and path == QUESTIONS_PATH:
         return hub_services.questions(request, send)
+    if settings.GATEWAY and request.method != "OPTIONS":
+        if is_agent_protocol(path):
+            return hub_services.agent_protocol(request, send)
+        if path == FIPA_PATH:
+            return hub_services.fipa(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
     if settings.GATEWAY and is_health_call(request):
@@ -125,6 +133,8 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
     elif path == "/channel":
         await hub_services.agent_socket()(scope, receive, send)
     elif path in SOCKETS_OF_GATEWAY:
+        if settings.GATEWAY_PROTOTYPE and speaks_prototype(scope):
+            scope, receive, send = translated(scope, receive, send)
         await hub_services.gateway_socket()(scope, receive, send)
     elif path == "/cli":
         await hub_services.operator_socket()(scope, receive, send)

@@ -29,6 +29,7 @@ REDIS_URL = env.text("REDIS_URL")
 # How it behaves.
 DEMO = env.flag("DEMO")
 GATEWAY = env.flag("GATEWAY")
+GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
@@ -294,9 +295,11 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget sessions": {"task": "gateway.forget_sessions", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
+    "forget proposals": {"task": "gateway.forget_proposals", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "expire_files": {"task": "agents.expire_files", "schedule": 3600.0},
     "forget keys": {"task": "a2a.forget_keys", "schedule": 3600.0},
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
+    "forget steps": {"task": "gateway.forget_protocol_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget frames": {"task": "gateway.forget_frames", "schedule": 3600.0},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},

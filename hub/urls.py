@@ -34,6 +34,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("gateway.key_rest")),
     path("api/v1/", include("gateway.rest")),
     path("api/v1/", include("gateway.sessions.rest")),
+    path("api/v1/", include("gateway.rest_letters")),
+    path("api/v1/", include("gateway.rest_proposals")),
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),

@@ -42,9 +42,13 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
+from gateway.adapters.fipa_endpoint import FipaEndpoint
+from gateway.agent_protocol.endpoint import AgentProtocol
+from gateway.agent_protocol.steps import StepRunner
 from gateway.client import Gateway
 from gateway.client_limit import GatewayClients
 from gateway.health import TeamHealth
+from gateway.http import GatewayHttp
 from gateway.seat import GATEWAY_LINK
 from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
@@ -103,6 +107,8 @@ class HubServices:
     operator_sockets: OperatorSockets
     gateway: Gateway
     gateway_clients: GatewayClients
+    agent_protocol: AgentProtocol
+    fipa: FipaEndpoint
     gateway_health: TeamHealth
     pushes: Pushes
     pusher: JobThread
@@ -254,6 +260,15 @@ def build_services() -> HubServices:
     streams = OpenStreams(settings.STREAMS_PER_CALLER)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
+    gateway = Gateway.build(
+        process_id=process_id,
+        link=link,
+        dispatcher=dispatcher,
+        post=post,
+        is_alone=settings.IS_EMBEDDED,
+        public_url=settings.PUBLIC_URL,
+    )
+    gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -286,14 +301,9 @@ def build_services() -> HubServices:
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
-        gateway=Gateway.build(
-            process_id=process_id,
-            link=link,
-            dispatcher=dispatcher,
-            post=post,
-            is_alone=settings.IS_EMBEDDED,
-            public_url=settings.PUBLIC_URL,
-        ),
+        gateway=gateway,
+        agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
+        fipa=FipaEndpoint(gateway_http, gateway),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         gateway_health=TeamHealth(
             ledger,

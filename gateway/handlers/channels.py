@@ -1,6 +1,6 @@
 """Subscriptions to channels, and events for their subscribers (section 8)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gateway.activity import MESSAGES
 from gateway.channels import AgentFilter
@@ -10,7 +10,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import AGENT_NAME, is_agent_name, is_id
 from gateway.handlers.team import get_team
 from gateway.status_feed import ACTIVITY, STATUS, event_frame, status_frame
-from gateway.statuses import find_unknown
+from gateway.statuses import AgentStatus, find_unknown
 
 GENERAL = "agent:a2a"
 PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
@@ -25,12 +25,15 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     owner_id = get_team(client, envelope)
     channel, names = await _read_channel(client, envelope, owner_id)
     channels = client.gateway.channels
-    held = channels.subscriptions(client)
-    if len(held) >= MOST_SUBSCRIPTIONS and (owner_id, channel) not in held:
+    held = {one for _, one in channels.subscriptions(client) if _is_known(one)}  # not those that the hub made
+    if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_many_subscriptions")
-    await channels.subscribe(owner_id, channel, client, names)
-    statuses = await client.gateway.statuses.watch(owner_id) if channel == STATUS else {}
+    statuses: Mapping[str, AgentStatus] = {}
+    if channel == STATUS:
+        statuses = await client.gateway.statuses.subscribe(owner_id, client, names)
+    else:
+        await channels.subscribe(owner_id, channel, client, names)
     await client.reply(envelope, "subscribe", _describe(channel, names) | {"status": "subscribed"})
     for name, status in sorted(statuses.items()):
         if not names or name in names:
@@ -89,7 +92,7 @@ async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tu
     if agent and client.seat is not None and agent != client.seat.name:
         text = "the inbox of an agent is open to it and to its owner"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.channel")
-    if not agent and channel not in PLAIN and not _is_triad(channel):
+    if not _is_known(channel):
         text = f"content.channel: want {', '.join(sorted(PLAIN))}, agent:NAME:inbox or triad:ID"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
     wanted = [*names, agent] if agent else list(names)
@@ -123,9 +126,10 @@ def _inbox_of(channel: str) -> str:
     return name if (start, end) == ("agent", "inbox") and AGENT_NAME.fullmatch(name) else ""
 
 
-def _is_triad(channel: str) -> bool:
+def _is_known(channel: str) -> bool:
+    """Whether clients may name the channel."""
     start, _, proposal_id = channel.partition(":")
-    return start == "triad" and is_id(proposal_id)
+    return channel in PLAIN or bool(_inbox_of(channel)) or (start == "triad" and is_id(proposal_id))
 
 
 def _describe(channel: str, names: Collection[str]) -> Json:

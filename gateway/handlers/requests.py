@@ -6,12 +6,12 @@ from gateway.client import Client
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frames import describe_error
-from gateway.handlers import agents, sessions, triad
+from gateway.handlers import agents, inbox, sessions, triad
 from gateway.permissions import check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
 
-SERVICES: Mapping[str, Service] = {**agents.SERVICES, **sessions.SERVICES, **triad.SERVICES}
+SERVICES: Mapping[str, Service] = {**agents.SERVICES, **inbox.SERVICES, **sessions.SERVICES, **triad.SERVICES}
 
 
 async def take_request(client: Client, envelope: Envelope) -> None:

@@ -1,5 +1,7 @@
 """Proposals and votes (section 12)."""
 
+import msgspec
+
 from gateway import proposal_reads, proposals
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
@@ -7,7 +9,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import is_id
 from gateway.frames import new_id
 from gateway.models import Proposal
-from gateway.proposal_frames import acknowledge
+from gateway.proposal_frames import acknowledge, carry
 from gateway.proposals import NewProposal, NewVote
 
 MAX_TEXT_BYTES = 16_384
@@ -30,7 +32,10 @@ async def take_proposal(client: Client, envelope: Envelope) -> None:
         reasoning=_read_text(content, "reasoning"),
         category=content.get("category", ""),
         deadline_ms=None if deadline is None else round(deadline),
+        carried=carry(envelope),
     )
+    if len(msgspec.json.encode(given.carried)) > MAX_TEXT_BYTES:
+        raise _too_large("content")
     proposal = await triad.call(proposals.propose, owner_id, given)
     await client.reply(envelope, "response", {"result": acknowledge(proposal)})
     if client.seat is None:
@@ -98,10 +103,13 @@ def _read_text(content: Json, name: str) -> str:
     """
     text: str = content.get(name, "")
     if len(text.encode()) > MAX_TEXT_BYTES:
-        field = f"content.{name}"
-        wide = f"{field}: want at most {MAX_TEXT_BYTES} bytes"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, wide, field=field, reason="too_large")
+        raise _too_large(f"content.{name}")
     return text
+
+
+def _too_large(field: str) -> FrameRefused:
+    text = f"{field}: want at most {MAX_TEXT_BYTES} bytes"
+    return FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="too_large")
 
 
 def _bad_parameter(name: str, wanted: str) -> FrameRefused:

@@ -1,5 +1,6 @@
 """The tables of the gateway. A team is the tenant: the agents of one owner."""
 
+from gateway.models.agent_protocol import ProtocolArtifact, ProtocolStep, ProtocolTask
 from gateway.models.channels import ChannelWatch
 from gateway.models.frame_record import FrameRecord
 from gateway.models.letter import Letter
@@ -13,6 +14,9 @@ __all__ = [
     "FrameRecord",
     "Letter",
     "Proposal",
+    "ProtocolArtifact",
+    "ProtocolStep",
+    "ProtocolTask",
     "SessionEntry",
     "SessionLog",
     "TeamAgent",

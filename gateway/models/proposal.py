@@ -10,6 +10,7 @@ class Proposal(models.Model):
 
     `key`: its id on the wire: the correlation id, else the id of its frame; `alias`: the other of the two.
     `members`, `threshold`, `steward`: as they were when it was made. `steward` empty: no tie is broken.
+    `carried`: what its frame had that the protocol does not name, by `content`, `metadata` and `extra`; passed on.
     `tie_broken_by`: the steward whose vote decided it. `awaits_decision`: the proposer's seat was not sent the
     decision yet. `home`: the process that holds the connection of a proposer without a seat.
     """
@@ -29,6 +30,7 @@ class Proposal(models.Model):
     text = models.TextField()
     reasoning = models.TextField(blank=True)
     category = models.CharField(max_length=32, blank=True)
+    carried = models.JSONField(default=dict, blank=True)
     members = models.JSONField()
     steward = models.CharField(max_length=64, blank=True)
     threshold = models.CharField(max_length=13)

@@ -5,6 +5,12 @@ from django.utils import timezone
 
 from accounts.models import User
 
+MOST_VOTERS = 15
+MOST_PEERS_NAMED = 100
+MAX_FRAMES_KEPT_DAYS = 365
+MAX_SESSION_HOURS = 24 * 365
+HOUR_S = 3600
+
 
 class TeamAgent(models.Model):
     """An agent of a team by its name. It is made when its seat is first taken, or when the owner loads a team.

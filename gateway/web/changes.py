@@ -1,7 +1,10 @@
-"""`/desk/team/rules` and `/desk/team/agents/{name}`: what an owner sets for a team."""
+"""`/desk/team/rules` and `/desk/team/agents/{name}`: what an owner sets for a team, and the forms for it."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -10,13 +13,163 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
+from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
+from gateway.frame_types import is_agent_name, is_target
 from gateway.members import find_member
-from gateway.models import TeamAgent
-from gateway.team_changes import change_agent, get_policy
-from gateway.web.forms import RulesForm, TeamAgentForm
+from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
 
 PAGE = ["GET", "HEAD", "POST"]
+ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
+WANT_NAMES = "Want the names of agents, one on a line: small letters, digits and hyphens."
+THRESHOLDS = [
+    (TeamPolicy.Threshold.SIMPLE, "Simple: more than half of the voters"),
+    (TeamPolicy.Threshold.SUPERMAJORITY, "Supermajority: two thirds of the voters"),
+    (TeamPolicy.Threshold.UNANIMOUS, "Unanimous: all voters"),
+]
+
+
+class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The rules of a team."""
+
+    members = LinesField(
+        label="Voters", help_text=f"The agents that vote on proposals, one on a line; at most {MOST_VOTERS}."
+    )
+    threshold = forms.ChoiceField(label="Votes that decide", choices=THRESHOLDS, widget=forms.RadioSelect)
+    breaks_ties = forms.BooleanField(
+        label="An agent breaks ties", required=False, help_text="It is asked when the voters cannot decide."
+    )
+    steward = forms.CharField(label="Agent that breaks ties", required=False, max_length=64)
+    queues_messages = forms.BooleanField(
+        label="Keep messages for agents that are offline or busy",
+        required=False,
+        help_text="Without this, only messages with a ttl wait.",
+    )
+    stores_told = forms.BooleanField(label="Keep messages that want no response in the transcript", required=False)
+    requires_signature = forms.BooleanField(
+        label="Require signed frames", required=False, help_text="Frames without a valid signature are refused."
+    )
+    frames_kept_days = forms.IntegerField(
+        label="Days to keep records of frames", min_value=1, max_value=MAX_FRAMES_KEPT_DAYS
+    )
+    session_hours = forms.IntegerField(
+        label="Hours until a session expires",
+        required=False,
+        min_value=1,
+        max_value=MAX_SESSION_HOURS,
+        help_text="Counted from its last entry. Empty: it never expires.",
+    )
+
+    class Meta:
+        model = TeamPolicy
+        fields = (
+            "members",
+            "threshold",
+            "breaks_ties",
+            "steward",
+            "queues_messages",
+            "stores_told",
+            "requires_signature",
+            "frames_kept_days",
+        )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        ttl_s = self.instance.session_ttl_s
+        self.initial["session_hours"] = -(-ttl_s // HOUR_S) if ttl_s else None
+
+    def clean_members(self) -> list[str]:
+        """Names, each once."""
+        names = list(dict.fromkeys(self.cleaned_data["members"]))
+        if not names or len(names) > MOST_VOTERS or not all(map(is_agent_name, names)):
+            raise forms.ValidationError(f"{WANT_NAMES} At least 1, at most {MOST_VOTERS}.")
+        return names
+
+    def clean(self) -> dict[str, Any]:
+        """The agent that breaks ties is named, and does not vote."""
+        super().clean()
+        cleaned: dict[str, Any] = self.cleaned_data
+        steward = cleaned.get("steward", "")
+        if steward and not is_agent_name(steward):
+            self.add_error("steward", "Want the name of an agent.")
+        elif cleaned.get("breaks_ties") and not steward:
+            self.add_error("steward", "Name the agent that breaks ties.")
+        elif cleaned.get("breaks_ties") and steward in cleaned.get("members", ()):
+            self.add_error("steward", "The agent that breaks ties cannot be a voter.")
+        return cleaned
+
+    def save_rules(self) -> None:
+        """Write them; the team's row is made where there is none."""
+        hours = self.cleaned_data["session_hours"]
+        if "session_hours" in self.changed_data:
+            self.instance.session_ttl_s = hours * HOUR_S if hours else None
+        self.instance.save()
+
+
+class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """One agent of a team. The lists of peers count where their switch is on."""
+
+    role = forms.CharField(
+        label="Role", max_length=32, help_text="As discovery shows it, such as triad-member or researcher."
+    )
+    is_active = forms.BooleanField(
+        label="Enrolled", required=False, help_text="An agent that is not enrolled takes no part in the team."
+    )
+    limits_sending = forms.BooleanField(label="May send to these agents only", required=False)
+    may_send_to = LinesField(
+        label="Sends to", required=False, help_text="One name on a line. None: it sends to no agent."
+    )
+    limits_hearing = forms.BooleanField(label="Takes messages of these agents only", required=False)
+    may_hear_from = LinesField(
+        label="Takes messages of", required=False, help_text="One name on a line. None: of no agent."
+    )
+
+    class Meta:
+        model = TeamAgent
+        fields = ("role", "is_active", "may_send_to", "may_hear_from")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initial["limits_sending"] = self.instance.may_send_to is not None
+        self.initial["limits_hearing"] = self.instance.may_hear_from is not None
+
+    def clean_role(self) -> str:
+        """A role as discovery shows it; the other spelling is taken, too."""
+        role = str(self.cleaned_data["role"]).replace("_", "-")
+        if ROLE.fullmatch(role) is None:
+            raise forms.ValidationError("Want small letters, digits and hyphens.")
+        return role
+
+    def clean_may_send_to(self) -> list[str]:
+        """Names of agents."""
+        return _check_peers(self.cleaned_data["may_send_to"])
+
+    def clean_may_hear_from(self) -> list[str]:
+        """Names of agents."""
+        return _check_peers(self.cleaned_data["may_hear_from"])
+
+    def choices(self) -> dict[str, Any]:
+        """What was chosen, as the columns of the row."""
+        chosen = self.cleaned_data
+        return {
+            "role": chosen["role"],
+            "is_active": chosen["is_active"],
+            "may_send_to": chosen["may_send_to"] if chosen["limits_sending"] else None,
+            "may_hear_from": chosen["may_hear_from"] if chosen["limits_hearing"] else None,
+        }
+
+
+def _check_peers(names: Sequence[str]) -> list[str]:
+    """The names, each once.
+
+    Raises:
+        ValidationError: one is no name, or there are too many.
+    """
+    found = list(dict.fromkeys(names))
+    if len(found) > MOST_PEERS_NAMED or not all(map(is_target, found)):
+        raise forms.ValidationError(f"{WANT_NAMES} At most {MOST_PEERS_NAMED}.")
+    return found
 
 
 @never_cache
@@ -24,7 +177,7 @@ PAGE = ["GET", "HEAD", "POST"]
 @require_owner
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
-    policy = get_policy(owner.pk)
+    policy = TeamPolicy.objects.filter(owner=owner).first() or TeamPolicy(owner=owner)
     form = RulesForm(request.POST if request.method == "POST" else None, instance=policy)
     if request.method == "POST" and form.is_valid():
         form.save_rules()
@@ -46,8 +199,7 @@ def agent(request: HttpRequest, owner: User, agent_name: str) -> HttpResponse:
     form = TeamAgentForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
         # Not the whole row: the agent's connection writes its status meanwhile.
-        enrolled, _ = TeamAgent.objects.get_or_create(**named)
-        change_agent(enrolled, form.choices())
+        TeamAgent.objects.update_or_create(**named, defaults=form.choices())
         messages.success(request, f"{member.name} is saved.")
         return HttpResponseRedirect(reverse("team"))
     context = {"form": form, "member": member}

@@ -37,10 +37,14 @@ from gateway.models import (
     ChannelWatch,
     EnvelopeKey,
     FrameRecord,
+    Letter,
+    Proposal,
+    ProtocolTask,
     SessionEntry,
     SessionLog,
     TeamAgent,
     TeamPolicy,
+    Vote,
 )
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
 from kit import batches
@@ -118,10 +122,15 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield OpMessage.objects.filter(author=user)
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
+    yield ProtocolTask.objects.filter(owner=user)
     yield Attachment.objects.filter(user=user)
+    for column in ("owner", "sender_owner"):
+        yield Letter.objects.filter(**{column: user})
     yield TeamAgent.objects.filter(owner=user)
     yield TeamPolicy.objects.filter(owner=user)
     yield ChannelWatch.objects.filter(owner=user)
+    yield Vote.objects.filter(proposal__owner=user)
+    yield Proposal.objects.filter(owner=user)
     for column in ("user", "shared_by"):
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):

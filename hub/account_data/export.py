@@ -37,7 +37,20 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
-from gateway.models import EnvelopeKey, FrameRecord, SessionEntry, SessionLog, TeamAgent, TeamPolicy
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Letter,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from gateway.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
@@ -113,7 +126,10 @@ PARTS: Sequence[Part] = (
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
     Part("team_agent", TeamAgent, lambda user: Q(owner=user)),
+    Part("letter", Letter, lambda user: Q(owner=user) | Q(sender_owner=user), at_once=FEW),
     Part("team_policy", TeamPolicy, lambda user: Q(owner=user)),
+    Part("proposal", Proposal, lambda user: Q(owner=user)),
+    Part("vote", Vote, lambda user: Q(proposal__owner=user)),
     Part("task", StoredTask, lambda user: Q(caller=user), at_once=FEW),
     Part("task_event", StoredEvent, lambda user: Q(task__caller=user), at_once=FEW),
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
@@ -121,6 +137,9 @@ PARTS: Sequence[Part] = (
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
     Part("frame", FrameRecord, lambda user: Q(owner=user)),
     Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
+    Part("protocol_task", ProtocolTask, lambda user: Q(owner=user), at_once=FEW),
+    Part("protocol_step", ProtocolStep, lambda user: Q(task__owner=user), at_once=FEW),
+    Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 
@@ -211,6 +230,8 @@ def _value(row: Any, field: Any) -> Any:
             return value.isoformat()
         case UUID():
             return str(value)
+        case bytes() | memoryview():
+            return base64.b64encode(value).decode()
     return value
 
 

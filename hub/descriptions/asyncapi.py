@@ -8,10 +8,11 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from hub.descriptions.described import SOCKETS
+from hub.descriptions.gateway_frames import add_gateway
 from hub.descriptions.shapes import SCHEMES, Json, schemas_of
 from kit.describe import Socket
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 
 
 @cache
@@ -32,6 +33,7 @@ def asyncapi() -> Json:
     }
     for socket in SOCKETS:
         _add(document, socket)
+    add_gateway(document)
     return document
 
 

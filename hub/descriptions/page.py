@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from hub.descriptions import gateway_frames as gateway
+from hub.descriptions.gateway_texts import ERRORS
 from hub.descriptions.readable import Field, Shape, example, fields_of, plain, shapes_of, type_of
 from hub.descriptions.shapes import Json
 
 TITLES = {"receive": "From the client", "send": "From the hub"}
 
 SOCKETS = "sockets"
+GATEWAY = "a2a-v1"
 A2A = ("a2a", "a2a-http")
 JSON_TYPE = "application/json"
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -144,9 +147,10 @@ def _curl(document: Json, path: str, method: str, operation: Json, body: Json) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRow:
-    """One frame."""
+    """One frame. `type`: its name among the frames of its socket; `name`: its `type` on the wire."""
 
     type: str
+    name: str
     summary: str
     fields: list[Field]
 
@@ -172,9 +176,32 @@ class SocketRow:
     directions: list[Direction]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayPage:
+    """The socket of the gateway: what all frames have, what those of a type have besides, and the error codes."""
+
+    socket: SocketRow
+    envelope: list[Field]
+    error: list[Field]
+    codes: list[tuple[int, str, str]]
+
+
 def sockets(document: Json) -> list[SocketRow]:
-    """The sockets of an AsyncAPI document."""
-    return [_socket(document, name, channel) for name, channel in document["channels"].items()]
+    """The sockets of an AsyncAPI document, without the gateway's."""
+    return [
+        _socket(document, name, channel) for name, channel in document["channels"].items() if name != gateway.NAME
+    ]
+
+
+def gateway_page(document: Json) -> GatewayPage:
+    """What the page of the gateway shows."""
+    schemas = document["components"]["schemas"]
+    return GatewayPage(
+        socket=_socket(document, gateway.NAME, document["channels"][gateway.NAME]),
+        envelope=list(fields_of(document, schemas[gateway.ENVELOPE])),
+        error=list(fields_of(document, schemas[gateway.ERROR])),
+        codes=[(int(code), code.name, text) for code, text in ERRORS.items()],
+    )
 
 
 def _socket(document: Json, name: str, channel: Json) -> SocketRow:
@@ -202,6 +229,17 @@ def _frames(document: Json, socket: str, operation: Json) -> list[FrameRow]:
     tags = [message["$ref"].rpartition("/")[2] for message in operation["messages"]]
     messages = {tag: document["components"]["messages"][f"{socket}.{tag}"] for tag in tags}
     return [
-        FrameRow(type=tag, summary=plain(message["summary"]), fields=list(fields_of(document, message["payload"])))
+        FrameRow(
+            type=tag,
+            name=message["name"],
+            summary=plain(message["summary"]),
+            fields=list(fields_of(document, _own_part(message["payload"]))),
+        )
         for tag, message in messages.items()
     ]
+
+
+def _own_part(payload: Json) -> Json:
+    """The fields of a frame's type: without the envelope, where it is a part of its own."""
+    parts: list[Json] = payload.get("allOf", [payload])
+    return parts[-1]

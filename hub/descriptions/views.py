@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
-from hub.descriptions.page import A2A, SOCKETS, Section, sections, sockets
+from hub.descriptions.page import A2A, GATEWAY, SOCKETS, Section, gateway_page, sections, sockets
 from hub.descriptions.shapes import Json
 
 HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
@@ -52,8 +52,8 @@ def api(request: HttpRequest) -> HttpResponse:
 @gzip_page
 @require_safe
 def api_section(request: HttpRequest, tag: str) -> HttpResponse:
-    """The calls of one tag in full, with forms to try them; or the sockets."""
-    if tag != SOCKETS and tag not in _sections():
+    """The calls of one tag in full, with forms to try them; or the sockets, or the frames of the gateway."""
+    if tag not in (SOCKETS, GATEWAY) and tag not in _sections():
         raise Http404
     context = {"tag": tag, "body": _body(tag), "sections": _sections()}
     return render(request, "docs/api_section.html", context)
@@ -66,7 +66,11 @@ def _sections() -> dict[str, Section]:
 
 @cache
 def _contents() -> SafeString:
-    context = {"sections": list(_sections().values()), "sockets": sockets(asyncapi())}
+    context = {
+        "sections": list(_sections().values()),
+        "sockets": sockets(asyncapi()),
+        "gateway": gateway_page(asyncapi()),
+    }
     return render_to_string("docs/api_contents.html", context)
 
 
@@ -75,6 +79,8 @@ def _body(tag: str) -> SafeString:
     """What is the same for every caller: it takes longer to make than to send."""
     if tag == SOCKETS:
         return render_to_string("docs/api_sockets.html", {"sockets": sockets(asyncapi())})
+    if tag == GATEWAY:
+        return render_to_string("docs/api_gateway.html", {"page": gateway_page(asyncapi())})
     return render_to_string("docs/api_calls.html", {"section": _sections()[tag], "is_a2a": tag in A2A})
 
 

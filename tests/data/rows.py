@@ -29,7 +29,17 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import EnvelopeKey, FrameRecord
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -76,6 +86,21 @@ def owner_of_everything(word: str, other: Person) -> Person:
         PermissionRequest.objects.create(
             session=place, request_id=f"r-{user.pk}", tool="t", expires_at=now, **decided
         )
+    proposal = Proposal.objects.create(
+        owner=user,
+        key=f"{word}-key",
+        alias=f"{word}-alias",
+        proposer=word,
+        text=word,
+        reasoning=word,
+        members=[word],
+        threshold="simple",
+        created_at=now,
+        deadline=now + timedelta(days=1),
+    )
+    Vote.objects.create(proposal=proposal, voter=word, vote="approve", reasoning=word, voted_at=now)
+    TeamAgent.objects.create(owner=user, name=word, role=word, config={"note": word}, may_send_to=[word])
+    TeamPolicy.objects.create(owner=user, members=[word], steward=word)
     TokenUsage.objects.create(
         session=session, owner=user, cc_session_id=word, captured_at=now, model=word, reason="final"
     )
@@ -131,6 +156,15 @@ def owner_of_everything(word: str, other: Person) -> Person:
         SendKey.objects.create(
             caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
         )
+    protocol_task = ProtocolTask.objects.create(
+        owner=user, agent="main", input=word, additional_input={"is": word}
+    )
+    step = ProtocolStep.objects.create(
+        task=protocol_task, status="completed", input=word, output=word, agent_task_id="t", chat_id="c", until=now
+    )
+    ProtocolArtifact.objects.create(
+        task=protocol_task, step=step, file_name=f"{word}.txt", mime="text/plain", size=4, data=word.encode()
+    )
     config = PushConfig.objects.create(
         task_id=word, config_id=word, caller=user, url=f"https://{word}.example", touched_at=now
     )

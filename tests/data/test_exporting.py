@@ -38,6 +38,7 @@ NOT_EXPORTED = {
     "SendingPause",
     "Connection",
     "Attachment",
+    "ChannelWatch",  # as long as a process has subscribers
     "Mail",  # sent within hours, and then gone; its link confirms an address
     "QueuedAsk",  # a minute's; what became of it is a turn
     "User_groups",

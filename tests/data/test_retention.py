@@ -14,6 +14,8 @@ from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
 from accounts.models import LoginAttempt, User
 from agents import jobs
 from agents.models import Event, Session, Turn
+from gateway import jobs as gateway_jobs
+from gateway.models import Proposal, Vote
 from kit import batches
 from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn
 from webhooks import jobs as webhook_jobs
@@ -130,6 +132,22 @@ def test_events_go_in_batches(alice: Person) -> None:
     with written() as wrote:
         assert jobs.forget_events(90) == MANY
     check_small(wrote, MANY)
+
+
+def test_decided_proposals_go_in_batches_with_their_votes(alice: Person) -> None:
+    def make(number: int, **fields: Any) -> Proposal:
+        given = {"key": f"p-{number}", "proposer": "steward", "text": "?", "members": ["alpha"]}
+        return Proposal(owner=alice.user, created_at=ago(100), deadline=ago(99), **given, **fields)
+
+    old = Proposal.objects.bulk_create(make(n, state="rejected", decided_at=ago(99)) for n in range(MANY))
+    Vote.objects.bulk_create(Vote(proposal=one, voter="alpha", vote="reject", voted_at=ago(99)) for one in old)
+    kept = [make(MANY, state="pending"), make(MANY + 1, state="approved", decided_at=ago(80))]
+    for one in kept:
+        one.save()
+    with written() as wrote:
+        assert gateway_jobs.forget_proposals(90) == MANY
+    check_small(wrote, 2 * MANY)
+    assert set(Proposal.objects.values_list("pk", flat=True)) == {one.pk for one in kept}
 
 
 def test_deliveries_go_in_batches(alice: Person) -> None:

@@ -10,6 +10,7 @@ from lab.callers import bearer, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
+from tests.gateway.triad import Voter
 from tests.http_json import client
 
 WITHIN_S = 30
@@ -114,6 +115,7 @@ def seed(hub: HubProcess) -> Seeded:
         "model": "agent/demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],
+        "proposal_id": asyncio.run(_propose(seeded)),
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "key_id": seeded.call("POST", "/gateway/keys", json={"name": "spare"})["keyId"],
@@ -123,6 +125,13 @@ def seed(hub: HubProcess) -> Seeded:
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
+
+
+async def _propose(seeded: Seeded) -> int:
+    """A proposal of the demo's team; its row."""
+    async with Voter(seeded.hub.url, seeded.tokens["bearer"]) as operator:
+        await operator.propose("p-1")
+    return int(seeded.call("GET", "/team/proposals")["items"][0]["id"])
 
 
 async def _have_told(seeded: Seeded, task_id: str) -> str:

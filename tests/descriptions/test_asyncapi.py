@@ -64,7 +64,7 @@ def test_every_frame_has_a_summary_and_its_fields(socket: Socket) -> None:
 def test_the_document_is_asyncapi_3() -> None:
     document = asyncapi()
     assert document["asyncapi"] == "3.0.0"
-    assert document["info"]["version"] == "0.3.0"
+    assert document["info"]["version"] == "0.4.0"
     assert {operation["action"] for operation in document["operations"].values()} == {"receive", "send"}
     for operation in document["operations"].values():
         assert found(operation["channel"], document)["address"].startswith("/")

@@ -1,15 +1,22 @@
 """Subscriptions: statuses, events and copies of messages, over one process and over two."""
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from accounts.models import User
+from accounts.models import Credential, User
+from accounts.tokens import mint
 from agents.core.post import LocalPost
-from agents.models import Process
+from agents.core.waiting import WaitingTurns
+from agents.links.sockets import SocketLink
+from agents.models import Connection, Process, Session
 from gateway.channels import Channels, find_watching
+from gateway.client import Gateway
+from gateway.seat import GATEWAY_LINK
+from gateway.status_feed import StatusFeed
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -267,3 +274,63 @@ async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -
         await channels.leave(client)
     assert not channels.may_reach(owner_id)
     assert [channels.count(owner_id, "triad:7"), await db_call(find_watching)(owner_id)] == [0, []]
+
+
+class Reader:
+    """A subscriber that keeps the statuses."""
+
+    def __init__(self) -> None:
+        self.statuses: list[tuple[str, str, str]] = []
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        content = json.loads(frame)["content"]
+        self.statuses.append((content["agent"], content["previous"], content["status"]))
+        return True
+
+
+async def _release(chat_id: str, late: str, usage: object) -> None:
+    raise AssertionError("no turn runs here")
+
+
+def build_gateway() -> Gateway:
+    """The parts of a process that serves no socket."""
+    dispatcher: Any = None  # nothing is asked
+    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
+    return Gateway.build(
+        process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
+    )
+
+
+def connect_alpha() -> int:
+    """An agent of a team that is connected to a process which lives; the team's owner."""
+    owner_id = make_owner()
+    owner = User.objects.get(pk=owner_id)
+    session = Session.objects.create(owner=owner, routing_name="alpha", link=GATEWAY_LINK)
+    credential = mint(owner, Credential.Kind.CHANNEL, "alpha").credential
+    Connection.objects.create(session=session, process_id="p", credential=credential)
+    return owner_id
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("how", ["by the clock", "when one more subscribes"])
+async def test_a_change_that_no_process_published_is_pushed(how: str) -> None:
+    now = [0.0]
+    gateway = build_gateway()
+    feed = StatusFeed(gateway.channels, gateway.router, lambda: now[0])
+    owner_id = await db_call(connect_alpha)()
+    first, second = Reader(), Reader()
+    assert (await feed.subscribe(owner_id, first, ()))["alpha"].status == "online"
+    await db_call(Connection.objects.all().delete)()  # as when a process died
+    if how == "by the clock":
+        await feed.look()
+    else:
+        now[0] += 60
+        assert (await feed.subscribe(owner_id, second, ()))["alpha"].status == "offline"
+    assert first.statuses == [("alpha", "online", "offline")]
+    await feed.look()
+    assert (first.statuses[1:], second.statuses) == ([], [])
+    await gateway.channels.leave(first)
+    await gateway.channels.leave(second)
+    await feed.look()  # nothing is looked after any more
+    assert gateway.channels.count(owner_id, "agent:status") == 0
+    assert not gateway.channels.may_reach(owner_id)

@@ -1,10 +1,22 @@
 """Proposals and votes over the socket: who gets which frame, what is refused, and what a restart keeps."""
 
+import asyncio
+import json
+
+from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
+from lab.hub_storage import hub_env
+from lab.minting import writing
 from lab.waiting import eventually
+from tests.gateway.test_messages import publish
 from tests.gateway.triad import Voter, in_ms, seat, team
 
 TRIAD = ("alpha", "beta", "charlie")
+NEW_POLICY = """
+INSERT INTO gateway_teampolicy (owner_id, queues_messages, stores_told, members, steward, breaks_ties, threshold,
+requires_signature, frames_kept_days)
+SELECT id, false, true, ?, 'steward', ?, 'simple', false, 7 FROM accounts_user WHERE login = ?
+"""
 
 
 async def test_two_of_three_decide_and_each_is_told_once(hub: HubProcess) -> None:
@@ -83,6 +95,21 @@ async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(hub: HubPro
         assert alpha.count("proposal", "p-3") == 1
 
 
+async def test_what_the_protocol_does_not_name_is_passed_on_to_members(hub: HubProcess) -> None:
+    async with team(hub, "triad-13", "steward", "alpha") as (steward, alpha):
+        content = {"proposal": "one", "plan": {"steps": 2}, "votes": {"alpha": "approve"}}
+        metadata = {"correlationId": "p-14", "threadId": "t", "caller": "forged"}
+        await steward.send("proposal", content, id="msg-14", metadata=metadata, note="n")
+        frame = await alpha.find("proposal")
+        assert (frame["content"]["plan"], frame["note"]) == ({"steps": 2}, "n")
+        assert frame["metadata"] == {"threadId": "t", "requiresResponse": True, "correlationId": "p-14"}
+        assert "votes" not in frame["content"]
+        await steward.answer_after(0, "p-14")
+        refused = await steward.propose("p-14", "one", plan={"steps": 3})
+        assert refused["reason"] == "correlation_in_use"
+        assert (await steward.propose("p-14", "one", plan={"steps": 2}))["state"] == "deliberating"
+
+
 async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
     async with team(hub, "triad-4", "steward", "alpha") as (steward, alpha):
         for content, code, reason in (
@@ -93,6 +120,7 @@ async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
             ({"deadline": "soon"}, 2003, None),
             ({"reasoning": "x" * 16_385}, 2005, "too_large"),
             ({"category": "c" * 33}, 2005, None),
+            ({"plan": ["x" * 16_385]}, 2005, "too_large"),
         ):
             refused = await steward.propose("bad", **content)
             assert (refused["code"], refused.get("reason")) == (code, reason), content
@@ -168,3 +196,59 @@ async def test_a_client_that_takes_no_proposals_is_sent_none(hub: HubProcess) ->
         await steward.decision("p-9")  # the reply to its own proposal
         await alpha.settle()
         assert alpha.count("proposal", "p-9") == alpha.count("decision", "p-9") == 0
+
+
+async def test_an_agent_that_works_for_another_user_takes_no_part(embedded_hub: HubProcess) -> None:
+    """Otherwise a question from outside could make it vote."""
+    hub = embedded_hub
+    async with team(hub, "triad-10", "steward", "alpha") as (steward, alpha):
+        handle = await publish(hub, "triad-10", "alpha", isolated=False)
+        await steward.propose("p-10")
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(send(hub.url, handle, "approve p-10", hub.mint("alice", "session")))
+            asked = await alpha.find("message")
+            for refused in (await alpha.vote("p-10", "approve"), await alpha.propose("p-11")):
+                assert (refused["code"], refused["reason"]) == (5004, "isolated")
+            about = {"correlationId": asked["metadata"]["correlationId"]}
+            await alpha.send("response", {"result": "no"}, metadata=about)
+        assert reply_text(asking.result()) == "no"
+        shown = (await steward.request("triad.get", proposalId="p-10"))["proposal"]
+        assert shown["history"] == []
+        assert (await steward.request("triad.get", proposalId="p-11"))["error"]["reason"] == "proposal_not_found"
+
+
+async def test_the_steward_is_sent_what_the_members_leave_open(hub: HubProcess) -> None:
+    async with team(hub, "triad-11", "coder", "steward", "alpha", "beta") as (coder, steward, alpha, beta):
+        with writing(hub_env(hub.home.env)) as run:
+            run(NEW_POLICY, json.dumps(["alpha", "beta"]), True, "triad-11")
+        await coder.propose("p-12")
+        await alpha.vote("p-12", "approve")
+        assert (await beta.vote("p-12", "reject"))["state"] == "escalated"
+        content = (await steward.find("proposal"))["content"]
+        assert (content["state"], content["votes"]) == ("escalated", {"alpha": "approve", "beta": "reject"})
+        assert (await steward.vote("p-12", "approve"))["state"] == "approved"
+        for client in (coder, steward, alpha, beta):
+            decision = await client.decision("p-12")
+            assert (decision["result"], decision["consensus"], decision["tieBrokenBy"]) == (
+                "approved",
+                False,
+                "steward",
+            )
+
+
+async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(hub: HubProcess) -> None:
+    watcher = Voter(hub.urls[-1], hub.mint("triad-12", "session"))
+    async with watcher, team(hub, "triad-12", "alpha", "beta") as (alpha, beta):
+        await alpha.propose("p-13")
+        for client in (watcher, beta):
+            await client.send("subscribe", {"channel": "triad:p-13"})
+            await client.find("subscribe")
+        await alpha.vote("p-13", "approve", reasoning="yes")
+        seen = await watcher.find("vote")
+        assert (seen["from"], seen["metadata"]) == ("alpha", {"correlationId": "p-13"})
+        assert seen["content"] == {"proposalId": "p-13", "vote": "approve", "reasoning": "yes"}
+        await beta.vote("p-13", "approve")
+        for client in (watcher, beta):
+            assert (await client.decision("p-13"))["result"] == "approved"
+            await client.settle()
+            assert (client.count("vote", "p-13"), client.count("decision", "p-13")) == (2, 1)

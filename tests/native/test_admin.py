@@ -16,6 +16,7 @@ from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.core.directory import load_caller_budgets
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
+from gateway.models import Proposal, Vote
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.subscriptions import happen, subscribed
 
@@ -145,6 +146,11 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     ProviderIdentity.objects.create(user=bob.user, issuer="https://id.example", subject="bob")
     Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
+    now = timezone.now()
+    proposal = Proposal.objects.create(
+        owner=bob.user, key="p-1", proposer="bob", text="?", members=[], created_at=now, deadline=now
+    )
+    Vote.objects.create(proposal=proposal, voter="alpha", vote="approve", voted_at=now)
     subscribed(bob.user)
     happen(bob.user)
     act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has

@@ -34,7 +34,13 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import EnvelopeKey, FrameRecord, Proposal, TeamAgent  # noqa: E402
+from gateway.models import (  # noqa: E402
+    EnvelopeKey,
+    FrameRecord,
+    Proposal,
+    TeamAgent,
+    Vote,
+)
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -111,6 +117,7 @@ def _team(owner: User, name: str) -> Names:
         created_at=now,
         deadline=now + LATER,
     )
+    Vote.objects.create(proposal=proposal, voter=name, vote="approve", reasoning=secret, voted_at=now)
     return {"agent_name": name, "proposal_id": proposal.pk}
 
 

@@ -144,6 +144,8 @@ TEAMS: dict[str, Rule] = {
     f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
     f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
 }
 
 ACCOUNTS: dict[str, Rule] = {

@@ -1,0 +1,257 @@
+"""ACL messages of FIPA as frames of `a2a-v1`, and frames as ACL messages. No I/O and no clock of its own.
+
+An ACL message is a JSON object with the parameters of FIPA's standard as keys. What a frame has no place for is
+kept in its `metadata.fipa`, so that a message comes back as it was.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from gateway.envelope import Json
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_types import ROLES, read_iso
+from kit.clock import iso
+
+LANGUAGE, ONTOLOGY = "json", "heretek-v1"
+CANCEL = "cancel"
+MAX_RECEIVERS = 100
+# What a frame says in fields of its own; all other parameters stay in `metadata.fipa`.
+MAPPED = frozenset({"sender", "receiver", "content", "conversation-id", "reply-with", "in-reply-to", "reply-by"})
+FRAME_OF = {  # any other performative is a `message`
+    **dict.fromkeys(("request", "request-when", "request-whenever", "query-if", "query-ref", CANCEL), "request"),
+    **dict.fromkeys(("agree", "refuse", "failure"), "response"),
+    **dict.fromkeys(("propose", "cfp"), "proposal"),
+    **dict.fromkeys(("accept-proposal", "reject-proposal"), "decision"),
+    "not-understood": "error",
+    "subscribe": "subscribe",
+    "propagate": "broadcast",
+}
+NEEDS_CONTENT = frozenset({"message", "proposal", "subscribe", "broadcast"})
+CONTENT_KEYS = {  # what says that a content has the form of the frame's own
+    "message": "role",
+    "broadcast": "message",
+    "request": "service",
+    "proposal": "proposal",
+    "subscribe": "channel",
+}
+REPLIES = frozenset({"response", "decision", "error"})
+ASKS = frozenset({"request", "proposal"})  # frames that are always answered
+NOT_UNDERSTOOD = frozenset({ErrorCode.UNKNOWN_TYPE, ErrorCode.INVALID_CONTENT})
+VOTE_OF = {"agree": "approve", "refuse": "reject"}
+PERFORMATIVE_OF_VOTE = {vote: performative for performative, vote in VOTE_OF.items()}
+RESULT_OF = {"accept-proposal": "approved", "reject-proposal": "rejected"}
+
+
+def to_acl(frame: Json) -> Json:
+    """A frame as an ACL message."""
+    metadata = frame.get("metadata", {})
+    kept = _kept_in(metadata)
+    performative = performative_of(frame)
+    correlation_id, is_ask = metadata.get("correlationId"), _asks(frame)
+    acl = {
+        **{key: value for key, value in kept.items() if key not in ("wrapped", "receiver")},
+        "performative": performative,
+        "sender": frame.get("from"),
+        "receiver": kept.get("receiver", frame.get("agent")),
+        "content": _content_out(frame, kept.get("wrapped", "")),
+        "language": kept.get("language", LANGUAGE),
+        "ontology": kept.get("ontology", ONTOLOGY),
+        "conversation-id": metadata.get("threadId"),
+        "reply-with": correlation_id if is_ask else None,
+        "in-reply-to": metadata.get("parentId") if is_ask else correlation_id,
+        "reply-by": _reply_by(frame, metadata),
+    }
+    return {key: value for key, value in acl.items() if value is not None}
+
+
+def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
+    """An ACL message as a frame.
+
+    Raises:
+        FrameRefused: 2002, 2003, 2005; `field` names the parameter.
+    """
+    performative = _read_text(acl, "performative").lower()
+    if not performative:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "performative is missing", field="performative")
+    receivers = _read_receivers(acl)
+    type_name = FRAME_OF.get(performative, "message")
+    if type_name == "message" and len(receivers) > 1:
+        type_name = "broadcast"
+    kept = {key: value for key, value in acl.items() if key not in MAPPED} | {"performative": performative}
+    if acl.get("content") is None and type_name in NEEDS_CONTENT:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+    content, wrapped = _content_in(type_name, performative, acl.get("content"))
+    reply_with, in_reply_to = _read_text(acl, "reply-with"), _read_text(acl, "in-reply-to")
+    is_reply = type_name in REPLIES
+    metadata: Json = {
+        "threadId": _read_text(acl, "conversation-id"),
+        "correlationId": (in_reply_to or reply_with) if is_reply else (reply_with or in_reply_to),
+        "parentId": in_reply_to if reply_with and not is_reply else "",
+    }
+    if reply_with and not is_reply:
+        metadata["requiresResponse"] = True
+    if (reply_by_ms := _read_reply_by(acl)) is not None:
+        if reply_by_ms <= now_ms:
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, "reply-by has passed", field="reply-by")
+        metadata["ttl"] = (reply_by_ms - now_ms) / 1000
+        if type_name == "proposal":
+            content = {"deadline": reply_by_ms} | content
+    if wrapped:
+        kept["wrapped"] = wrapped
+    if len(receivers) > 1:
+        kept["receiver"] = receivers
+    frame = {"type": type_name, "content": content, "from": _read_name(acl.get("sender"), "sender")}
+    frame["agent"] = receivers[0] if len(receivers) == 1 else ""
+    frame = {key: value for key, value in frame.items() if value != ""}
+    return frame | {"metadata": {key: value for key, value in metadata.items() if value != ""} | {"fipa": kept}}
+
+
+def as_information(frame: Json) -> Json:
+    """A decision from outside as a message about it: only the gateway decides a proposal."""
+    content = {"role": "agent", "content": {"decision": frame["content"]}}
+    metadata = {key: value for key, value in frame["metadata"].items() if key != "requiresResponse"}
+    return {**frame, "type": "message", "content": content, "metadata": metadata}
+
+
+def performative_of(frame: Json) -> str:
+    """The performative of a frame: the one that it came with, else that of its type."""
+    came_with = _kept_in(frame.get("metadata", {})).get("performative")
+    if isinstance(came_with, str) and FRAME_OF.get(came_with, "message") in (frame["type"], "message"):
+        return came_with
+    content = frame.get("content", {})
+    match frame["type"]:
+        case "request":
+            return CANCEL if content.get("service") == CANCEL else "request"
+        case "response":
+            return _performative_of_response(content)
+        case "vote":
+            return PERFORMATIVE_OF_VOTE.get(content.get("vote"), "inform")
+        case "proposal":
+            return "propose"
+        case "decision":
+            return "accept-proposal" if content.get("result") == "approved" else "reject-proposal"
+        case "error":
+            return "not-understood" if content.get("code") in NOT_UNDERSTOOD else "failure"
+        case "subscribe":
+            return "subscribe"
+    return "inform"
+
+
+def _performative_of_response(content: Json) -> str:
+    if content.get("error") is not None:
+        return "failure"
+    result = content.get("result")
+    vote = result.get("vote") if isinstance(result, dict) else None
+    return PERFORMATIVE_OF_VOTE.get(vote, "inform") if isinstance(vote, str) else "inform"
+
+
+def _kept_in(metadata: Json) -> Json:
+    """What `from_acl` kept; a client may have sent something else under that name."""
+    kept = metadata.get("fipa")
+    return kept if isinstance(kept, dict) else {}
+
+
+def _asks(frame: Json) -> bool:
+    return frame["type"] in ASKS or frame.get("metadata", {}).get("requiresResponse") is True
+
+
+def _content_in(type_name: str, performative: str, given: Any) -> tuple[Json, str]:
+    """The content of a frame, and the path in it at which the content of the ACL message lies; empty: it is all.
+
+    What has the form of the frame's own content is taken as it is.
+    """
+    key = CONTENT_KEYS.get(type_name, "")
+    is_own = isinstance(given, dict) and isinstance(given.get(key), str) and performative != CANCEL
+    if is_own and (type_name != "message" or (given["role"] in ROLES and "content" in given)):
+        return given, ""
+    match type_name:
+        case "message":
+            text, path = _wrap(given)
+            return {"role": "agent", "content": text}, f"content{path}"
+        case "broadcast":
+            text, path = _wrap(given)
+            return {"message": text}, f"message{path}"
+        case "request" if performative == CANCEL or not isinstance(given, str):
+            return {"service": performative, "params": {"content": given}}, "params.content"
+        case "response" if performative == "failure":
+            error = {"code": ErrorCode.AGENT_ERROR.value, "error": ErrorCode.AGENT_ERROR.name, "message": given}
+            return {"error": error}, "error.message"
+        case "response":
+            return {"result": {"vote": VOTE_OF[performative], "reason": given}}, "result.reason"
+        case "decision":
+            return {"result": RESULT_OF[performative], "reason": given}, "reason"
+        case "error":
+            code = ErrorCode.UNKNOWN_TYPE
+            return {"error": code.name, "code": code.value, "message": given}, "message"
+    if isinstance(given, str):
+        return {key: given}, key
+    return {key: msgspec.json.encode(given).decode()}, ""
+
+
+def _wrap(given: Any) -> tuple[str | Json, str]:
+    """What a frame takes as the text of a message, and the path in it: other values lie in an object."""
+    return (given, "") if isinstance(given, str | dict) else ({"value": given}, ".value")
+
+
+def _content_out(frame: Json, wrapped: object) -> Any:
+    """The content of an ACL message: what it was when it came, else that of the frame."""
+    content = frame.get("content", {})
+    value: Any = content
+    for key in filter(None, str(wrapped).split(".")):
+        if not isinstance(value, dict) or key not in value:
+            return content
+        value = value[key]
+    return value
+
+
+def _read_receivers(acl: Mapping[str, Any]) -> list[str]:
+    given = acl.get("receiver")
+    many = given if isinstance(given, list) else [] if given is None else [given]
+    if len(many) > MAX_RECEIVERS:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"receiver: at most {MAX_RECEIVERS}", field="receiver")
+    return [_read_name(one, "receiver") for one in many]
+
+
+def _read_name(given: Any, field: str) -> str:
+    """The name of an agent: a text, or an agent identifier with a `name`."""
+    name = given.get("name") if isinstance(given, dict) else given
+    if name is not None and not isinstance(name, str):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want the name of an agent", field=field)
+    return name or ""
+
+
+def _read_text(acl: Mapping[str, Any], field: str) -> str:
+    value = acl.get(field)
+    if value is not None and not isinstance(value, str):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want a string", field=field)
+    return value or ""
+
+
+def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
+    """The time in milliseconds: given so, or as ISO 8601; without a zone it is UTC."""
+    value = acl.get("reply-by")
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    moment = read_iso(value) if isinstance(value, str) else None
+    if moment is None:
+        text = "reply-by: want milliseconds, or a time as ISO 8601"
+        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by")
+    return int(moment.timestamp() * 1000)
+
+
+def _reply_by(frame: Json, metadata: Json) -> str | None:
+    """When a reply is late: the deadline of a proposal, else `ttl` after the time of the frame."""
+    deadline = frame.get("content", {}).get("deadline") if frame["type"] == "proposal" else None
+    if deadline is None and "ttl" in metadata and isinstance(frame.get("timestamp"), int | float):
+        deadline = frame["timestamp"] + metadata["ttl"] * 1000
+    if not isinstance(deadline, int | float):
+        return None
+    try:
+        return iso(datetime.fromtimestamp(deadline / 1000, UTC))
+    except (OverflowError, OSError, ValueError):  # a time that no calendar has
+        return None

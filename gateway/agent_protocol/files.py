@@ -1,0 +1,105 @@
+"""Files of a task: read from an upload, a form with `file` and `relative_path`, or from a reply of its agent."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+import msgspec
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadhandler import MemoryFileUploadHandler
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
+from msgspec import UNSET
+
+from agents.transcript.pieces import ArtifactPiece, Part, Piece
+from gateway.agent_protocol.shapes import invalid, read_relative_path
+from kit.asgi import (
+    BODY_WITHIN_S,
+    MAX_BODY_BYTES,
+    HttpRequest,
+    RequestRefused,
+    media_type_of,
+    too_large,
+    two_values,
+)
+
+FORM = "multipart/form-data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file for a task; its name and type are the sender's."""
+
+    name: str
+    mime: str
+    data: bytes
+    relative_path: str = ""
+
+
+async def read_upload(request: HttpRequest) -> NewFile:
+    """The file of a request.
+
+    Raises:
+        RequestRefused: 400 (a header came twice), 408, 413, 415, 422.
+        ClientLeft: the client disconnected.
+    """
+    content_type = request.headers.get("content-type", "")
+    if request.contradicted:
+        raise two_values(request.contradicted)
+    if media_type_of(content_type) != FORM:
+        raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM}")
+    request.check_length(MAX_BODY_BYTES)
+    return parse_form(content_type, bytes(await request.read_body(MAX_BODY_BYTES, BODY_WITHIN_S)))
+
+
+def parse_form(content_type: str, body: bytes) -> NewFile:
+    """The file of a form.
+
+    Raises:
+        RequestRefused: 413, 422.
+    """
+    head = {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(len(body))}
+    try:
+        fields, files = MultiPartParser(head, BytesIO(body), [MemoryFileUploadHandler()], "utf-8").parse()
+    except RequestDataTooBig:
+        raise too_large(MAX_BODY_BYTES) from None
+    except (MultiPartParserError, SuspiciousOperation, ValueError, LookupError):
+        raise invalid("the form cannot be read") from None
+    file = files.get("file")
+    if file is None:
+        raise invalid("file: this part is missing")
+    path = read_relative_path(str(fields.get("relative_path", "")))
+    return NewFile(name=file.name or "", mime=file.content_type or "", data=file.read(), relative_path=path)
+
+
+def files_of(pieces: Sequence[Piece]) -> Iterator[NewFile]:
+    """The artifacts that an agent made besides its reply: files, texts with a name, and data."""
+    for piece in pieces:
+        if isinstance(piece, ArtifactPiece) and piece.lead is None:
+            name = piece.name or piece.artifact_id
+            for part in piece.parts:
+                if (data := _bytes_of(part)) is not None:
+                    yield NewFile(name=part.filename or name, mime=_mime_of(part), data=data)
+
+
+def _bytes_of(part: Part) -> bytes | None:
+    """What a part holds; None for raw that is no base64."""
+    if isinstance(part.raw, str):
+        try:
+            return base64.b64decode(part.raw.replace("-", "+").replace("_", "/") + "==")
+        except binascii.Error:
+            return None
+    if isinstance(part.url, str):
+        return part.url.encode()
+    if part.data is not UNSET:
+        return msgspec.json.encode(part.data)
+    return part.text.encode() if isinstance(part.text, str) else None
+
+
+def _mime_of(part: Part) -> str:
+    if isinstance(part.url, str):
+        return "text/uri-list"
+    if part.data is not UNSET:
+        return part.media_type or "application/json"
+    return part.media_type or ("text/plain" if isinstance(part.text, str) else "")

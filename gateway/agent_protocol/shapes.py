@@ -1,0 +1,195 @@
+"""The bodies of the Agent Protocol: what is read is checked here, what is shown has the names of the protocol."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
+from kit import strict_json
+from kit.asgi import HttpRequest, RequestRefused
+from kit.strict_json import UnreadableText
+
+MAX_INPUT_CHARS = 262_144
+MAX_AGENT_CHARS = 160
+MAX_PATH_CHARS = 512
+MAX_PAGE = 100
+DEFAULT_PAGE = 10
+FARTHEST_PAGE = 1_000_000
+DEFAULT_AGENT = "main"
+NUMBER = re.compile(r"[1-9][0-9]{0,6}")
+
+Shown = TypeVar("Shown")
+Text = Annotated[str, Meta(max_length=MAX_INPUT_CHARS)]
+
+
+class RequestBody(Struct, frozen=True):
+    """The body of a new task, and of a new step. Other keys are ignored, as the protocol has it."""
+
+    input: Text | None = None
+    additional_input: Any = None
+
+
+class ApiArtifact(Struct, frozen=True, kw_only=True):
+    """A file of a task."""
+
+    artifact_id: UUID
+    agent_created: bool
+    file_name: str
+    relative_path: str | None
+
+
+class ApiTask(Struct, frozen=True, kw_only=True):
+    """A task."""
+
+    task_id: UUID
+    input: str | None
+    additional_input: Any
+    artifacts: list[ApiArtifact]
+
+
+class ApiStep(Struct, frozen=True, kw_only=True):
+    """A step."""
+
+    task_id: UUID
+    step_id: UUID
+    name: str
+    status: str
+    input: str | None
+    additional_input: Any
+    output: str | None
+    artifacts: list[ApiArtifact]
+    is_last: bool
+
+
+class Pagination(Struct, frozen=True):
+    """Where a page of a list is."""
+
+    total_items: int
+    total_pages: int
+    current_page: int
+    page_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageOf:
+    """Which page of a list is asked for, from 1."""
+
+    number: int
+    size: int
+
+    @property
+    def rows(self) -> slice:
+        """Its rows."""
+        return slice((self.number - 1) * self.size, self.number * self.size)
+
+    def place(self, total: int) -> Pagination:
+        """What is said of it."""
+        return Pagination(total, -(-total // self.size), self.number, self.size)
+
+
+def invalid(text: str) -> RequestRefused:
+    """422: the protocol's answer to a request that is not in order."""
+    return RequestRefused(422, "validation_failed", text)
+
+
+def read_body(body: bytes) -> RequestBody:
+    """The body of a new task or step; an empty one has neither input.
+
+    Raises:
+        RequestRefused: 422.
+    """
+    try:
+        value = strict_json.read(body) if body.strip() else {}
+        return msgspec.convert(value, RequestBody)
+    except (UnreadableText, msgspec.ValidationError) as flaw:
+        raise invalid(str(flaw)) from None
+
+
+def read_agent(additional_input: Any) -> str:
+    """The name of the agent that a task is for.
+
+    Raises:
+        RequestRefused: 422, it is not a name.
+    """
+    named = additional_input.get("agent", DEFAULT_AGENT) if isinstance(additional_input, dict) else DEFAULT_AGENT
+    if not isinstance(named, str) or not 1 <= len(named) <= MAX_AGENT_CHARS or not named.isprintable():
+        raise invalid("additional_input.agent: want the name of an agent")
+    return named
+
+
+def read_page(request: HttpRequest) -> PageOf:
+    """The page that the query names; one that is too large is cut to MAX_PAGE rows.
+
+    Raises:
+        RequestRefused: 422, it names no numbers from 1.
+    """
+    number = _number(request, "current_page", 1)
+    return PageOf(min(number, FARTHEST_PAGE), min(_number(request, "page_size", DEFAULT_PAGE), MAX_PAGE))
+
+
+def read_relative_path(given: str) -> str:
+    """A relative path of an artifact, with single slashes.
+
+    Raises:
+        RequestRefused: 422, it is absolute, leaves its folder, or cannot be printed.
+    """
+    parts = [one for one in given.split("/") if one not in ("", ".")]
+    is_outside = given.startswith("/") or ".." in parts or "\\" in given or (parts and parts[0].endswith(":"))
+    if is_outside or not given.isprintable() or len(given) > MAX_PATH_CHARS:
+        raise invalid(f"relative_path: want a path inside of the task, of {MAX_PATH_CHARS} characters at most")
+    return "/".join(parts)
+
+
+def show_artifact(one: ProtocolArtifact) -> ApiArtifact:
+    """One artifact."""
+    return ApiArtifact(
+        artifact_id=one.public_id,
+        agent_created=one.agent_created,
+        file_name=one.file_name,
+        relative_path=one.relative_path or None,
+    )
+
+
+def show_artifacts(artifacts: Iterable[ProtocolArtifact]) -> list[ApiArtifact]:
+    """Artifacts, oldest first."""
+    return [show_artifact(one) for one in artifacts]
+
+
+def show_task(task: ProtocolTask, artifacts: Sequence[ProtocolArtifact]) -> ApiTask:
+    """One task with its artifacts."""
+    return ApiTask(
+        task_id=task.public_id,
+        input=task.input or None,
+        additional_input=task.additional_input,
+        artifacts=show_artifacts(artifacts),
+    )
+
+
+def show_step(task: ProtocolTask, step: ProtocolStep, artifacts: Sequence[ProtocolArtifact]) -> ApiStep:
+    """One step with the artifacts that its agent made."""
+    is_done = step.status == ProtocolStep.Status.COMPLETED
+    return ApiStep(
+        task_id=task.public_id,
+        step_id=step.public_id,
+        name=task.agent,
+        status=step.status,
+        input=step.input or None,
+        additional_input=step.additional_input,
+        output=step.output if is_done else None,
+        artifacts=show_artifacts(artifacts),
+        is_last=is_done and not step.asks_input,
+    )
+
+
+def _number(request: HttpRequest, name: str, default: int) -> int:
+    values = request.query_values(name)
+    if not values:
+        return default
+    if not NUMBER.fullmatch(values[-1]):
+        raise invalid(f"{name}: want a number from 1")
+    return int(values[-1])

@@ -1,0 +1,115 @@
+"""A client of the gateway for the length of one HTTP request: its frame is handled like one of a socket."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from accounts.authn import Identity
+from agents.core.ask_starter import Asker
+from agents.links.channel.requests import ActingFor
+from gateway import frames
+from gateway.client import Gateway
+from gateway.envelope import Envelope, Json, check_frame, name_frame, read_type
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import FrameNote, begin_note
+from gateway.handlers.table import HANDLERS
+from gateway.messages import Sender
+from gateway.open_messages import OpenMessages
+from gateway.permissions import check_frame as check_permitted
+from gateway.permissions import find_only_agent
+from gateway.protocol import DEFAULT_MS, GatewayProtocol
+from gateway.seat import Seat
+from gateway.signatures import check_signature
+from kit.ids import unguessable
+
+NO_SESSION = 0
+
+
+class RequestClient:
+    """The user of one request, as `gateway.client.Client`. It has no seat, and takes no pushes."""
+
+    def __init__(self, gateway: Gateway, identity: Identity) -> None:
+        self.gateway = gateway
+        self.client_id = unguessable("client-")
+        self.protocol = GatewayProtocol(time.monotonic, DEFAULT_MS)
+        self.protocol.is_authenticated = True
+        self.messages = OpenMessages(gateway.router, self.say)
+        self.seat: Seat | None = None
+        self.note: FrameNote
+        self._identity = identity
+        self._said: list[Json] = []
+        self._started: list[asyncio.Task[None]] = []
+
+    @property
+    def identity(self) -> Identity:
+        """Who is signed in."""
+        return self._identity
+
+    @property
+    def sender(self) -> Sender:
+        """Who its messages are from."""
+        identity = self._identity
+        only_agent = find_only_agent(identity)
+        return Sender(identity.user_id, identity.login, "", identity.credential_id, only_agent=only_agent)
+
+    async def exchange(self, frame: Json) -> Json | None:
+        """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
+
+        An `event` says what becomes of a message, and is the answer where no other comes.
+        """
+        self.note = begin_note(self.gateway.frame_log, time.monotonic, len(frames.encode(frame)))
+        self.note.owner_id, self.note.source = self._identity.user_id, self._identity.login
+        try:
+            await self._handle(frame)
+            if not self.note.is_deferred:
+                self.note.finish()
+        except FrameRefused as refused:
+            self.note.finish(name_frame(refused, frame))
+            return frames.error_frame(refused)
+        finally:
+            if not self.note.is_deferred:
+                self.note.fail()
+        await asyncio.gather(*self._started)
+        answers = [one for one in self._said if one["type"] != "event"] or self._said
+        return answers[0] if answers else None
+
+    async def _handle(self, frame: Json) -> None:
+        type_ = read_type(frame)
+        envelope = check_frame(frame, type_)
+        self.note.read(envelope)
+        if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
+            text = f"from: this token is of {self._identity.login}"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+        await check_signature(self.gateway.rules, self._identity.user_id, envelope)
+        check_permitted(self._identity, "", envelope)
+        if type_.name not in HANDLERS:
+            text = f"this hub does not serve {type_.name} yet"
+            raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        await HANDLERS[type_.name](self, envelope)
+
+    def find_behalf(self, envelope: Envelope) -> ActingFor | None:
+        """Its user."""
+        return self.get_behalf(envelope)
+
+    def get_behalf(self, envelope: Envelope) -> ActingFor:
+        """Its user."""
+        return ActingFor(Asker(user_id=self._identity.user_id, login=self._identity.login), NO_SESSION)
+
+    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
+        """Answer a frame."""
+        about = {"correlationId": envelope.correlation_id, "parentId": envelope.id}
+        metadata = {key: value for key, value in about.items() if value}
+        await self.say(frames.make_frame(type_name, content, metadata))
+
+    async def say(self, frame: Json) -> None:
+        """Note an answer."""
+        self._said.append(frame)
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Take nothing: a request has one answer."""
+        return False
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something; `exchange` waits for it."""
+        self._started.append(asyncio.get_running_loop().create_task(work, name=name))

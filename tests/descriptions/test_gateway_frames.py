@@ -1,0 +1,79 @@
+"""The frames of the gateway are described as the gateway checks them."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gateway.errors import ErrorCode
+from gateway.frame_types import FRAME_TYPES, KINDS, FrameType
+from hub.descriptions.gateway_frames import SCHEMAS, name_of
+from hub.descriptions.gateway_texts import ERRORS, RECEIVED, SENT
+from lab.hub_process import HubProcess
+from tests.descriptions.test_asyncapi import payload
+from tests.gateway.client import EchoSeat, GatewayClient
+
+Json = dict[str, Any]
+
+
+def test_every_frame_type_and_error_code_of_the_gateway_is_described() -> None:
+    assert set(RECEIVED) == {one.name for one in FRAME_TYPES.values() if one.for_gateway}
+    assert set(SENT) <= set(FRAME_TYPES)
+    assert set(RECEIVED) | set(SENT) == set(FRAME_TYPES)
+    assert set(ERRORS) == set(ErrorCode)
+    assert set(KINDS) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("type_", [FRAME_TYPES[name] for name in RECEIVED], ids=lambda one: one.name)
+def test_every_field_that_the_gateway_checks_is_described(type_: FrameType) -> None:
+    schema = payload("gateway", name_of(type_.name))["allOf"][1]
+    for field in type_.fields:
+        inner = schema
+        for place in field.path.split("."):
+            inner = inner["properties"][place]
+        assert SCHEMAS.get(field.kind, {}).items() <= inner.items(), field.path
+
+
+FROM_CLIENT = [
+    ({"type": "message", "agent": "alpha", "content": {"role": "user", "content": "hi"}}, "agent"),
+    ({"type": "vote", "content": {"vote": "approve", "proposalId": "p"}}, "content"),
+    ({"type": "handshake", "content": {"action": "advertise"}}, "content"),
+    ({"type": "auth", "content": {"token": "ck"}}, "content"),
+]
+
+
+@pytest.mark.parametrize(("frame", "needed"), FROM_CLIENT, ids=lambda one: str(one))
+def test_a_frame_that_the_gateway_takes_fits_its_description(frame: Json, needed: str) -> None:
+    described = payload("gateway", name_of(frame["type"]))
+    jsonschema.validate({**frame, "kept": True, "metadata": {"own": 1}}, described)
+    for flaw in ({"type": "other"}, {"id": "x" * 129}, {"metadata": {"priority": "soon"}}, {"content": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(frame | flaw, described)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({name: value for name, value in frame.items() if name != needed}, described)
+
+
+async def test_what_the_gateway_sends_fits_its_description(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("described", "channel")
+    async with EchoSeat(embedded_hub.url, token, agentId="alpha"), GatewayClient(embedded_hub.url) as client:
+        await client.send("status")
+        await client.send("auth", {"token": embedded_hub.mint("described", "session")})
+        await client.find("auth-response")
+        await client.shake_hands(supportedMessageTypes=["message", "status", "error"])
+        await client.discover()
+        await client.send("ping", {"heartbeat": 1})
+        await client.send("request", {"service": "agents.list"})
+        await client.send("status")
+        await client.send_message("alpha", "hello")
+        await client.send_message("nothing", "hello")
+        for name in ("pong", "response", "status"):
+            await client.find(name)
+    assert {one["type"] for one in client.frames} >= {
+        "error",
+        "auth-response",
+        "handshake",
+        "discovery",
+        "message",
+    }
+    for frame in client.frames:
+        jsonschema.validate(frame, payload("gateway", frame["type"]))

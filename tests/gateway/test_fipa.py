@@ -1,0 +1,183 @@
+"""ACL messages of FIPA: the table of performatives, round trips, and the entrance over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from gateway.adapters.fipa import FRAME_OF, as_information, from_acl, to_acl
+from gateway.envelope import check_frame, read_type
+from gateway.errors import FrameRefused
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from tests.gateway.client import EchoSeat, GatewayClient
+
+NOW_MS = 1_767_225_600_000  # 2026-01-01
+PATH = "/api/v1/gateway/fipa"
+
+FRAMES: dict[str, tuple[str, Json]] = {  # each with its performative
+    "message": ("inform", {"type": "message", "content": {"role": "user", "content": "hi"}}),
+    "request": ("request", {"type": "request", "content": {"service": "agents.list"}}),
+    "cancel": ("cancel", {"type": "request", "content": {"service": "cancel"}}),
+    "approve": ("agree", {"type": "response", "content": {"result": {"vote": "approve"}}}),
+    "reject": ("refuse", {"type": "response", "content": {"result": {"vote": "reject"}}}),
+    "response": ("inform", {"type": "response", "content": {"result": [1]}}),
+    "failed": ("failure", {"type": "response", "content": {"error": {"code": 3004}}}),
+    "proposal": ("propose", {"type": "proposal", "content": {"proposal": "x"}}),
+    "approved": ("accept-proposal", {"type": "decision", "content": {"result": "approved"}}),
+    "rejected": ("reject-proposal", {"type": "decision", "content": {"result": "rejected"}}),
+    "unknown": ("not-understood", {"type": "error", "content": {"code": 2004}}),
+    "unsound": ("not-understood", {"type": "error", "content": {"code": 2005}}),
+    "error": ("failure", {"type": "error", "content": {"code": 3002}}),
+    "vote for": ("agree", {"type": "vote", "content": {"vote": "approve"}}),
+    "vote against": ("refuse", {"type": "vote", "content": {"vote": "reject"}}),
+    "abstention": ("inform", {"type": "vote", "content": {"vote": "abstain"}}),
+    "broadcast": ("inform", {"type": "broadcast", "content": {"message": "stop"}}),
+    "subscribe": ("subscribe", {"type": "subscribe", "content": {"channel": "agent:status"}}),
+    "status": ("inform", {"type": "status", "content": {"status": "busy"}}),
+}
+PERFORMATIVES = {  # of FIPA's standard, each with the type of its frame
+    **dict.fromkeys(("inform", "confirm", "disconfirm", "inform-if", "inform-ref", "proxy", "sing"), "message"),
+    **dict.fromkeys(("request", "request-when", "request-whenever", "query-if", "query-ref", "cancel"), "request"),
+    **dict.fromkeys(("agree", "refuse", "failure"), "response"),
+    **dict.fromkeys(("propose", "cfp"), "proposal"),
+    **dict.fromkeys(("accept-proposal", "reject-proposal"), "decision"),
+    "not-understood": "error",
+    "subscribe": "subscribe",
+    "propagate": "broadcast",
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_has_its_performative(name: str) -> None:
+    performative, frame = FRAMES[name]
+    acl = to_acl({"from": "alpha", "agent": "beta", "metadata": {"correlationId": "c", "threadId": "t"}, **frame})
+    assert (acl["performative"], acl["sender"], acl["receiver"]) == (performative, "alpha", "beta")
+    assert (acl["content"], acl["language"], acl["ontology"]) == (frame["content"], "json", "heretek-v1")
+    asks = frame["type"] in ("request", "proposal")
+    assert acl["conversation-id"] == "t"
+    assert acl["reply-with" if asks else "in-reply-to"] == "c"
+
+
+@pytest.mark.parametrize("performative", PERFORMATIVES)
+@pytest.mark.parametrize("content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}])
+def test_a_message_becomes_a_sound_frame_and_comes_back(performative: str, content: Any) -> None:
+    acl = {
+        "performative": performative,
+        "sender": "alice",
+        "receiver": "beta",
+        "content": content,
+        "language": "fipa-sl",
+        "ontology": "planning",
+        "protocol": "fipa-contract-net",
+        "conversation-id": "t",
+        "reply-with": "c",
+        "X-own": {"kept": True},
+    }
+    frame = from_acl(acl, NOW_MS)
+    assert frame["type"] == PERFORMATIVES[performative] == FRAME_OF.get(performative, "message")
+    envelope = check_frame(frame, read_type(frame))
+    assert (envelope.agent, envelope.sender, envelope.correlation_id) == ("beta", "alice", "c")
+    back = to_acl(frame)
+    kept = {key: back[key] for key in ("performative", "language", "ontology", "protocol", "X-own")}
+    assert kept == {key: acl[key] for key in kept}
+    if frame["type"] in ("message", "request", "broadcast"):
+        assert back == acl
+    if isinstance(content, str) and frame["type"] not in ("response", "decision"):
+        assert back["content"] == content
+
+
+def test_times_ids_and_receivers_are_translated() -> None:
+    acl = {"performative": "INFORM", "content": "hi", "receiver": {"name": "beta"}, "reply-with": "c"}
+    frame = from_acl(acl | {"in-reply-to": "m", "reply-by": "2026-01-01T00:00:05Z"}, NOW_MS)
+    assert frame["metadata"]["ttl"] == 5
+    assert frame["metadata"]["parentId"] == "m"
+    assert frame["metadata"]["requiresResponse"] is True
+    assert to_acl(frame | {"timestamp": NOW_MS})["reply-by"] == "2026-01-01T00:00:05.000Z"
+    answer = from_acl({"performative": "agree", "in-reply-to": "p"}, NOW_MS)
+    assert (answer["metadata"]["correlationId"], answer["content"]) == (
+        "p",
+        {"result": {"vote": "approve", "reason": None}},
+    )
+    proposal = from_acl({"performative": "cfp", "content": "x", "reply-by": NOW_MS + 1}, NOW_MS)
+    assert proposal["content"] == {"proposal": "x", "deadline": NOW_MS + 1}
+    many = from_acl({"performative": "inform", "content": "x", "receiver": ["a", {"name": "b"}]}, NOW_MS)
+    assert (many["type"], "agent" in many, to_acl(many)["receiver"]) == ("broadcast", False, ["a", "b"])
+    assert "reply-by" not in to_acl({"type": "message", "timestamp": 1, "metadata": {"ttl": 2**53}})
+
+
+@pytest.mark.parametrize(
+    ("acl", "code", "field"),
+    [
+        ({}, 2002, "performative"),
+        ({"performative": 1}, 2003, "performative"),
+        ({"performative": "inform"}, 2002, "content"),
+        ({"performative": "inform", "content": "x", "receiver": 1}, 2003, "receiver"),
+        ({"performative": "inform", "content": "x", "receiver": ["a"] * 101}, 2005, "receiver"),
+        ({"performative": "inform", "content": "x", "sender": {"name": 1}}, 2003, "sender"),
+        ({"performative": "inform", "content": "x", "reply-by": "soon"}, 2003, "reply-by"),
+        ({"performative": "inform", "content": "x", "reply-by": NOW_MS}, 2005, "reply-by"),
+        ({"performative": "inform", "content": "x", "reply-with": []}, 2003, "reply-with"),
+    ],
+)
+def test_a_message_that_is_not_in_order_is_refused(acl: Json, code: int, field: str) -> None:
+    with pytest.raises(FrameRefused) as refused:
+        from_acl(acl, NOW_MS)
+    assert (refused.value.code, refused.value.field) == (code, field)
+
+
+def test_a_decision_from_outside_decides_nothing() -> None:
+    frame = from_acl({"performative": "accept-proposal", "receiver": "beta", "reply-with": "c"}, NOW_MS)
+    told = as_information(frame)
+    assert (told["type"], told["content"]["content"]["decision"]["result"]) == ("message", "approved")
+    assert "requiresResponse" not in told["metadata"]
+
+
+async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubProcess) -> None:
+    seat = EchoSeat(hub.url, hub.mint("fipa", "channel"), agentId="beta")
+    async with seat, web(hub.urls[-1], headers=bearer(hub.mint("fipa", "session"))) as client:
+        await seat.find("auth-response")
+        asked = {"performative": "query-ref", "content": "agents.list", "reply-with": "q", "sender": "fipa"}
+        listed = (await client.post(PATH, json=asked)).json()
+        assert (listed["performative"], listed["in-reply-to"], listed["receiver"]) == ("inform", "q", "fipa")
+        assert [one["name"] for one in listed["content"]["result"]["agents"]] == ["beta"]
+        inform = {"performative": "confirm", "receiver": "beta", "content": "hi", "reply-with": "c"}
+        reply = (await client.post(PATH, json=inform | {"conversation-id": "t"})).json()
+        assert (reply["performative"], reply["sender"], reply["in-reply-to"]) == ("inform", "beta", "c")
+        assert (reply["content"], reply["conversation-id"]) == ({"role": "agent", "content": "echo: hi"}, "t")
+        got = await seat.find("message")
+        assert (got["metadata"]["fipa"]["performative"], got["from"]) == ("confirm", "fipa")
+        told = await client.post(PATH, json={"performative": "inform", "receiver": "beta", "content": "told"})
+        assert (told.status_code, told.content) == (204, b"")
+        assert await seat.find("message", lambda frame: frame["content"]["content"] == "told")
+        decided = {"performative": "accept-proposal", "receiver": "beta", "in-reply-to": "p"}
+        assert (await client.post(PATH, json=decided)).status_code == 204
+        note = await seat.find("message", lambda frame: isinstance(frame["content"]["content"], dict))
+        assert note["content"]["content"] == {"decision": {"result": "approved", "reason": None}}
+
+
+async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    silent = GatewayClient(hub.url, hub.mint("fipa2", "channel"), agentId="beta")
+    async with silent, web(hub.url, headers=bearer(hub.mint("fipa2", "session"))) as client:
+        await silent.find("auth-response")
+        ask = {"performative": "inform", "receiver": "beta", "content": "hi", "reply-with": "c"}
+        cases: list[tuple[Json, str, int]] = [
+            ({"receiver": "stranger"}, "failure", 3001),
+            ({"sender": "another"}, "failure", 5004),
+            ({"performative": "agree"}, "not-understood", 2005),
+            ({"performative": "subscribe"}, "not-understood", 2005),
+            ({"performative": "request", "content": "no.such.service"}, "not-understood", 2005),
+            ({"reply-by": "1999-01-01"}, "not-understood", 2005),
+        ]
+        for changed, performative, code in cases:
+            answer = (await client.post(PATH, json=ask | changed)).json()
+            told = (answer["performative"], answer["content"]["code"], answer["in-reply-to"])
+            assert told == (performative, code, "c")
+        for body in (b"", b"[]", b"{"):
+            headers = {"content-type": "application/json"}
+            assert (await client.post(PATH, content=body, headers=headers)).status_code == 400
+        assert (await client.get(PATH)).status_code == 405
+        client.headers.update(bearer(hub.mint("fipa2", "channel")))
+        assert (await client.post(PATH, json=ask)).status_code == 401
+        assert not [one for one in silent.frames if one["type"] == "message"]

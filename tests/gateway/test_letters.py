@@ -1,0 +1,263 @@
+"""Messages that wait for an agent that is offline or busy: order, time, receipts, duplicates."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from lab.callers import reply_text, send
+from lab.frames import Json
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_messages import SilentSeat, code_of, publish
+
+
+async def know(hub: HubProcess, owner: str, *names: str) -> str:
+    """Let agents take their seats once; the owner's token."""
+    token = hub.mint(owner, "channel")
+    for name in names:
+        async with GatewayClient(hub.url, token, agentId=name) as seat:
+            await seat.find("auth-response")
+    return token
+
+
+async def tell(sender: GatewayClient, agent: str, number: object, **metadata: Any) -> None:
+    """Send a message that wants no response; its id is `m-<number>`."""
+    content = {"role": "agent", "content": f"note {number}"}
+    await sender.send("message", content, agent=agent, id=f"m-{number}", metadata=metadata)
+
+
+async def event(client: GatewayClient, name: str, message_id: str) -> Json:
+    """An event about a message."""
+
+    def is_it(frame: Json) -> bool:
+        return frame["event"] == name and frame["content"]["messageId"] == message_id
+
+    return await client.find("event", is_it)
+
+
+async def ask_service(client: GatewayClient, service: str, correlation_id: str, **params: Any) -> Json:
+    """The content of the response of a service."""
+    about = {"correlationId": correlation_id}
+    await client.send("request", {"service": service, "params": params}, metadata=about)
+    answered = await client.find("response", lambda frame: frame["metadata"]["correlationId"] == correlation_id)
+    return dict(answered["content"])
+
+
+def told(seat: GatewayClient) -> list[str]:
+    return [one["id"] for one in seat.frames if one["type"] == "message"]
+
+
+async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubProcess) -> None:
+    token = await know(hub, "waiters", "alpha", "beta")
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        for number, priority in enumerate(["low", "normal", "high", "normal", "critical"]):
+            await tell(alpha, "beta", number, ttl=60, priority=priority, correlationId=f"c-{number}")
+            queued = await event(alpha, "message.queued", f"m-{number}")
+            assert queued["metadata"] == {"correlationId": f"c-{number}", "parentId": f"m-{number}"}
+        async with SilentSeat(hub.urls[-1], token, agentId="beta") as beta:
+            last = await beta.find("message", lambda frame: frame["id"] == "m-0")
+            assert told(beta) == ["m-4", "m-2", "m-1", "m-3", "m-0"]
+            assert (last["from"], last["content"]["content"]) == ("alpha", "note 0")
+            assert 0 < last["metadata"]["ttl"] < 60
+            delivered = await event(alpha, "message.delivered", "m-0")
+            assert delivered["content"]["agent"] == "beta"
+            # What comes now is sent at once.
+            await tell(alpha, "beta", 5)
+            await beta.find("message", lambda frame: frame["id"] == "m-5")
+        assert [one for one in alpha.frames if one["type"] == "error"] == []
+
+
+async def test_a_message_that_may_not_wait_is_refused_as_before(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "no-waiters", "alpha", "beta")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await tell(alpha, "beta", 1, correlationId="c-1")
+        assert code_of(await alpha.reply("c-1")) == (3002, "offline")
+
+
+async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: HubProcess) -> None:
+    token = await know(hub, "patient", "alpha", "beta")
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        waiting = asyncio.create_task(alpha.send_message("beta", "late?", ttl=60, threadId="t"))
+        await alpha.find("event", lambda frame: frame["event"] == "message.queued")
+        async with EchoSeat(hub.urls[-1], token, agentId="beta") as beta:
+            reply = await waiting
+            asked = await beta.find("message")
+        assert (reply["type"], reply["content"]["content"]) == ("message", "echo: late?")
+        assert (reply["metadata"]["threadId"], reply["from"], reply["agent"]) == ("t", "beta", "alpha")
+        assert asked["metadata"]["correlationId"] == reply["metadata"]["correlationId"]
+
+
+async def test_a_letter_dies_with_its_ttl_and_is_never_late(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "short-lived", "alpha", "beta")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await tell(alpha, "beta", 1, ttl=1, correlationId="c-1")
+        assert code_of(await alpha.send_message("beta", "hi", ttl=1)) == (3002, "ttl_expired")
+        assert code_of(await alpha.reply("c-1")) == (3002, "ttl_expired")
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("auth-response")
+            await tell(alpha, "beta", 2)
+            await beta.find("message", lambda frame: frame["id"] == "m-2")
+            assert told(beta) == ["m-2"]
+
+
+async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("worker", "channel")
+    async with (
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        SilentSeat(embedded_hub.url, token, agentId="beta") as beta,
+    ):
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        handle = await publish(embedded_hub, "worker", "beta")
+        asking = asyncio.create_task(send(embedded_hub.url, handle, "work", embedded_hub.mint("alice", "session")))
+        asked = await beta.find("message", lambda frame: frame["from"] == "alice")
+        await tell(alpha, "beta", 1, correlationId="c-1")
+        assert code_of(await alpha.reply("c-1")) == (3003, "busy")
+        await tell(alpha, "beta", 2, ttl=60)
+        await event(alpha, "message.queued", "m-2")
+        about = {"correlationId": asked["metadata"]["correlationId"]}
+        await beta.send("message", {"role": "agent", "content": "done"}, agent="alice", metadata=about)
+        assert reply_text(await asking) == "done"
+        await beta.find("message", lambda frame: frame["id"] == "m-2")
+
+
+async def test_messages_do_not_overtake_letters_and_none_comes_twice_over_two_processes(hub: HubProcess) -> None:
+    """The process of the sender delivers, too: what is sent while letters wait joins them."""
+    token = await know(hub, "racers", "alpha", "beta")
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        for number in range(10):
+            await tell(alpha, "beta", number, ttl=60)
+        await event(alpha, "message.queued", "m-9")
+        async with SilentSeat(hub.urls[-1], token, agentId="beta") as beta:
+            for number in range(10, 30):
+                await tell(alpha, "beta", number, ttl=60)
+            await beta.find("message", lambda frame: frame["id"] == "m-29")
+            assert told(beta) == [f"m-{number}" for number in range(30)]
+        assert [one for one in alpha.frames if one["type"] == "error"] == []
+
+
+async def test_a_seat_that_changes_hands_gets_each_letter_once(hub: HubProcess) -> None:
+    token = await know(hub, "movers", "alpha", "beta")
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        for number in range(15):
+            await tell(alpha, "beta", number, ttl=60)
+        await event(alpha, "message.queued", "m-14")
+        async with contextlib.AsyncExitStack() as stack:
+            seats = []
+            for url in (hub.url, hub.urls[-1], hub.url):
+                seats.append(await stack.enter_async_context(SilentSeat(url, token, agentId="beta")))
+                await seats[-1].find("auth-response")
+
+            async def has_all() -> bool:
+                return len({one for seat in seats for one in told(seat)}) == 15
+
+            assert await eventually(has_all, "every letter comes")
+            await event(alpha, "message.delivered", "m-14")
+            got = [one for seat in seats for one in told(seat)]
+        # A connection that ends takes what was on its way with it, unless it is known that it was not written.
+        assert len(got) - len(set(got)) <= 2, got
+        assert sorted(set(got)) == sorted(f"m-{number}" for number in range(15))
+
+
+async def test_letters_outlive_a_process_that_is_killed(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"))
+    token = await know(hub, "team", "alpha", "beta")
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        for number in range(3):
+            await tell(alpha, "beta", number, ttl=600)
+        await event(alpha, "message.queued", "m-2")
+        hub.kill9()
+        await alpha.closed()
+    await asyncio.to_thread(hub.serve, 0)
+    async with (
+        GatewayClient(hub.url, token, agentId="alpha") as alpha,
+        SilentSeat(hub.url, token, agentId="beta") as beta,
+    ):
+        await beta.find("message", lambda frame: frame["id"] == "m-2")
+        assert told(beta) == ["m-0", "m-1", "m-2"]
+        await event(alpha, "message.delivered", "m-2")
+
+
+async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "repeaters", "alpha", "beta", "gone")
+    wanted = {"requiresResponse": True, "correlationId": "c-1"}
+    question = {"role": "user", "content": "once"}
+    async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+        for _ in range(2):  # the second time from a new connection
+            async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+                await alpha.find("auth-response")
+                await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+                assert (await alpha.reply("c-1"))["content"]["content"] == "echo: once"
+        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+            await alpha.find("auth-response")
+            # Another content under the same id is another message.
+            other = {"role": "user", "content": "twice"}
+            await alpha.send("message", other, agent="beta", id="q-1", metadata=wanted | {"correlationId": "c-2"})
+            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: twice"
+            for _ in range(2):
+                await tell(alpha, "gone", 1, ttl=60, correlationId="c-3")
+
+            async def is_said_twice() -> bool:
+                return len([one for one in alpha.frames if one["type"] == "event"]) == 2
+
+            assert await eventually(is_said_twice, "the earlier outcome is repeated")
+            receipts = (await ask_service(alpha, "inbox.receipt", "r-1", messageId="m-1"))["result"]["receipts"]
+            assert len(receipts) == 1
+        assert told(beta) == ["q-1", "q-1"]
+
+
+async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "readers", "alpha", "beta")
+    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
+    owner = GatewayClient(embedded_hub.url, embedded_hub.mint("readers", "session"))
+    async with alpha, owner:
+        await asyncio.gather(alpha.find("auth-response"), owner.find("auth-response"))
+        sent = await ask_service(
+            alpha, "inbox.send", "s-1", agent="beta", content="one", id="m-1", priority="high"
+        )
+        assert sent["result"] == {"messageId": "m-1", "agent": "beta", "state": "queued"}
+        await ask_service(alpha, "inbox.send", "s-2", agent="beta", content={"n": 2}, id="m-2")
+        receipt = (await ask_service(alpha, "inbox.receipt", "s-3", messageId="m-1"))["result"]["receipts"][0]
+        assert (receipt["state"], receipt["agent"], receipt["priority"]) == ("queued", "beta", "high")
+        # The owner reads the inbox of each agent; an agent its own alone.
+        seen = (await ask_service(owner, "inbox.get", "o-1", agent="beta", limit=1))["result"]["messages"]
+        assert [(one["messageId"], one["from"], one["content"]["content"]) for one in seen] == [
+            ("m-2", "alpha", {"n": 2})
+        ]
+        listed = (await ask_service(owner, "inbox.list", "o-2"))["result"]["inboxes"]
+        assert [(one["agent"], one["queued"]) for one in listed] == [("alpha", 0), ("beta", 2)]
+        refused = (await ask_service(alpha, "inbox.get", "s-4", agent="beta"))["error"]
+        assert refused["code"] == 5004
+        assert (await ask_service(owner, "inbox.clear", "o-3"))["error"]["code"] == 5004
+        assert (await ask_service(owner, "inbox.get", "o-4", agent="nobody"))["error"]["code"] == 3001
+        assert (await ask_service(alpha, "inbox.get", "s-5", limit="all"))["error"]["code"] == 2003
+        assert (await ask_service(alpha, "inbox.send", "s-6", agent="beta"))["error"]["code"] == 2003
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("message", lambda frame: frame["id"] == "m-2")
+            await event(alpha, "message.delivered", "m-2")
+            assert (await ask_service(beta, "inbox.count", "b-1"))["result"] == {
+                "total": 2,
+                "unread": 2,
+                "queued": 0,
+            }
+            assert (await ask_service(beta, "inbox.mark_read", "b-2", ids=["m-1"]))["result"] == {"marked": 1}
+            await event(alpha, "message.read", "m-1")
+            unread = (await ask_service(beta, "inbox.unread", "b-3"))["result"]["messages"]
+            assert [one["messageId"] for one in unread] == ["m-2"]
+            assert (await ask_service(beta, "inbox.clear", "b-4"))["result"] == {"deleted": 2, "ended": 0}
+            assert (await ask_service(beta, "inbox.count", "b-5"))["result"]["total"] == 0
+        receipts = await ask_service(alpha, "inbox.receipt", "s-7", messageId="m-1")
+        assert receipts["error"]["reason"] == "message_not_found"
+
+
+async def test_a_stranger_leaves_no_letter_and_sees_no_inbox(embedded_hub: HubProcess) -> None:
+    await know(embedded_hub, "neighbour", "beta")
+    stranger = await know(embedded_hub, "prowler", "alpha")
+    async with GatewayClient(embedded_hub.url, stranger, agentId="alpha") as alpha:
+        errors = [await alpha.send_message(name, "hi", ttl=60) for name in ("@neighbour/beta", "@neighbour/none")]
+        assert [code_of(one)[0] for one in errors] == [3001, 3001]
+        refused = await ask_service(alpha, "inbox.send", "s-1", agent="@neighbour/beta", content="hi")
+        assert refused["error"]["code"] == 3001
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint("prowler", "session")) as owner:
+        assert (await ask_service(owner, "inbox.get", "o-1", agent="beta"))["error"]["code"] == 3001

@@ -1,0 +1,223 @@
+"""Proposals as rows: thresholds, tie-breaks, limits, and what is recorded of votes."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from accounts.tokens import get_or_create_local_user
+from gateway import proposal_reads, proposals
+from gateway.deliberation import CATEGORY_S, TIE_BREAK_S
+from gateway.errors import FrameRefused
+from gateway.models import Proposal, TeamPolicy, Vote
+from gateway.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from kit.clock import db_now
+
+pytestmark = pytest.mark.django_db
+
+TRIAD = ["alpha", "beta", "charlie"]
+
+
+@pytest.fixture
+def owner() -> int:
+    return get_or_create_local_user("owner").pk
+
+
+def proposed(owner: int, key: str = "p", **fields: Any) -> Proposal:
+    """A proposal of the steward."""
+    given = {
+        "key": key,
+        "alias": "",
+        "proposer": "steward",
+        "has_seat": True,
+        "home": "",
+        "text": "text",
+        "reasoning": "",
+        "category": "",
+        "deadline_ms": None,
+        "carried": {},
+    }
+    return propose(owner, NewProposal(**{**given, **fields}))
+
+
+def vote(owner: int, voter: str, choice: str, key: str = "p") -> str:
+    """The state after a vote, or the reason why it is refused."""
+    try:
+        given = NewVote(names=(key,), voter=voter, vote=choice, reasoning="", confidence=None)
+        return cast_vote(owner, given).state
+    except FrameRefused as refused:
+        return refused.reason
+
+
+def set_policy(owner: int, **fields: Any) -> None:
+    TeamPolicy.objects.update_or_create(owner_id=owner, defaults=fields)
+
+
+def end(key: str = "p") -> Proposal:
+    """Let the deadline of a proposal pass, and decide."""
+    Proposal.objects.filter(key=key).update(deadline=db_now() - timedelta(seconds=1))
+    close_due()
+    return Proposal.objects.get(key=key)
+
+
+def seconds_left(proposal: Proposal) -> int:
+    return round((proposal.deadline - db_now()).total_seconds() / 30) * 30
+
+
+@pytest.mark.parametrize(
+    ("threshold", "votes", "states"),
+    [
+        ("simple", "aa", ["deliberating", "approved"]),
+        ("supermajority", "ara", ["deliberating", "deliberating", "approved"]),
+        ("unanimous", "aaa", ["deliberating", "deliberating", "approved"]),
+        ("unanimous", "ar", ["deliberating", "blocked"]),
+        ("simple", "rr", ["deliberating", "rejected"]),
+    ],
+)
+def test_the_policy_at_the_time_of_the_proposal_decides(
+    owner: int, threshold: str, votes: str, states: list[str]
+) -> None:
+    set_policy(owner, threshold=threshold)
+    proposed(owner)
+    set_policy(owner, threshold="simple", members=["others"], breaks_ties=True)
+    choices = [{"a": "approve", "r": "reject"}[one] for one in votes]
+    assert [vote(owner, name, choice) for name, choice in zip(TRIAD, choices, strict=False)] == states
+
+
+def test_members_are_data_and_each_votes_once(owner: int) -> None:
+    members = [f"agent-{number}" for number in range(5)]
+    set_policy(owner, members=[*members, "agent-0"])
+    assert proposed(owner).members == members
+    assert vote(owner, "alpha", "approve") == "not_triad_member"
+    assert [vote(owner, name, "approve") for name in members[:3]] == ["deliberating", "deliberating", "approved"]
+
+
+def test_without_members_nothing_is_proposed(owner: int) -> None:
+    set_policy(owner, members=[])
+    with pytest.raises(FrameRefused) as refused:
+        proposed(owner)
+    assert refused.value.reason == "no_members"
+
+
+@pytest.mark.parametrize("category", ["", "unknown", *CATEGORY_S])
+def test_the_category_says_how_long_it_is_open(owner: int, category: str) -> None:
+    assert seconds_left(proposed(owner, category=category)) == CATEGORY_S.get(category, 300)
+
+
+@pytest.mark.parametrize(("choice", "state"), [("approve", "approved"), ("reject", "rejected")])
+def test_the_steward_breaks_a_tie(owner: int, choice: str, state: str) -> None:
+    set_policy(owner, breaks_ties=True)
+    proposed(owner)
+    assert vote(owner, "steward", "approve") == "not_triad_member"
+    for name, cast in zip(TRIAD, ("approve", "reject", "abstain"), strict=True):
+        last = vote(owner, name, cast)
+    assert last == "escalated"
+    proposal = Proposal.objects.get(key="p")
+    assert seconds_left(proposal) == TIE_BREAK_S
+    assert vote(owner, "charlie", "approve") == "proposal_closed"
+    [awaited] = proposal_reads.load_open(owner, "steward")
+    assert awaited.frame["content"]["state"] == "escalated"
+    assert awaited.frame["content"]["votes"] == {"alpha": "approve", "beta": "reject", "charlie": "abstain"}
+    assert vote(owner, "steward", choice) == state
+    [awaited] = proposal_reads.load_decisions(owner, "steward")
+    content = awaited.frame["content"]
+    assert (content["result"], content["consensus"], content["tieBrokenBy"]) == (state, False, "steward")
+    assert vote(owner, "steward", choice) == "not_triad_member"
+
+
+def test_a_steward_who_does_not_decide_rejects(owner: int) -> None:
+    set_policy(owner, breaks_ties=True)
+    proposed(owner)
+    vote(owner, "alpha", "approve")
+    assert end().state == "escalated"
+    assert vote(owner, "steward", "abstain") == "escalated"
+    ended = end()
+    assert (ended.state, ended.has_consensus, ended.tie_broken_by) == ("rejected", False, "")
+
+
+def test_a_steward_who_is_a_member_breaks_no_tie(owner: int) -> None:
+    set_policy(owner, breaks_ties=True, members=["steward", "beta"])
+    proposed(owner)
+    vote(owner, "steward", "approve")
+    assert vote(owner, "beta", "reject") == "blocked"
+
+
+def test_a_vote_after_the_deadline_is_late_and_closes_what_is_due(owner: int) -> None:
+    proposed(owner)
+    vote(owner, "alpha", "approve")
+    Proposal.objects.update(deadline=db_now() - timedelta(seconds=1))
+    assert [vote(owner, "beta", "approve") for _ in range(3)] == ["proposal_closed"] * 3
+    proposal = Proposal.objects.get()
+    assert (proposal.state, proposal.has_consensus) == ("blocked", False)
+    assert list(Vote.objects.filter(is_late=True).values_list("voter", "counts")) == [("beta", False)]
+
+
+def test_a_proposal_without_members_who_come_is_closed_too(owner: int) -> None:
+    proposed(owner)
+    ended = end()
+    assert (ended.state, ended.has_consensus) == ("blocked", False)
+    assert close_due() == 0
+
+
+def test_open_proposals_and_votes_are_bounded(owner: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "MOST_OPEN", 2)
+    monkeypatch.setattr(proposals, "MOST_KEPT", 3)
+    monkeypatch.setattr(proposals, "MOST_VOTES", 2)
+    for key in ("p", "q"):
+        proposed(owner, key)
+    with pytest.raises(FrameRefused) as refused:
+        proposed(owner, "r")
+    assert (refused.value.code, refused.value.reason) == (1005, "too_many_proposals")
+    proposed(get_or_create_local_user("other").pk, "others")
+    assert proposed(owner, "p").key == "p"
+    assert [vote(owner, "alpha", one) for one in ("approve", "reject", "approve")][1:] == [
+        "deliberating",
+        "too_many_votes",
+    ]
+    end("q")
+    proposed(owner, "r")
+    end("r")
+    with pytest.raises(FrameRefused) as refused:
+        proposed(owner, "s")
+    assert refused.value.reason == "too_many_proposals"
+
+
+def test_a_repeated_proposal_is_the_same_also_after_its_end(owner: int) -> None:
+    first = proposed(owner, alias="msg-1", deadline_ms=round((db_now().timestamp() + 60) * 1000))
+    given_ms = round(first.deadline.timestamp() * 1000)
+    assert proposed(owner, alias="msg-2", deadline_ms=given_ms).pk == first.pk
+    end()
+    assert proposed(owner).state == "blocked"
+    for other in ({"text": "another"}, {"proposer": "coder"}, {"key": "msg-1"}, {"key": "x", "alias": "p"}):
+        with pytest.raises(FrameRefused) as refused:
+            proposed(owner, **other)
+        assert refused.value.reason == "correlation_in_use"
+    proposed(get_or_create_local_user("other").pk, alias="msg-1")
+
+
+def test_a_member_who_comes_gets_what_it_has_not_voted_on(owner: int) -> None:
+    for key in ("p", "q", "r"):
+        proposed(owner, key)
+    vote(owner, "alpha", "approve", "q")
+    end("r")
+    found = proposal_reads.load_open(owner, "alpha")
+    assert [one.frame["content"]["proposalId"] for one in found] == ["p"]
+    assert Proposal.objects.get(key="p").state == "deliberating"
+    assert proposal_reads.load_open(owner, "coder") == []
+
+
+def test_a_decision_is_awaited_until_it_is_noted_as_sent(owner: int) -> None:
+    proposed(owner)
+    assert proposal_reads.load_decisions(owner, "steward") == []
+    end()
+    [awaited] = proposal_reads.load_decisions(owner, "steward")
+    assert awaited.frame["content"]["missing"] == TRIAD
+    proposal_reads.end_waits([awaited.proposal_id])
+    assert proposal_reads.load_decisions(owner, "steward") == []
+
+
+def test_a_refused_vote_leaves_no_trace(owner: int) -> None:
+    proposed(owner)
+    vote(owner, "coder", "approve")
+    assert not Vote.objects.exists()
+    assert vote(get_or_create_local_user("other").pk, "alpha", "approve") == "proposal_not_found"
