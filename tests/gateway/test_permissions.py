@@ -82,7 +82,7 @@ def test_an_agent_is_served_for_itself_alone(service: str) -> None:
     assert not is_refused(Role.AGENT, own)
     assert not is_refused(Role.ADMIN, frame)
     assert is_refused(Role.OPERATOR, frame) == (OF_SERVICES[service] is Action.WRITE_AGENT)
-    assert is_refused(Role.OBSERVER, frame) == concerns_one
+    assert is_refused(Role.OBSERVER, frame) == (OF_SERVICES[service] is not Action.FIND)
 
 
 def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
