@@ -39,6 +39,14 @@ def forget_sessions(kept_days: int) -> int:
     return writing.forget_old(kept_days)
 
 
+@shared_task(name="gateway.forget_proposals", ignore_result=True)
+def forget_proposals(kept_days: int) -> int:
+    """Delete proposals that were decided longer ago than that, with their votes; how many."""
+    old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
+    batches.delete(Vote.objects.filter(proposal__in=old))
+    return batches.delete(old)
+
+
 @shared_task(name="gateway.forget_frames", ignore_result=True)
 def forget_frames() -> int:
     """Delete the records of frames that their teams keep no longer; how many."""
@@ -59,11 +67,3 @@ def _find_teams() -> Iterator[int]:
     while owner_id is not None:
         yield owner_id
         owner_id = rows.filter(owner_id__gt=owner_id).first()
-
-
-@shared_task(name="gateway.forget_proposals", ignore_result=True)
-def forget_proposals(kept_days: int) -> int:
-    """Delete proposals that were decided longer ago than that, with their votes; how many."""
-    old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
-    batches.delete(Vote.objects.filter(proposal__in=old))
-    return batches.delete(old)

@@ -108,6 +108,14 @@ class Sender(NamedTuple):
         return target.handle.partition("/")[0].lower() == self.login.lower()
 
 
+class Question(NamedTuple):
+    """What an agent is asked; a seat gets the envelope instead of the parts and the task."""
+
+    text: str
+    parts: tuple[Part, ...]
+    task_id: str = ""
+
+
 class MustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
@@ -151,15 +159,21 @@ class MessageRouter:
             return await db_call(function)(*args)
 
     async def begin(
-        self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float
+        self,
+        key: str,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        question: Question | None = None,
     ) -> BegunMessage:
-        """Start the turn of a message. `key`: its correlation id.
+        """Start the turn of a message. `key`: its correlation id. `question`: by default that of its content.
 
         Raises:
             FrameRefused: nothing was sent.
             MustWait: nothing was sent; it may be stored.
         """
-        text = text_of(envelope)
+        text, parts, task_id = question or Question(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
@@ -168,7 +182,8 @@ class MessageRouter:
             place = _find_place(found, envelope, asker, sender)
             if place is not None and place.session_id:
                 await self.read(check_sessions, place)
-            parts = sender.carry(envelope, found.target) if found.seat else _parts_of(envelope)
+            if found.seat:  # it believes an envelope only without a task
+                parts, task_id = sender.carry(envelope, found.target), ""
             if found.takes_letters:
                 draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
@@ -188,6 +203,7 @@ class MessageRouter:
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
                 context_id=envelope.session_id,
+                task_id=task_id,
                 parts=parts,
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,

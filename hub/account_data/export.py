@@ -135,11 +135,11 @@ PARTS: Sequence[Part] = (
     Part("send_key", SendKey, lambda user: Q(caller=user), at_once=FEW),
     Part("push_config", PushConfig, lambda user: Q(caller=user)),
     Part("push", Push, lambda user: Q(config__caller=user), at_once=FEW),
-    Part("frame", FrameRecord, lambda user: Q(owner=user)),
-    Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
     Part("protocol_task", ProtocolTask, lambda user: Q(owner=user), at_once=FEW),
     Part("protocol_step", ProtocolStep, lambda user: Q(task__owner=user), at_once=FEW),
     Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
+    Part("frame", FrameRecord, lambda user: Q(owner=user)),
+    Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 

@@ -112,6 +112,7 @@ def seed(hub: HubProcess) -> Seeded:
         "public_id": agent["sessionId"],
         "peer": "demo/echo",
         "agent_name": "alpha",
+        "letter_id": 1,
         "model": "agent/demo/echo",
         "webhook_id": webhook,
         "delivery_id": seeded.call("GET", f"/webhooks/{webhook}/deliveries")["items"][0]["id"],

@@ -37,6 +37,7 @@ from agents.models import (  # noqa: E402
 from gateway.models import (  # noqa: E402
     EnvelopeKey,
     FrameRecord,
+    Letter,
     Proposal,
     TeamAgent,
     Vote,
@@ -118,7 +119,20 @@ def _team(owner: User, name: str) -> Names:
         deadline=now + LATER,
     )
     Vote.objects.create(proposal=proposal, voter=name, vote="approve", reasoning=secret, voted_at=now)
-    return {"agent_name": name, "proposal_id": proposal.pk}
+    seat = Session.objects.create(owner=owner, routing_name=name, link="gateway")
+    letter = Letter.objects.create(
+        owner=owner,
+        recipient=seat,
+        addressed_to=name,
+        sender_owner=owner,
+        sender=secret,
+        message_id="m-1",
+        envelope=json.dumps({"content": {"role": "user", "content": secret}, "metadata": {}}),
+        bytes=1,
+        state="dead",
+        received_at=now,
+    )
+    return {"agent_name": name, "proposal_id": proposal.pk, "letter_id": letter.pk}
 
 
 def hidden(owner: User, guest: User) -> Names:
