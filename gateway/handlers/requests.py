@@ -7,6 +7,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frames import describe_error
 from gateway.handlers import agents, inbox, sessions, triad
+from gateway.permissions import check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
 
@@ -19,8 +20,10 @@ async def take_request(client: Client, envelope: Envelope) -> None:
     if name not in SERVICES:
         text = f"there is no service of that name: want one of {', '.join(sorted(SERVICES))}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.service")
+    params = envelope.content.get("params", {})
     try:
-        content: Json = {"result": await SERVICES[name](client, envelope, envelope.content.get("params", {}))}
+        check_service(client.identity, client.sender.seat, name, params)
+        content: Json = {"result": await SERVICES[name](client, envelope, params)}
     except FrameRefused as refused:
         if refused.close_code:
             raise
