@@ -62,7 +62,7 @@ class StepRunner:
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
-        envelope, sender = make_message(begun), Sender(login, "", identity.credential_id)
+        envelope, sender = make_message(begun), Sender(user_id, login, "", identity.credential_id)
         question = Question(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
             message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
