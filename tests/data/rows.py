@@ -37,12 +37,10 @@ from gateway.models import (
     ProtocolArtifact,
     ProtocolStep,
     ProtocolTask,
-    TeamAgent,
-    TeamPolicy,
-    Vote,
-)
     SessionEntry,
     SessionLog,
+    TeamAgent,
+    TeamPolicy,
     Vote,
 )
 from gateway.sessions.entries import seal_content
