@@ -89,7 +89,9 @@ class HttpRequest:
         return b"traceparent", self.traceparent.encode("ascii")
 
     async def read_checked(self, methods: Sequence[str], *, takes_form: bool = False) -> bytes:
-        """The body of a request whose form is accepted. The body of a POST is JSON; `takes_form`: a form with files.
+        """The body of a request whose form is accepted. The body of a POST is JSON.
+
+        `takes_form`: it is a form with files instead.
 
         Raises:
             RequestRefused: 405, 400 (a header came twice), 415, 413 or 408, the first in this order.
@@ -101,14 +103,10 @@ class HttpRequest:
         if self.contradicted:
             raise two_values(self.contradicted)
         content_type = self.headers.get("content-type", "")
-        if self.method == "POST" and takes_form and media_type_of(content_type) != FORM_TYPE:
-            raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM_TYPE}")
-        if (
-            self.method == "POST"
-            and not takes_form
-            and content_type not in JSON_TYPES
-            and not is_json(content_type)
-        ):
+        if takes_form:
+            if media_type_of(content_type) != FORM_TYPE:
+                raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM_TYPE}")
+        elif self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
             raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
         self.check_length(MAX_BODY_BYTES)
         return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
