@@ -21,7 +21,7 @@ from gateway.members import Member, load_members
 from gateway.seat import GATEWAY_LINK
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 from kit.describe import BEARER, Answer, Operation
 
 STATUS_PATH = "/agent-status"
@@ -158,7 +158,7 @@ def load_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
     first = Process.objects.filter(beat_at__gt=alive_since(now)).order_by("started_at").first()
     return GatewayHealth(
         status="ok",
-        timestamp=to_ms(now),
+        timestamp=unix_ms(now),
         version=version,
         connectedAgents=len(names),
         running=True,
@@ -182,7 +182,7 @@ def load_statuses(user_id: int) -> AgentStatuses:
     now, members = db_now(), load_members(user_id)
     online = sum(one.is_connected for one in members)
     return AgentStatuses(
-        timestamp=to_ms(now),
+        timestamp=unix_ms(now),
         totalAgents=len(members),
         onlineCount=online,
         offlineCount=len(members) - online,
@@ -196,20 +196,15 @@ def find_status(user_id: int, name: str) -> AgentStatus | None:
     return _status_of(found[0], db_now()) if found else None
 
 
-def to_ms(at: datetime) -> int:
-    """A time as the protocol writes it."""
-    return round(at.timestamp() * 1000)
-
-
 def _status_of(member: Member, now: datetime) -> AgentStatus:
     seen = member.last_seen_at
     return AgentStatus(
         agentId=member.name,
         status=member.status,
-        lastSeen=to_ms(seen) if seen else None,
-        registeredAt=to_ms(member.registered_at),
+        lastSeen=unix_ms(seen) if seen else None,
+        registeredAt=unix_ms(member.registered_at),
         metadata={"role": member.role, "isActive": member.is_active, "queued": member.queued},
-        timeSinceLastSeenMs=max(0, to_ms(now) - to_ms(seen)) if seen else None,
+        timeSinceLastSeenMs=max(0, unix_ms(now) - unix_ms(seen)) if seen else None,
     )
 
 

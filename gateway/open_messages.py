@@ -15,6 +15,7 @@ from gateway.frames import error_frame, make_frame, new_id
 from gateway.letters import StoredLetter
 from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
 from gateway.replies import make_reply
+from kit.clock import unix_ms
 
 MOST_OPEN = 200  # messages of one connection
 
@@ -141,7 +142,7 @@ class OpenMessages:
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
         content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
-            content["expiresAt"] = int(letter.expires_at.timestamp() * 1000)
+            content["expiresAt"] = unix_ms(letter.expires_at)
         await self._answer(make_frame("event", content, about, event="message.queued"), recent)
         if not envelope.wants_response:
             return

@@ -15,10 +15,10 @@ from gateway import deliberation
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import Proposal, Vote
-from gateway.proposal_frames import decision_frame, in_ms, proposal_frame, vote_frame
+from gateway.proposal_frames import decision_frame, proposal_frame, vote_frame
 from gateway.proposal_news import find_seats, send_decision, send_to_seats, send_to_subscribers
 from gateway.team_changes import get_policy
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
 
 State = Proposal.State
@@ -189,7 +189,7 @@ def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
     before = (first.key, first.proposer, first.text, first.reasoning, first.category)
     is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
     is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
-    if len(found) > 1 or not is_same or given.deadline_ms not in (None, in_ms(first.deadline)):
+    if len(found) > 1 or not is_same or given.deadline_ms not in (None, unix_ms(first.deadline)):
         text = "another proposal has this id"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
     if given.home and first.home != given.home:
@@ -202,7 +202,7 @@ def _read_deadline(given: NewProposal, now: datetime) -> datetime:
     field = "content.deadline"
     if given.deadline_ms is None:
         return now + timedelta(seconds=deliberation.CATEGORY_S.get(given.category, deliberation.DEFAULT_S))
-    left_ms = given.deadline_ms - in_ms(now)
+    left_ms = given.deadline_ms - unix_ms(now)
     if left_ms <= 0:
         text = f"{field}: this moment has passed"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_past")

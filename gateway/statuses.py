@@ -12,6 +12,7 @@ from agents.transcript.access import seen_at
 from gateway.enrolment import ONLINE
 from gateway.models import TeamAgent
 from gateway.seat import GATEWAY_LINK
+from kit.clock import unix_ms
 
 OFFLINE = "offline"
 
@@ -64,7 +65,7 @@ def load_statuses(owner_id: int) -> dict[str, AgentStatus]:
     found: dict[str, AgentStatus] = {}
     for one in sorted(sessions, key=lambda one: one.pk in online):  # of two with one name the connected one counts
         status = said_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
-        found[one.routing_name] = AgentStatus(status, int(seen_at(one).timestamp() * 1000))
+        found[one.routing_name] = AgentStatus(status, unix_ms(seen_at(one)))
     return found
 
 

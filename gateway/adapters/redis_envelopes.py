@@ -14,7 +14,7 @@ import msgspec
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import ROLES, read_iso
-from kit.clock import iso
+from kit.clock import iso, unix_ms
 
 Dialect = Literal["envelope", "inbox"]
 
@@ -214,7 +214,7 @@ def _read_time(given: Mapping[str, Any]) -> int | None:
     value = given.get("timestamp")
     moment = read_iso(value) if isinstance(value, str) else None
     if moment is not None:
-        return int(moment.timestamp() * 1000)
+        return unix_ms(moment)
     if value is None:
         return None
     if isinstance(value, str | bool) or not isinstance(value, int | float):
