@@ -3,15 +3,12 @@
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
 
-import re
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
+from gateway.channel_names import STATUS, find_inbox_agent
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
-
-STATUS_CHANNEL = "agent:status"
-INBOX = re.compile(r"agent:([a-z][a-z0-9-]{0,63}):inbox")
 
 
 class Role(StrEnum):
@@ -125,9 +122,9 @@ def check_frame(identity: Identity, seat: str, envelope: Envelope) -> None:
         FrameRefused: 5004, whether or not what the frame names is there.
     """
     match envelope.type:
-        case "subscribe" if found := INBOX.fullmatch(envelope.content["channel"]):
-            check_action(identity, Action.READ_AGENT, own=seat, agent=found[1])
-        case "subscribe" if envelope.content["channel"] != STATUS_CHANNEL:
+        case "subscribe" if agent := find_inbox_agent(envelope.content["channel"]):
+            check_action(identity, Action.READ_AGENT, own=seat, agent=agent)
+        case "subscribe" if envelope.content["channel"] != STATUS:
             check_action(identity, Action.READ_AGENT, own=seat, agent=seat)
         case "status" if envelope.content:
             check_action(identity, Action.SEND, own=seat, agent=seat)

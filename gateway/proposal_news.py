@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from agents.transcript.announcements import SurfaceMessage, send_after_commit
+from gateway.channel_names import proposal_channel
 from gateway.channels import find_watching
 from gateway.envelope import Json
 from gateway.models import Proposal
@@ -68,7 +69,7 @@ def send_decision(proposal: Proposal, frame: Json) -> None:
 
 
 def _channels_of(proposal: Proposal) -> tuple[str, ...]:
-    return tuple(f"triad:{name}" for name in (proposal.key, proposal.alias) if name)
+    return tuple(proposal_channel(name) for name in (proposal.key, proposal.alias) if name)
 
 
 def _make_news(
