@@ -48,6 +48,13 @@ def said_status(session: Session, row: TeamAgent | None) -> str:
     return row.status if row is not None and session.link == GATEWAY_LINK else ONLINE
 
 
+def merge_status(state: str, said: str) -> str:
+    """The status of an agent: what the hub knows (online, busy, offline), and what the agent said of itself."""
+    if state == OFFLINE:
+        return OFFLINE
+    return said if state == ONLINE or said == TeamAgent.Status.ERROR else state
+
+
 def load_said(session_id: int) -> Said:
     """What one agent said of itself."""
     row = TeamAgent.objects.filter(owner_id=OuterRef("owner_id"), name=OuterRef("routing_name"))
