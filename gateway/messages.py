@@ -184,7 +184,7 @@ class MessageRouter:
                 await self.read(check_sessions, place)
             if found.seat:  # it believes an envelope only without a task
                 parts, task_id = sender.carry(envelope, found.target), ""
-            if found.takes_letters:
+            if found.takes_letters and envelope.type == "message":
                 draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
@@ -366,5 +366,5 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
-    content = envelope.content["content"]
-    return () if isinstance(content, str) else (Part(data=content),)
+    said = envelope.said
+    return () if isinstance(said, str) else (Part(data=said),)
