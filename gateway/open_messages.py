@@ -7,13 +7,14 @@ from typing import Any
 from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
+from gateway.addressing import Sender
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frame_log import FrameNote
 from gateway.frames import make_frame, new_id
 from gateway.letters import StoredLetter
-from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
+from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
 from gateway.replies import make_refusal, make_reply
 from kit.clock import unix_ms
 
