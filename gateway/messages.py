@@ -195,9 +195,7 @@ class MessageRouter:
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
-        if sender.seat and not await self._rules.may_message(own, found.name):
-            text = "the lists of peers of these two agents do not allow this"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+        await self._rules.check_peers(own, found.name)
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.

@@ -14,7 +14,7 @@ from gateway.client import Gateway
 from gateway.envelope import Envelope, Json, check_frame, name_frame, read_type
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import begin_note
-from gateway.handlers.table import HANDLERS
+from gateway.handlers.table import get_handler
 from gateway.open_messages import OpenMessages
 from gateway.protocol import DEFAULT_MS, GatewayProtocol
 from gateway.seat import Seat
@@ -72,12 +72,10 @@ class RequestClient:
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
             text = f"from: this token is of {self._identity.login}"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
-        if type_.name not in HANDLERS:
-            text = f"this hub does not serve {type_.name} yet"
-            raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        handle = get_handler(type_.name)
         await check_signature(self.gateway.rules, self._identity.user_id, envelope)
         permissions.check_frame(self._identity, "", envelope)
-        await HANDLERS[type_.name](self, envelope)
+        await handle(self, envelope)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """Its user."""
