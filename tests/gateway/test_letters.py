@@ -184,6 +184,7 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
     wanted = {"requiresResponse": True, "correlationId": "c-1"}
     question = {"role": "user", "content": "once"}
     async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+        await beta.find("auth-response")
         for _ in range(2):  # the second time from a new connection
             async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
                 await alpha.find("auth-response")
@@ -205,6 +206,43 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
             receipts = (await ask_service(alpha, "inbox.receipt", "r-1", messageId="m-1"))["result"]["receipts"]
             assert len(receipts) == 1
         assert told(beta) == ["q-1", "q-1"]
+
+
+async def test_who_leaves_and_repeats_its_message_gets_the_reply(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("returners", "channel")
+    question = {"role": "user", "content": "slow"}
+    wanted = {"requiresResponse": True, "correlationId": "c-1"}
+    async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+        await beta.find("auth-response")
+        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            asked = await beta.find("message")
+        about = {"correlationId": asked["metadata"]["correlationId"]}
+
+        async def is_gone() -> bool:
+            return (await beta.discover())["alpha"] == "offline"
+
+        assert await eventually(is_gone, "the sender has left")
+        await beta.send("message", {"role": "agent", "content": "done"}, agent="alpha", metadata=about)
+        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+            await alpha.find("auth-response")
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            assert (await alpha.reply("c-1"))["content"]["content"] == "done"
+        assert told(beta) == ["q-1"]
+
+
+async def test_a_message_that_was_refused_may_be_sent_again(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "triers", "alpha", "beta")
+    question = {"role": "user", "content": "there?"}
+    wanted = {"requiresResponse": True, "correlationId": "c-1"}
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+        assert code_of(await alpha.reply("c-1")) == (3002, "offline")
+        async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("auth-response")
+            wanted["correlationId"] = "c-2"
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: there?"
 
 
 async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
