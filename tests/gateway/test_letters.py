@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from typing import Any
 
 from lab.callers import bearer, reply_text, send, web
@@ -206,6 +207,32 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
             receipts = (await ask_service(alpha, "inbox.receipt", "r-1", messageId="m-1"))["result"]["receipts"]
             assert len(receipts) == 1
         assert told(beta) == ["q-1", "q-1"]
+
+
+async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedded_hub: HubProcess) -> None:
+    token, owner = await know(embedded_hub, "fleeting", "beta"), embedded_hub.mint("fleeting", "session")
+    async with web(embedded_hub.url) as client:
+
+        async def count() -> float:
+            text = (await client.get("/metrics")).text
+            return float(re.search(r"(?m)^clawbridge_gateway_subscriptions\S* (\S+)$", text)[1])  # type: ignore[index]
+
+        before = await count()
+        for number in range(20):
+            async with GatewayClient(embedded_hub.url, owner) as sender:
+                await sender.find("auth-response")
+                await tell(sender, "beta", number, ttl=60)
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await eventually(lambda: _has_told(beta, 20), "all letters came")
+
+        async def is_as_before() -> bool:
+            return await count() <= before
+
+        await eventually(is_as_before, "the subscriptions are as before", within_s=15)
+
+
+async def _has_told(seat: GatewayClient, count: int) -> bool:
+    return len(told(seat)) >= count
 
 
 async def test_who_leaves_and_repeats_its_message_gets_the_reply(embedded_hub: HubProcess) -> None:
