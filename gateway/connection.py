@@ -163,11 +163,11 @@ class GatewayConnection(FrameSocket):
         if self._timer is not None:
             self._timer.cancel()
         await self._lose()
-        await asyncio.shield(self.gateway.channels.leave(self))
         if self.seat is not None:
             self.gateway.triad.leave(self.seat.connection_id)
-            # Shielded: if this task is cancelled and the row stays, the agent
-            # looks connected until a heartbeat drops it.
+        await asyncio.shield(self.gateway.channels.leave(self))
+        if self.seat is not None:
+            # Shielded: if this task is cancelled and the row stays, the agent looks connected for a while.
             await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
@@ -228,8 +228,7 @@ class GatewayConnection(FrameSocket):
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
-        letters = self.gateway.router.letters
-        self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
+        self.start(self.gateway.router.letters.greet(self.seat.session_id, self._follow_letters), "letters")
         self._link.start(
             self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
         )
@@ -244,7 +243,8 @@ class GatewayConnection(FrameSocket):
 
     async def _follow_letters(self) -> None:
         """Have the receipts of its letters pushed."""
-        await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
+        if not self._over:  # else no part of the process would end the subscription
+            await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
     def _expire(self) -> None:
         self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
@@ -329,8 +329,7 @@ class GatewayConnection(FrameSocket):
 
     async def _lose(self) -> None:
         """Nothing from this socket counts any more; what it owes fails at once."""
-        # Set before the first await: a prompt that arrives meanwhile is
-        # refused, not given to a socket that failed.
+        # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)

@@ -276,6 +276,17 @@ async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -
     assert [channels.count(owner_id, "triad:7"), await db_call(find_watching)(owner_id)] == [0, []]
 
 
+async def test_a_client_that_left_while_the_database_is_away_has_no_subscriptions() -> None:
+    channels, client = Channels("p", LocalPost(), is_alone=True), Pushed()
+    for owner_id in (1, 2, 3):
+        with pytest.raises(RuntimeError, match="Database access not allowed"):
+            await channels.subscribe(owner_id, "agent:status", client)
+    assert channels.total == 3
+    with pytest.raises(RuntimeError, match="Database access not allowed"):
+        await channels.leave(client)
+    assert (channels.total, channels.subscriptions(client)) == (0, {})
+
+
 class Reader:
     """A subscriber that keeps the statuses."""
 
