@@ -222,10 +222,11 @@ class MessageRouter:
         """A message that wants no response, as a letter.
 
         Raises:
-            FrameRefused: its recipient has no inbox.
+            FrameRefused: its recipient has no inbox, or is not open to the sender.
         """
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+            await self._check_may_message(sender, found)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
@@ -244,14 +245,22 @@ class MessageRouter:
         """
         here = self._find_here(envelope.agent, asker)
         route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
-        found = route[0]
+        await self._check_may_message(sender, route[0])
+        return route
+
+    async def _check_may_message(self, sender: Sender, found: Addressee) -> None:
+        """Check what the sender's token is for, and the lists of peers of both agents.
+
+        Raises:
+            NoSuchTarget: the token is for another agent.
+            FrameRefused: 5004, by the list of peers of one of both.
+        """
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
         if sender.seat and not await self._rules.may_message(own, found.name):
             text = "the lists of peers of these two agents do not allow this"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
-        return route
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.

@@ -25,7 +25,6 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:
-        client.get_behalf(envelope)
         await broadcast_message(client, envelope)
     else:
         behalf = client.get_behalf(envelope)

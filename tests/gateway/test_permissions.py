@@ -77,7 +77,7 @@ def test_an_agent_is_served_for_itself_alone(service: str) -> None:
     assert not is_refused(Role.AGENT, own)
     assert not is_refused(Role.ADMIN, frame)
     assert is_refused(Role.OPERATOR, frame) == (OF_SERVICES[service] is Action.WRITE_AGENT)
-    assert is_refused(Role.OBSERVER, frame) == concerns_one
+    assert is_refused(Role.OBSERVER, frame) == (concerns_one or OF_SERVICES[service] is Action.SEND)
 
 
 def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
@@ -153,6 +153,11 @@ async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -
         await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
         sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
         assert sent["content"]["result"]["totalSent"] == 0
+        left = await beta.request("inbox.send", agent="alpha", content="hello")
+        assert (left["error"]["code"], left["error"]["reason"]) == (5004, "peer_not_allowed")
+        about = {"requiresResponse": True, "correlationId": "to-all-as-message"}
+        await beta.send("message", {"role": "agent", "content": "stop"}, agent="broadcast", metadata=about)
+        assert (await beta.reply("to-all-as-message", "response"))["content"]["result"]["totalSent"] == 0
         await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
 
         async def is_allowed() -> bool:

@@ -128,6 +128,24 @@ async def test_a_token_for_one_agent_messages_it_and_does_nothing_else(embedded_
             assert reply["content"]["content"] == "echo: hello"
             assert (await caller.send_message("beta", "hello"))["content"]["code"] == 3001
             assert await code_of(caller, *LIST) == 5004
+            for service in ("inbox.get", "inbox.unread", "inbox.count", "inbox.list", "inbox.clear"):
+                asked = {"service": service, "params": {"agent": "beta"}}
+                assert await code_of(caller, "request", asked) == 5004, service
+            for agent in ("beta", "absent"):
+                asked = {"service": "inbox.send", "params": {"agent": agent, "content": "hello"}}
+                assert await code_of(caller, "request", asked) == 3001
+
+
+async def test_inboxes_are_read_with_a_token_that_reads(embedded_hub: HubProcess) -> None:
+    owner = "inbox-scopes"
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint(owner, "channel"), agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+    asked = {"service": "inbox.get", "params": {"agent": "alpha"}}
+    for scopes, code in ((["ask"], 5004), (["read"], 5004), (["ask", "read"], 0)):
+        token = (await mint(embedded_hub, owner, scopes=scopes))["token"]
+        async with GatewayClient(embedded_hub.url, token) as client:
+            await client.find("auth-response")
+            assert await code_of(client, "request", asked) == code, scopes
 
 
 async def test_an_expired_token_is_5003_and_another_one_goes_on(embedded_hub: HubProcess) -> None:
