@@ -6,6 +6,7 @@ from gateway import frames
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
 from gateway.handlers.team import get_team
+from gateway.registry import check_not_halted
 from gateway.seats import load_connected
 from gateway.team_rules import AgentName
 
@@ -24,6 +25,7 @@ async def broadcast_message(client: Client, envelope: Envelope) -> None:
 
 async def _send(client: Client, envelope: Envelope, said: Any) -> None:
     owner_id = get_team(client, envelope)
+    await client.gateway.router.read(check_not_halted, owner_id)
     own = client.seat.name if client.seat is not None else ""
     seats = [one for one in await client.gateway.router.read(load_connected, owner_id) if one.name != own]
     if own:
