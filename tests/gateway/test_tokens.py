@@ -1,5 +1,6 @@
 """Which tokens sign in to the gateway, with which role, and what happens when they expire."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -134,6 +135,14 @@ async def test_a_token_for_one_agent_messages_it_and_does_nothing_else(embedded_
             for agent in ("beta", "absent"):
                 asked = {"service": "inbox.send", "params": {"agent": agent, "content": "hello"}}
                 assert await code_of(caller, "request", asked) == 3001
+            async with web(embedded_hub.url, headers=bearer(embedded_hub.mint(owner, "session"))) as rest:
+                changed = await rest.patch("/api/v1/team/policy", json={"storesTold": False})
+                assert changed.status_code == 200
+            told: Json = {"role": "user", "content": "psst"}
+            for _ in range(5):  # a change of the rules counts within a second
+                assert await code_of(caller, "message", told, agent="beta") == 3001
+                await asyncio.sleep(0.25)
+            assert [one for one in beta.frames if one["type"] == "message"] == []
 
 
 async def test_inboxes_are_read_with_a_token_that_reads(embedded_hub: HubProcess) -> None:
