@@ -204,6 +204,38 @@ async def test_a_token_that_expires_can_be_renewed_by_one_of_the_same_agent(embe
         assert await coder.closed() == 4001
 
 
+async def test_a_token_that_may_less_ends_subscriptions_of_the_one_before(embedded_hub: HubProcess) -> None:
+    login = "lesser-token"
+    observer = (await mint(embedded_hub, login, scopes=["read"]))["token"]
+    async with (
+        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as owner,
+    ):
+        await alpha.find("auth-response")
+        for watcher in (client, owner):
+            for channel in ("agent:alpha:inbox", "agent:status"):
+                assert await code_of(watcher, "subscribe", {"channel": channel}) == 0
+        await client.send("auth", {"token": observer})
+        await client.find("auth-response", lambda one: one["content"].get("role") == "observer")
+        await owner.send_message("alpha", "for the inbox")
+        await alpha.send("status", {"status": "idle"})
+        await owner.find("event")
+        await client.find("status", lambda one: one["content"]["status"] == "idle")
+        assert [one for one in client.frames if one["type"] == "event"] == []
+
+
+@pytest.mark.parametrize("name", ["gateway", "broadcast"])
+async def test_no_agent_has_the_name_of_the_hub_or_of_all_agents(embedded_hub: HubProcess, name: str) -> None:
+    token = embedded_hub.mint("reserved-names", "channel")
+    async with GatewayClient(embedded_hub.url, token, agentId=name) as client:
+        assert await client.closed() == 1008
+        assert client.frames[-1]["content"]["code"] == 5004
+    async with GatewayClient(embedded_hub.url, token) as client:
+        await client.find("auth-response")
+        assert await code_of(client, *LIST, **{"from": name}) == 5004
+
+
 @pytest.mark.parametrize("scopes", [["ask", "read"], ["connect:late/coder"]], ids=["client", "seat"])
 async def test_without_a_new_token_the_connection_is_closed_after_some_time(
     embedded_hub: HubProcess, scopes: list[str]
