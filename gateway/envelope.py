@@ -51,7 +51,13 @@ class Envelope(Struct, frozen=True, kw_only=True):
     @property
     def wants_response(self) -> bool:
         """Whether its sender waits for a reply."""
-        return self.metadata.get("requiresResponse") is True
+        return self.type == "request" or self.metadata.get("requiresResponse") is True
+
+    @property
+    def said(self) -> str | Json:
+        """What a message says; of a request the service and its parameters."""
+        content: str | Json = self.content if self.type == "request" else self.content["content"]
+        return content
 
 
 def read_object(text: str) -> Json:

@@ -184,7 +184,7 @@ class MessageRouter:
                 await self.read(check_sessions, place)
             if found.seat:  # it believes an envelope only without a task
                 parts, task_id = sender.carry(envelope, found.target), ""
-            if found.takes_letters:
+            if found.takes_letters and envelope.type == "message":
                 draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
@@ -226,6 +226,7 @@ class MessageRouter:
         """
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+            await self._check_allowed(found, sender)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
@@ -244,14 +245,22 @@ class MessageRouter:
         """
         here = self._find_here(envelope.agent, asker)
         route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
-        found = route[0]
+        await self._check_allowed(route[0], sender)
+        return route
+
+    async def _check_allowed(self, found: Addressee, sender: Sender) -> None:
+        """Check that the sender's token is for an agent, and that the lists of peers of both allow a message.
+
+        Raises:
+            NoSuchTarget: the token is for another agent.
+            FrameRefused: 5004, by a list.
+        """
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
         if sender.seat and not await self._rules.may_message(own, found.name):
             text = "the lists of peers of these two agents do not allow this"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
-        return route
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
@@ -357,5 +366,5 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
-    content = envelope.content["content"]
-    return () if isinstance(content, str) else (Part(data=content),)
+    said = envelope.said
+    return () if isinstance(said, str) else (Part(data=said),)

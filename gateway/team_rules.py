@@ -4,8 +4,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from django.db.models import Q
+
 from accounts.sealing import Unreadable, unseal
 from agents.core.ports import Clock
+from agents.models import Halt
 from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
 from kit.async_db import db_call
 
@@ -19,10 +22,14 @@ Peers = Mapping[str, frozenset[str]]
 class Rules(NamedTuple):
     """The rules of one team. `keys`: by their ids, where signatures are demanded.
 
+    `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
+    because admission decides then.
+
     `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
     """
 
     demands_signature: bool
+    relays_told: bool
     keys: Mapping[str, bytes]
     may_send_to: Peers
     may_hear_from: Peers
@@ -73,6 +80,8 @@ def _load(owner_id: int) -> Rules:
     demands_signature = TeamPolicy.objects.filter(owner_id=owner_id, requires_signature=True).exists()
     return Rules(
         demands_signature=demands_signature,
+        relays_told=TeamPolicy.objects.filter(owner_id=owner_id, stores_told=False).exists()
+        and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
         keys=_load_keys(owner_id) if demands_signature else {},
         may_send_to={name: _lower(peers) for name, peers, _ in rows if peers is not None},
         may_hear_from={name: _lower(peers) for name, _, peers in rows if peers is not None},

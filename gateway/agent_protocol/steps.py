@@ -24,6 +24,7 @@ from gateway.envelope import Envelope
 from gateway.errors import FrameRefused, refuse_denied, refuse_failed
 from gateway.http import start_apart
 from gateway.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question, Sender, find_addressee
+from gateway.permissions import find_only_agent
 from kit.async_db import db_call
 
 ASKS_INPUT = frozenset(Interruption)
@@ -62,7 +63,9 @@ class StepRunner:
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
-        envelope, sender = make_message(begun), Sender(user_id, login, "", identity.credential_id)
+        envelope = make_message(begun)
+        only_agent = find_only_agent(identity)
+        sender = Sender(user_id, login, "", identity.credential_id, only_agent=only_agent)
         question = Question(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
             message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
