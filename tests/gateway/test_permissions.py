@@ -111,7 +111,7 @@ def test_scopes_narrow_a_role(scopes: str, allowed: set[Action]) -> None:
 
 
 async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:
-    login = "watched-team"
+    login = "limited-watchers"
     token = (await mint(embedded_hub, login, scopes=["read"]))["token"]
     async with (
         EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
