@@ -79,7 +79,7 @@ async def test_each_frame_has_a_record_without_its_content(embedded_hub: HubProc
 
 
 async def test_an_owner_filters_the_audit_and_others_see_none_of_it(embedded_hub: HubProcess) -> None:
-    login = "filtered"
+    login = "audit-filtered"
     embedded_hub.mint("unaudited", "session")
     async with GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client:
         for number in range(3):
