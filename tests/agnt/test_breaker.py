@@ -187,7 +187,7 @@ def test_a_result_that_is_reported_twice_counts_once_after_a_probe() -> None:
     probe = calls.start(300)
     calls.end(probe, 301, failed=False)
     calls.end(probe, 301)
-    assert calls.venues["a"].failures == ()
+    assert calls.venues["a"] == Breaker(openings=1)
 
 
 def test_venues_do_not_affect_each_other() -> None:
@@ -237,6 +237,13 @@ def test_a_refusal_by_a_venue_counts_nowhere() -> None:
     for _ in range(10):
         assert not calls.refused(1).is_network
     assert calls.network == before
+
+
+def test_the_breaker_of_the_venue_is_asked_first() -> None:
+    calls = open_network()
+    calls.venues["a"] = Breaker(opened_at_s=100, openings=1)
+    refused = calls.refused(200, "a")
+    assert (refused.is_network, refused.retry_after_s) == (False, 200)
 
 
 def test_a_refusal_by_the_network_takes_no_probe_of_the_venue() -> None:
