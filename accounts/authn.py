@@ -39,9 +39,12 @@ class TokenScope(StrEnum):
     READ = "read"
     PUBLISH = "publish"
     ADMIN = "admin"
+    CONNECT = "connect"
 
 
-SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
+IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScope.ADMIN)  # where none is given
+IMPLIED_SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
+SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ, TokenScope.CONNECT)
 
 
 def scope_text(scope: TokenScope) -> str:
@@ -74,7 +77,7 @@ class Identity(Struct, frozen=True):
         """Whether the credential has the scope. `agent`: the handle, where an agent is asked or its card read."""
         if self.only_agent and agent.lower() != self.only_agent:
             return False
-        return not self.scopes or scope in self.scopes.split()
+        return scope in (self.scopes.split() or IMPLIED_SCOPES)
 
     def may_see(self, agent: str) -> bool:
         """Whether the credential shows its user an agent, by handle: those that it may ask or read the card of."""

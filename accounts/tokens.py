@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope, digest
+from accounts.authn import IMPLIED_SCOPES, IMPLIED_SCOPES_OF_ONE_AGENT, TokenScope, digest
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
 from accounts.settings import get_settings
@@ -133,8 +133,8 @@ def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int
 def _scope_names(credential: Credential) -> list[str]:
     """The scopes that count now, each with the agent when it is for one."""
     if agent := credential.only_agent:
-        return [f"{scope}:{agent}" for scope in credential.scopes.split() or SCOPES_OF_ONE_AGENT]
-    scopes = credential.scopes.split() or list(TokenScope)
+        return [f"{scope}:{agent}" for scope in credential.scopes.split() or IMPLIED_SCOPES_OF_ONE_AGENT]
+    scopes = credential.scopes.split() or IMPLIED_SCOPES
     return [str(scope) for scope in scopes if scope != TokenScope.ADMIN or credential.user.is_staff]
 
 

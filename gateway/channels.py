@@ -69,7 +69,7 @@ class Channels:
 
     @property
     def total(self) -> int:
-        """How many subscriptions the clients of this process have."""
+        """How many subscriptions there are in this process, those of the gateway itself included."""
         return self._watched.total()
 
     async def subscribe(

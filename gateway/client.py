@@ -14,6 +14,7 @@ from agents.transcript.announcements import SurfaceMessage
 from gateway import channels, proposal_news, seats
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
+from gateway.frame_log import FrameLog, FrameNote
 from gateway.letter_delivery import LetterDelivery
 from gateway.messages import MessageRouter, Sender
 from gateway.open_messages import OpenMessages
@@ -22,6 +23,7 @@ from gateway.seat import Seat
 from gateway.seats import Seats
 from gateway.sessions.recorder import SessionRecorder
 from gateway.status_feed import StatusFeed
+from gateway.team_rules import TeamRules
 from gateway.triad import Triad
 
 
@@ -36,6 +38,8 @@ class Gateway:
     triad: Triad
     statuses: StatusFeed
     recorder: SessionRecorder
+    rules: TeamRules
+    frame_log: FrameLog
     public_url: str
 
     @classmethod
@@ -54,7 +58,8 @@ class Gateway:
         subscribers = Channels(process_id, post, is_alone=is_alone)
         recorder = SessionRecorder()
         letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
-        router = MessageRouter(dispatcher, seats_here, letters, recorder)
+        rules = TeamRules(time.monotonic)
+        router = MessageRouter(dispatcher, seats_here, letters, recorder, rules)
         return cls(
             link=link,
             seats=seats_here,
@@ -63,6 +68,8 @@ class Gateway:
             triad=Triad(process_id, subscribers),
             statuses=StatusFeed(subscribers, router, time.monotonic),
             recorder=recorder,
+            rules=rules,
+            frame_log=FrameLog(),
             public_url=public_url.rstrip("/"),
         )
 
@@ -78,15 +85,20 @@ class Gateway:
     async def close(self) -> None:
         """Write what waits to be written."""
         await self.recorder.close()
+        await self.frame_log.close()
 
 
 class Client(Subscriber, Protocol):
-    """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable."""
+    """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable.
+
+    `note`: the audit of the frame that is handled now.
+    """
 
     gateway: Gateway
     client_id: str
     protocol: GatewayProtocol
     messages: OpenMessages
+    note: FrameNote
     seat: Seat | None
 
     @property

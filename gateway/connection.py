@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from accounts.authn import AGENT_KINDS, Identity, digest, presented
+from accounts.authn import Identity, digest, presented
 from accounts.open_requests import OpenRequests
 from agents.core import presence
 from agents.core.ask_starter import Asker
@@ -26,11 +26,15 @@ from gateway.client import Gateway
 from gateway.client_limit import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import FrameNote
 from gateway.letter_queue import receipts_channel
 from gateway.messages import Sender
 from gateway.open_messages import OpenMessages
+from gateway.permissions import find_only_agent
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
-from gateway.seat import NameTaken, Seat, take_seat
+from gateway.seat import NameTaken, Seat, renew_seat, take_seat
+from gateway.sign_in import SignIn, get_wanted_seat
+from gateway.tokens import describe_token, get_token
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -39,7 +43,6 @@ from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, refu
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("channel", "session")
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 MOST_PUSHES = 256  # frames that wait for a client that does not read
 MOST_PUSHED_BYTES = 8_388_608
@@ -66,14 +69,12 @@ class GatewayConnection(FrameSocket):
         self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
+        self.note: FrameNote
         self._link = gateway.link
         self._ledger = ledger
-        self._clients = clients
-        self._callers = callers
+        self._sign_in = SignIn(clients, callers, self._expire_token)
         self._process_id = process_id
         self._clock = clock
-        self._identity: Identity | None = None
-        self._counted: asyncio.Task[Any] | None = None  # this task, while it is a client without a seat
         self._pushes: deque[bytes] = deque()
         self._pushed_bytes = 0
         self._prompting = asyncio.Lock()
@@ -86,24 +87,36 @@ class GatewayConnection(FrameSocket):
     @property
     def identity(self) -> Identity:
         """Who is signed in."""
-        if self._identity is None:
+        if self._sign_in.identity is None:
             raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
-        return self._identity
+        return self._sign_in.identity
 
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        tells = receipts_channel(self.seat.session_id if self.seat is not None else NO_SESSION, self.client_id)
-        name = self.seat.name if self.seat is not None else ""
-        return Sender(self.identity.login, name, self.identity.credential_id, tells)
+        identity = self.identity
+        session_id = self.seat.session_id if self.seat is not None else NO_SESSION
+        return Sender(
+            user_id=identity.user_id,
+            login=identity.login,
+            seat=self._seat_name,
+            credential_id=identity.credential_id,
+            tells=receipts_channel(session_id, self.client_id),
+            only_agent=find_only_agent(identity),
+        )
+
+    @property
+    def _seat_name(self) -> str:
+        return self.seat.name if self.seat is not None else ""
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts."""
-        if self._identity is None:
+        identity = self._sign_in.identity
+        if identity is None:
             return None
         if self.seat is None:
-            return ActingFor(Asker(user_id=self._identity.user_id, login=self._identity.login), NO_SESSION)
-        return find_acting_for(self.seat.driver_of(envelope), self._identity, self.seat.session_id)
+            return ActingFor(Asker(user_id=identity.user_id, login=identity.login), NO_SESSION)
+        return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
 
     def get_behalf(self, envelope: Envelope) -> ActingFor:
         """On whose behalf it reaches other agents."""
@@ -130,7 +143,7 @@ class GatewayConnection(FrameSocket):
         try:
             await super().__call__(scope, receive, send)
         except asyncio.CancelledError:
-            if self._counted is None or not self._callers.was_dismissed(self._counted):
+            if not self._sign_in.was_dismissed():
                 raise
             last = frames.error_frame(FrameRefused(ErrorCode.AUTH_FAILED, REVOKED, reason="token_revoked"))
             with suppress(OSError, RuntimeError):
@@ -138,7 +151,7 @@ class GatewayConnection(FrameSocket):
                     await send({"type": "websocket.send", "text": frames.encode(last).decode()})
                     await send({"type": "websocket.close", "code": UNAUTHORIZED})
         finally:
-            self._stop_counting()
+            self._sign_in.end()
 
     async def connect(self) -> None:
         """Accept, then find out who it is."""
@@ -177,37 +190,32 @@ class GatewayConnection(FrameSocket):
                 await self._answer_refused(flaw)
 
     async def _authenticate(self, token_digest: str, *, at_upgrade: bool = False) -> None:
-        found = (await self._ledger.look_up(token_digest, None)).identity
-        if found is None or found.kind not in KINDS or found.is_limited or not self._is_same_token(found):
+        """Sign in, or go on with another token of the same user, and of the same seat if it has one.
+
+        Raises:
+            FrameRefused: 5002, 5003; the connection stays as it was, but for the third wrong token.
+        """
+        try:
+            token = await get_token(self._ledger, token_digest)
+            self._sign_in.check_same_client(token.identity, self._seat_name)
+        except FrameRefused as refused:
             await self.say(frames.auth_frame("rejected"))
-            refused = self.protocol.count_auth_failure()
-            refused.close_code = UNAUTHORIZED if at_upgrade else refused.close_code
-            raise refused
-        if self._identity is None:
-            await self._sign_in(found)
-        role = "agent" if found.kind in AGENT_KINDS else "operator"
-        name = {"agent": self.seat.name} if self.seat is not None else {}
-        await self.say(frames.auth_frame("authenticated", **name, role=role))
-
-    def _is_same_token(self, found: Identity) -> bool:
-        """A connection stays the one of its first token: it ends when that one is revoked."""
-        return self._identity is None or self._identity.credential_id == found.credential_id
-
-    async def _sign_in(self, identity: Identity) -> None:
+            is_wrong = refused.code is ErrorCode.AUTH_FAILED
+            refused.close_code = UNAUTHORIZED if at_upgrade and is_wrong else self.protocol.count_auth_failure()
+            raise
         if self._over:
             return
-        name = self._parameters.agent_id
-        if name and identity.kind not in AGENT_KINDS:
-            text = "agentId: only a channel token takes the seat of an agent"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
-        self._clients.enter(identity.user_id)
-        self._counted = self._callers.enter(identity.credential_id)
-        self._identity = identity
-        self.protocol.is_authenticated = True
+        wanted = self._parameters.agent_id if self._sign_in.identity is None else ""
+        name = get_wanted_seat(token.identity, wanted)
+        self._sign_in.take(token)
+        self.protocol.sign_in(token.left_s)
         if self._timer is not None:
             self._timer.cancel()
-        if name:
-            await self._take_seat(name, identity)
+        if self.seat is not None:
+            await db_call(renew_seat)(self.seat, token.identity.credential_id)
+        elif name:
+            await self._take_seat(name, token.identity)
+        await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
         try:
@@ -222,7 +230,7 @@ class GatewayConnection(FrameSocket):
                 ErrorCode.INVALID_CONTENT, text, reason="name_taken", close_code=POLICY_VIOLATION
             ) from None
         self.seat = Seat(arrival, identity.user_id, Prompts(self._link.report, self._clock), self._clock)
-        self._stop_counting()
+        self._sign_in.take_seat()
         # At once: the row is committed, so other processes address prompts to this connection already.
         if not self._over:
             self._link.attach(self.seat.connection_id, self)
@@ -248,16 +256,14 @@ class GatewayConnection(FrameSocket):
         """Have the receipts of its letters pushed."""
         await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
-    def _stop_counting(self) -> None:
-        if self._counted is not None and self._identity is not None:
-            self._callers.leave(self._identity.credential_id, self._counted)
-            self._clients.leave(self._identity.user_id)
-            self._counted = None
-
     def _expire(self) -> None:
-        text = "no token came in time"
-        refused = FrameRefused(ErrorCode.CONNECTION_TIMEOUT, text)
-        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "auth timeout")
+        self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
+
+    def _expire_token(self) -> None:
+        self._end_unauthorized(FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired, and no new one came"))
+
+    def _end_unauthorized(self, refused: FrameRefused) -> None:
+        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "unauthorized")
 
     # Frames out.
 
@@ -273,7 +279,7 @@ class GatewayConnection(FrameSocket):
 
     def push(self, type_name: str, frame: bytes) -> bool:
         """Queue a frame. See `gateway.channels.Subscriber`."""
-        if self._over or not self.protocol.may_push(type_name):
+        if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
             return False
         self._pushes.append(frame)
         self._pushed_bytes += len(frame)

@@ -1,6 +1,7 @@
 """The rows of a team's agents: who is enrolled, in which role, and the status that each said it has."""
 
 import re
+from typing import Any
 
 from accounts import quotas
 from agents.core.presence import MayNotConnect
@@ -53,7 +54,8 @@ def check_room(owner_id: int) -> None:
 
 def set_status(owner_id: int, name: str, status: str) -> str:
     """Store what an agent says of itself; what it said before."""
-    rows = TeamAgent.objects.filter(owner_id=owner_id, name=name)
-    previous = rows.values_list("status", flat=True).first()
-    rows.update(status=status, status_at=db_now())
+    agent: dict[str, Any] = {"owner_id": owner_id, "name": name}
+    previous = TeamAgent.objects.filter(**agent).values_list("status", flat=True).first()
+    # Its owner may have deleted the row while the agent is connected.
+    TeamAgent.objects.update_or_create(**agent, defaults={"status": status, "status_at": db_now()})
     return previous or ONLINE

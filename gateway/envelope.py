@@ -26,6 +26,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     """A checked frame. Empty text: the frame has none.
 
     `timestamp_ms`: None without one. `extra`: the keys that the protocol does not name, passed on as they are.
+    `frame`: the whole frame as it was sent.
     """
 
     type: str
@@ -37,6 +38,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     timestamp_ms: int | None = None
     extra: Json
+    frame: Json = {}
 
     @property
     def correlation_id(self) -> str:
@@ -49,7 +51,13 @@ class Envelope(Struct, frozen=True, kw_only=True):
     @property
     def wants_response(self) -> bool:
         """Whether its sender waits for a reply."""
-        return self.metadata.get("requiresResponse") is True
+        return self.type == "request" or self.metadata.get("requiresResponse") is True
+
+    @property
+    def said(self) -> str | Json:
+        """What a message says; of a request the service and its parameters."""
+        content: str | Json = self.content if self.type == "request" else self.content["content"]
+        return content
 
 
 def read_object(text: str) -> Json:
@@ -120,6 +128,7 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         session_id=frame.get("sessionId", ""),
         timestamp_ms=_in_ms(frame.get("timestamp")),
         extra={key: value for key, value in frame.items() if key not in ENVELOPE_KEYS},
+        frame=frame,
     )
 
 
@@ -129,6 +138,8 @@ def name_frame(refused: FrameRefused, frame: Json) -> FrameRefused:
     found = metadata.get("correlationId") if isinstance(metadata, dict) else None
     found = found or frame.get("correlationId")
     refused.correlation_id = found if isinstance(found, str) and is_id(found) else ""
+    type_name = frame.get("type")
+    refused.frame_type = type_name if isinstance(type_name, str) and type_name in FRAME_TYPES else ""
     refused.frame_id = frame["id"] if isinstance(frame.get("id"), str) and is_id(frame["id"]) else ""
     return refused
 

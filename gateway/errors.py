@@ -55,8 +55,8 @@ class FrameRefused(Exception):
     """A frame is answered by an error; the exception's own text is public.
 
     `field`: what is wrong in the frame; `reason`: for programs; `close_code`: how the socket ends after it, 0: it
-    stays open. `correlation_id`, `frame_id`: of the refused frame, as far as it could be read. `is_silent`: the
-    frame is an error itself, and gets no answer.
+    stays open. `correlation_id`, `frame_id`, `frame_type`: of the refused frame, as far as it could be read.
+    `is_silent`: the frame is an error itself, and gets no answer.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class FrameRefused(Exception):
         self.reason = reason
         self.retry_after_ms = retry_after_ms
         self.close_code = close_code
-        self.correlation_id = self.frame_id = ""
+        self.correlation_id = self.frame_id = self.frame_type = ""
         self.is_silent = False
 
 

@@ -218,7 +218,7 @@ _AWAY = Answer(shape=HealthError, text="The database is out of reach.")
 _NEEDS = "With `GATEWAY=1`. Takes a token alone, no cookie: also a channel token."
 
 
-def _operation(path: str, name: str, summary: str, shape: Any, text: str = _NEEDS) -> Operation:
+def _operation(path: str, name: str, summary: str, shape: Any) -> Operation:
     answers = {200: shape, 401: _UNAUTHORIZED, 503: _AWAY}
     if path.endswith("}"):
         answers[404] = Answer(shape=HealthError, text="The team has no such agent.")
@@ -228,17 +228,15 @@ def _operation(path: str, name: str, summary: str, shape: Any, text: str = _NEED
         name=name,
         summary=summary,
         tag="gateway",
-        text=text,
+        text=_NEEDS,
         security=(BEARER,),
         answers=answers,
         adds_errors=False,
     )
 
 
-_PAGE = f"{_NEEDS} Without a token, and to browsers, the address is a page."
+# Without HEALTH_PATH and AGENTS_PATH: what they answer without a token is a page, which OpenAPI cannot say.
 OPERATIONS = (
-    _operation(HEALTH_PATH, "getGatewayHealth", "How the gateway is, for your team.", GatewayHealth, _PAGE),
-    _operation(AGENTS_PATH, "getConnectedAgents", "The connected agents of your team.", ConnectedAgents, _PAGE),
     _operation(STATUS_PATH, "getAgentStatuses", "Every agent of your team.", AgentStatuses),
-    _operation(f"{STATUS_PATH}/{{name}}", "getAgentStatus", "One agent of your team.", AgentStatus),
+    _operation(f"{STATUS_PATH}/{{agent_name}}", "getAgentStatus", "One agent of your team.", AgentStatus),
 )

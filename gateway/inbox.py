@@ -143,11 +143,13 @@ def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: 
 
 @transaction.atomic
 def delete_letter(letter: Letter) -> bool:
-    """Delete a letter for the owner of its inbox; False while it is being delivered, or its reply is."""
-    if letter.state == Letter.State.QUEUED:
-        end_letter(letter, refuse_dead(CLEARED))
+    """Delete a letter for the owner of its inbox; False while it is being delivered.
+
+    One whose sender waits for a reply dies first, and stays until the sender has the error.
+    """
+    has_ended = letter.state == Letter.State.QUEUED and end_letter(letter, refuse_dead(CLEARED))
     row = Letter.objects.filter(pk=letter.pk, reply_at=None).exclude(state=Letter.State.SENDING)
-    return bool(row.delete()[0])
+    return bool(row.delete()[0]) or has_ended
 
 
 def retry_letter(letter: Letter) -> bool:

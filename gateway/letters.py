@@ -168,15 +168,15 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     settings = get_settings()
     most, most_bytes = settings.letters_per_owner, settings.letters_mb_per_owner * MEBIBYTE
     held = Letter.objects.filter(owner_id=owner_id)
+    own = held.filter(sender_owner=draft.behalf.asker.user_id, sender=draft.sender, state__in=WAITING)
+    share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
+    if not _fits(own, size, share, share_bytes):
+        raise _full("as many of your messages wait as of one sender may")
     if not _fits(held, size, most, most_bytes):
         oldest = held.filter(state__in=KEPT).exclude(reply_at__isnull=False).order_by("pk")
         Letter.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])).delete()
         if not _fits(held, size, most, most_bytes):
             raise _full("the inboxes of this team are full")
-    own = held.filter(sender_owner=draft.behalf.asker.user_id, sender=draft.sender, state__in=WAITING)
-    share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
-    if not _fits(own, size, share, share_bytes):
-        raise _full("as many of your messages wait as of one sender may")
 
 
 def _fits(held: QuerySet[Letter], size: int, most: int, most_bytes: int) -> bool:

@@ -35,6 +35,7 @@ from gateway.sessions.access import check_sessions
 from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
 from gateway.statuses import load_said
+from gateway.team_rules import AgentName, TeamRules
 from kit import trace
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -51,12 +52,15 @@ Result = TypeVar("Result")
 class Addressee:
     """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
 
+    `name`: as its owner's agents know it.
+
     `status`: what it says of itself, while it is connected.
     """
 
     target: Target
     seat: str
     is_own: bool
+    name: AgentName
     status: str = ONLINE
 
     @property
@@ -68,13 +72,16 @@ class Addressee:
 class Sender(NamedTuple):
     """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
 
-    `tells`: the channel of the receipts of its letters; empty: it gets none.
+    `tells`: the channel of the receipts of its letters; empty: it gets none. `only_agent`: the handle of the one
+    agent that its token is for; empty: it is for all.
     """
 
+    user_id: int
     login: str
     seat: str
     credential_id: int
     tells: str = ""
+    only_agent: str = ""
 
     @property
     def name(self) -> str:
@@ -101,6 +108,14 @@ class Sender(NamedTuple):
         return target.handle.partition("/")[0].lower() == self.login.lower()
 
 
+class Question(NamedTuple):
+    """What an agent is asked; a seat gets the envelope instead of the parts and the task."""
+
+    text: str
+    parts: tuple[Part, ...]
+    task_id: str = ""
+
+
 class MustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
@@ -123,11 +138,17 @@ class MessageRouter:
     """Asks what the clients of this process send to agents."""
 
     def __init__(
-        self, dispatcher: Dispatcher, seats: Seats, letters: LetterDelivery, recorder: SessionRecorder
+        self,
+        dispatcher: Dispatcher,
+        seats: Seats,
+        letters: LetterDelivery,
+        recorder: SessionRecorder,
+        rules: TeamRules,
     ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
         self._recorder = recorder
+        self._rules = rules
         self.letters = letters
         self.recent = RecentMessages(time.monotonic)
         self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
@@ -138,15 +159,21 @@ class MessageRouter:
             return await db_call(function)(*args)
 
     async def begin(
-        self, key: str, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float
+        self,
+        key: str,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        question: Question | None = None,
     ) -> BegunMessage:
-        """Start the turn of a message. `key`: its correlation id.
+        """Start the turn of a message. `key`: its correlation id. `question`: by default that of its content.
 
         Raises:
             FrameRefused: nothing was sent.
             MustWait: nothing was sent; it may be stored.
         """
-        text = text_of(envelope)
+        text, parts, task_id = question or Question(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
@@ -155,8 +182,9 @@ class MessageRouter:
             place = _find_place(found, envelope, asker, sender)
             if place is not None and place.session_id:
                 await self.read(check_sessions, place)
-            parts = sender.carry(envelope, found.target) if found.seat else _parts_of(envelope)
-            if found.takes_letters:
+            if found.seat:  # it believes an envelope only without a task
+                parts, task_id = sender.carry(envelope, found.target), ""
+            if found.takes_letters and envelope.type == "message":
                 draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
@@ -175,6 +203,7 @@ class MessageRouter:
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
                 context_id=envelope.session_id,
+                task_id=task_id,
                 parts=parts,
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
@@ -197,6 +226,7 @@ class MessageRouter:
         """
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
+            await self._check_allowed(found, sender)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
@@ -207,10 +237,30 @@ class MessageRouter:
         return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
-        """Who a message is for, and why it waits although its recipient may be there."""
-        if (here := self._find_here(envelope.agent, asker)) is not None:
-            return here, Obstacle.NONE
-        return await self.read(_find_route, envelope, asker.user_id, sender)
+        """Who a message is for, and why it waits although its recipient may be there.
+
+        Raises:
+            NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask, and the token is for.
+            FrameRefused: 5004, by the list of peers of one of both.
+        """
+        here = self._find_here(envelope.agent, asker)
+        route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
+        await self._check_allowed(route[0], sender)
+        return route
+
+    async def _check_allowed(self, found: Addressee, sender: Sender) -> None:
+        """Check that the sender's token is for an agent, and that the lists of peers of both allow a message.
+
+        Raises:
+            NoSuchTarget: the token is for another agent.
+            FrameRefused: 5004, by a list.
+        """
+        if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
+            raise NoSuchTarget
+        own = AgentName(sender.user_id, sender.login, sender.seat)
+        if sender.seat and not await self._rules.may_message(own, found.name):
+            text = "the lists of peers of these two agents do not allow this"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
@@ -222,7 +272,8 @@ class MessageRouter:
             return None
         seat = held.seat
         target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
-        return Addressee(target, seat.name, is_own=True, status=seat.status)
+        named = AgentName(asker.user_id, asker.login, seat.name)
+        return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
     async def store(self, waits: MustWait) -> StoredLetter:
         """Store a message that could not be sent.
@@ -254,7 +305,8 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
     status = said.status if counts else ONLINE
     seat = said.name if said.link == GATEWAY_LINK else ""
-    return Addressee(target, seat, said.owner_id == user_id, status)
+    named = AgentName(said.owner_id or 0, target.handle.partition("/")[0], said.name)
+    return Addressee(target, seat, said.owner_id == user_id, named, status)
 
 
 def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:
@@ -314,5 +366,5 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
-    content = envelope.content["content"]
-    return () if isinstance(content, str) else (Part(data=content),)
+    said = envelope.said
+    return () if isinstance(said, str) else (Part(data=said),)

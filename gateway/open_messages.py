@@ -10,10 +10,11 @@ from agents.models.choices import Failure
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.frames import error_frame, make_frame, new_id
+from gateway.frame_log import FrameNote
+from gateway.frames import make_frame, new_id
 from gateway.letters import StoredLetter
 from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
-from gateway.replies import make_reply
+from gateway.replies import make_refusal, make_reply
 
 MOST_OPEN = 200  # messages of one connection
 
@@ -34,11 +35,14 @@ class OpenMessages:
         self._open: set[str] = set()
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_order = asyncio.Lock()
+        self._sending = 0
 
     def take(
-        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float
+        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
     ) -> Coroutine[Any, Any, None]:
         """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
+
+        `note`: ends when the message is on its way, or waits; its turn, or its letter, has the rest.
 
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
@@ -48,7 +52,10 @@ class OpenMessages:
             key = self._enter(new_id())
             return self._repeat(key, envelope, earlier)
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
-        return self._run(key, envelope, behalf, sender, wait_s, recent.add((sender.login, sender.seat), envelope))
+        note.defer()
+        self._sending += 1
+        added = recent.add((sender.login, sender.seat), envelope)
+        return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
     async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
         """Put a message that wants no response into its recipient's inbox.
@@ -59,6 +66,11 @@ class OpenMessages:
         async with self._in_order:
             draft = await self._router.draft_letter(envelope, behalf, sender)
             return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a message is not on its way yet: a later one must not overtake it."""
+        return self._sending > 0
 
     def end(self) -> None:
         """The client is gone; the turns that it began go on."""
@@ -83,23 +95,30 @@ class OpenMessages:
         sender: Sender,
         wait_s: float,
         recent: RecentMessage,
+        note: FrameNote,
     ) -> None:
         """Ask, wait and answer."""
         try:
-            async with self._in_order:
-                try:
-                    begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
-                    letter = None
-                except MustWait as waits:
-                    letter = await self._store(waits)
+            try:
+                async with self._in_order:
+                    try:
+                        begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
+                        letter = None
+                    except MustWait as waits:
+                        letter = await self._store(waits)
+            finally:
+                self._sending -= 1
+            note.finish()
             if letter is None:
                 letter = await self._follow_turn(key, envelope, begun, sender, recent)
             if letter is not None:
                 await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
         except FrameRefused as refused:
+            note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            await self._answer(error_frame(refused), recent)
+            await self._answer(make_refusal(envelope, refused), recent)
         finally:
+            note.fail()
             recent.end()
             self._open.discard(key)
 

@@ -87,6 +87,7 @@ class GatewayProtocol:
         self._clock = clock
         self.timeout_ms = timeout_ms
         self.is_authenticated = False
+        self._token_until: float | None = None
         self._supported: frozenset[str] | None = None
         self._flaws: deque[float] = deque(maxlen=MAX_FLAWS)
         self._auth_failures = 0
@@ -125,12 +126,20 @@ class GatewayProtocol:
         text = f"{MAX_FLAWS} frames were not in order within {FLAWS_WITHIN_S:g} s"
         return FrameRefused(ErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
 
-    def count_auth_failure(self) -> FrameRefused:
-        """The error for a wrong token; the third ends the connection."""
+    def sign_in(self, token_left_s: float | None) -> None:
+        """Take all frames from now on. `token_left_s`: as long as the token lasts; None: until it is revoked."""
+        self.is_authenticated = True
+        self._token_until = None if token_left_s is None else self._clock() + token_left_s
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the token has expired, so that only a new one is taken."""
+        return self._token_until is not None and self._clock() >= self._token_until
+
+    def count_auth_failure(self) -> int:
+        """Count a token that was not taken; the code that the connection is closed with, 0: it stays open."""
         self._auth_failures += 1
-        close_code = UNAUTHORIZED if self._auth_failures >= MAX_AUTH_FAILURES else 0
-        wanted = "want a live channel or session token without limits"
-        return FrameRefused(ErrorCode.AUTH_FAILED, wanted, close_code=close_code)
+        return UNAUTHORIZED if self._auth_failures >= MAX_AUTH_FAILURES else 0
 
     def take_capabilities(self, capabilities: Mapping[str, object]) -> None:
         """Replace what the client advertised.
@@ -160,6 +169,8 @@ class GatewayProtocol:
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="type")
         if not self.is_authenticated and not type_.before_auth:
             raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        if self.has_expired and not type_.before_auth:
+            raise FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired: send auth with a new one")
 
     def _count_frame(self) -> None:
         if self._frames.is_full:

@@ -8,15 +8,18 @@ from typing import Any
 from accounts.authn import Identity
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
-from gateway import frames
+from gateway import frames, permissions
 from gateway.client import Gateway
 from gateway.envelope import Envelope, Json, check_frame, name_frame, read_type
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import begin_note
 from gateway.handlers.table import HANDLERS
 from gateway.messages import Sender
 from gateway.open_messages import OpenMessages
+from gateway.permissions import find_only_agent
 from gateway.protocol import DEFAULT_MS, GatewayProtocol
 from gateway.seat import Seat
+from gateway.signatures import check_signature
 from kit.ids import unguessable
 
 NO_SESSION = 0
@@ -32,6 +35,8 @@ class RequestClient:
         self.protocol.is_authenticated = True
         self.messages = OpenMessages(gateway.router, self.say)
         self.seat: Seat | None = None
+        self.note = begin_note(gateway.frame_log, time.monotonic, 0)
+        self.note.owner_id, self.note.source = identity.user_id, identity.login
         self._identity = identity
         self._said: list[Json] = []
         self._started: list[asyncio.Task[None]] = []
@@ -44,30 +49,44 @@ class RequestClient:
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        return Sender(self._identity.login, "", self._identity.credential_id)
+        identity = self._identity
+        return Sender(
+            user_id=identity.user_id,
+            login=identity.login,
+            seat="",
+            credential_id=identity.credential_id,
+            only_agent=find_only_agent(identity),
+        )
 
     async def exchange(self, frame: Json) -> Json | None:
         """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
 
         An `event` says what becomes of a message, and is the answer where no other comes.
         """
+        self.note.bytes = len(frames.encode(frame))
         try:
             await self._handle(frame)
         except FrameRefused as refused:
+            self.note.finish(refused)
             return frames.error_frame(name_frame(refused, frame))
         await asyncio.gather(*self._started)
+        if not self.note.is_deferred:
+            self.note.finish()
         answers = [one for one in self._said if one["type"] != "event"] or self._said
         return answers[0] if answers else None
 
     async def _handle(self, frame: Json) -> None:
         type_ = read_type(frame)
         envelope = check_frame(frame, type_)
+        self.note.read(envelope)
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
             text = f"from: this token is of {self._identity.login}"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
         if type_.name not in HANDLERS:
             text = f"this hub does not serve {type_.name} yet"
             raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        await check_signature(self.gateway.rules, self._identity.user_id, envelope)
+        permissions.check_frame(self._identity, "", envelope)
         await HANDLERS[type_.name](self, envelope)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:

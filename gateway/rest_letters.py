@@ -120,7 +120,7 @@ class OneLetter(APIView):
         return Response(status=204)
 
 
-class Retry(APIView):
+class LetterRetry(APIView):
     """`/team/letters/{letterId}/retry`"""
 
     @extend_schema(request=None, responses={202: ApiLetter, 400: ErrorBody, 409: ErrorBody})
@@ -144,5 +144,5 @@ def _get_own(letter_id: int, owner: User) -> Letter:
 urlpatterns = [
     path("team/letters", Letters.as_view(), name="team-letters"),
     path("team/letters/<int:letter_id>", OneLetter.as_view(), name="team-letter"),
-    path("team/letters/<int:letter_id>/retry", Retry.as_view(), name="team-letter-retry"),
+    path("team/letters/<int:letter_id>/retry", LetterRetry.as_view(), name="team-letter-retry"),
 ]

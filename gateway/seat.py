@@ -22,7 +22,7 @@ from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
-from agents.models import Session
+from agents.models import Connection, Session
 from agents.transcript.pieces import Part
 from gateway.enrolment import ONLINE, enroll
 from gateway.envelope import Envelope, Json
@@ -194,6 +194,13 @@ class Seat:
             self._answered.popitem(last=False)
 
 
+@transaction.atomic
+def renew_seat(seat: Seat, credential_id: int) -> None:
+    """Tie a seat to a newer token of its agent: from now on it ends when that one is revoked."""
+    Session.objects.filter(pk=seat.session_id).update(credential_id=credential_id)
+    Connection.objects.filter(pk=seat.connection_id).update(credential_id=credential_id)
+
+
 def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, ...]:
     """An envelope as parts of an ask to a seat, so that nothing of it is lost.
 
@@ -201,6 +208,7 @@ def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, 
     """
     metadata = {key: value for key, value in envelope.metadata.items() if key != "caller"}
     carried = {
+        "type": envelope.type,
         "id": envelope.id or new_id(),
         "from": sender,
         "sessionId": envelope.session_id,
@@ -227,7 +235,7 @@ def make_message(prompt: Prompt, name: str) -> Json:
     session_id = carried.get("sessionId") or prompt.context_id
     return {
         **carried.get("extra", {}),
-        "type": "message",
+        "type": carried.get("type", "message"),
         "id": carried.get("id") or f"msg-{prompt.chat_id}",
         "from": carried.get("from") or name_of_asker(prompt.asker),
         "agent": name,
@@ -238,11 +246,20 @@ def make_message(prompt: Prompt, name: str) -> Json:
     }
 
 
+def make_told(carried: Json, name: str) -> Json:
+    """The frame by which a seat is told what an envelope carries, without a turn."""
+    session = {"sessionId": carried["sessionId"]} if carried["sessionId"] else {}
+    head = {key: carried[key] for key in ("type", "id", "from", "timestamp", "content", "metadata")}
+    return {**carried["extra"], **head, "agent": name, **session}
+
+
 def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifact | TaskStatus]:
     """The frame of a seat that answers, as a link reports it: text as text, an object as data."""
     content = envelope.content
     if envelope.type == "error" or content.get("error") is not None:
-        text = _text_of(content.get("message") or content.get("error") or "")
+        error = content.get("error")
+        said = error.get("message") if isinstance(error, dict) else None
+        text = _text_of(said or content.get("message") or error or "")
         return [TaskStatus(chat_id, "failed", text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore"))]
     value = content.get("result") if envelope.type == "response" else content.get("content")
     if isinstance(value, str):

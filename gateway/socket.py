@@ -2,9 +2,10 @@
 
 import asyncio
 
-from accounts.authn import AGENT_KINDS, Identity, digest
+from accounts.authn import Identity, digest
 from agents.core.errors import NotDelivered
 from agents.core.post import Evict, Hook, Prompt, Withdrawn
+from agents.links.channel.protocol import size_of
 from agents.links.sockets import ToSocket
 from agents.transcript.announcements import CloseAgent
 from gateway import frames
@@ -12,9 +13,14 @@ from gateway.activity import publish_delivered
 from gateway.connection import GatewayConnection
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
+from gateway.frame_log import FrameNote, begin_note
 from gateway.frame_types import is_agent_name
 from gateway.handlers.table import HANDLERS
+from gateway.permissions import Role, check_frame, find_role, may_take_seat
 from gateway.protocol import NORMAL, UNAUTHORIZED
+from gateway.signatures import check_signature
+from gateway.tokens import is_refused
+from kit.async_db import db_call
 from kit.sockets import TRY_AGAIN_LATER
 
 PATHS = frozenset({"/", "/a2a", "/gateway", "/ws"})
@@ -29,8 +35,12 @@ class GatewaySocket(GatewayConnection):
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """One message of the client."""
-        if not self._over:
-            await self._guard(self._take(text_data))
+        if self._over:
+            return
+        await self.gateway.frame_log.wait_for_room()
+        size = size_of(text_data) if text_data is not None else len(bytes_data or b"")
+        self.note = begin_note(self.gateway.frame_log, self._clock, size)
+        await self._guard(self._take(text_data))
 
     # From the link.
 
@@ -42,7 +52,7 @@ class GatewaySocket(GatewayConnection):
 
     async def prompt(self, prompt: Prompt) -> None:
         """Send a message to the agent. See `agents.links.sockets.Socket`."""
-        if self._over or self.seat is None or not self.protocol.may_push("message"):
+        if self._over or self.seat is None or self.protocol.has_expired or not self.protocol.may_push("message"):
             raise NotDelivered
         frame = self.seat.begin(prompt)
         try:
@@ -104,23 +114,52 @@ class GatewaySocket(GatewayConnection):
             await self._finish(code, frames.disconnect_frame("error", bye) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
-        """Reject the agent for good: it must not come back with this token."""
+        """Reject the agent for good: it must not come back with this token.
+
+        An expired token is not revoked: a new one may come for some time, see `sign_in`.
+        """
+        if code == "token_revoked" and not await db_call(is_refused)(self.identity.credential_id):
+            return
         refused = FrameRefused(ErrorCode.AUTH_FAILED, message, reason=code)
         await self._finish(UNAUTHORIZED, frames.error_frame(refused))
 
     # Frames in.
 
     async def _take(self, text: str | None) -> None:
-        envelope = self.protocol.read(text)
+        """Serve a frame, and note it in the audit."""
+        note = self.note
+        self._name_client(note)
         try:
-            await self._serve(envelope)
+            await self._serve(self.protocol.read(text), note)
+        except FrameRefused as refused:
+            self._name_client(note)
+            note.finish(refused)
+            raise
+        except Exception:
+            note.fail()
+            raise
+        self._name_client(note)  # it may be signed in now, and have a seat
+        if not note.is_deferred:
+            note.finish()
+
+    def _name_client(self, note: FrameNote) -> None:
+        if (identity := self._sign_in.identity) is not None:
+            note.owner_id, note.source = identity.user_id, self._seat_name or identity.login
+
+    async def _serve(self, envelope: Envelope, note: FrameNote) -> None:
+        note.read(envelope)
+        try:
+            await self._handle(envelope)
         except FrameRefused as refused:
             refused.correlation_id, refused.frame_id = envelope.correlation_id, envelope.id
             raise
 
-    async def _serve(self, envelope: Envelope) -> None:
-        if envelope.sender and self._identity is not None:
-            await self._check_sender(envelope.sender, self._identity)
+    async def _handle(self, envelope: Envelope) -> None:
+        if (identity := self._sign_in.identity) is not None:
+            if envelope.sender:
+                await self._check_sender(envelope.sender, identity)
+            await check_signature(self.gateway.rules, identity.user_id, envelope)
+            check_frame(identity, self._seat_name, envelope)
         match envelope.type:
             case "ping":
                 ping = envelope.extra | envelope.content
@@ -139,11 +178,14 @@ class GatewaySocket(GatewayConnection):
 
     async def _check_sender(self, sender: str, identity: Identity) -> None:
         """`from` is the name of the seat; the first one of a channel token takes the seat."""
-        if self.seat is not None or identity.kind not in AGENT_KINDS:
+        if self.seat is not None or find_role(identity) is not Role.AGENT:
             known = self.seat.name if self.seat is not None else identity.login
             if sender.lower() != known.lower():
                 text = f"from: this connection is {known}"
                 raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+        elif not may_take_seat(identity, sender) and is_agent_name(sender):
+            text = "from: this token is for the seat of another agent"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
         elif is_agent_name(sender):
             await self._take_seat(sender, identity)
         else:

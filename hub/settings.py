@@ -301,6 +301,7 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "forget tasks": {"task": "a2a.forget_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget steps": {"task": "gateway.forget_protocol_tasks", "schedule": 3600.0, "args": [TASKS_KEPT_DAYS]},
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
+    "forget frames": {"task": "gateway.forget_frames", "schedule": 3600.0},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")

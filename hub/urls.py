@@ -17,7 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("mcp_server.metadata")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),
-    *([path("", include("gateway.web.urls"))] if settings.GATEWAY else []),
+    *([path("", include("gateway.web.team"))] if settings.GATEWAY else []),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
     path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
+    path("api/v1/", include("gateway.key_rest")),
     path("api/v1/", include("gateway.rest")),
     path("api/v1/", include("gateway.sessions.rest")),
     path("api/v1/", include("gateway.rest_letters")),
@@ -38,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
     path("api/channel/", include(channel_urlpatterns)),
+    path("api/a2a/", include("gateway.frame_rest")),
     path("admin/", site.urls),
 ]
 

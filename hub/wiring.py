@@ -153,7 +153,7 @@ class HubServices:
                 lambda: self.gateway_clients.total,
             ),
             "gateway_subscriptions": (
-                "Channels that clients of the gateway subscribed to here.",
+                "Subscriptions to channels of the gateway here, its own included.",
                 lambda: self.gateway.channels.total,
             ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
@@ -302,7 +302,7 @@ def build_services() -> HubServices:
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
         operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
         gateway=gateway,
-        agent_protocol=AgentProtocol(gateway_http, StepRunner(dispatcher, link.start, settings.REPLY_WAIT_S)),
+        agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         gateway_health=TeamHealth(

@@ -27,7 +27,9 @@ MAX_JWT_LIFETIME_S = int(MAX_JWT_LIFETIME.total_seconds())
 Checked = TypeVar("Checked", bound=Body)
 HANDLE = r"@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}"
 SCOPE = rf"({'|'.join(TokenScope)})|({'|'.join(SCOPES_OF_ONE_AGENT)}):{HANDLE}"
-UNKNOWN_SCOPE = f"want {', '.join(TokenScope)}; for one agent alone, ask:owner/slug or read:owner/slug"
+FOR_ONE_AGENT = ", ".join(f"{scope}:owner/slug" for scope in SCOPES_OF_ONE_AGENT)
+UNKNOWN_SCOPE = f"want {', '.join(TokenScope)}; for one agent alone, {FOR_ONE_AGENT}"
+ONE_AGENT = "a token for one agent asks and reads it, or connects as it, nothing else"
 LEAST_LIFETIME_S = 60
 MOST_LIFETIME_S = 10 * 365 * 24 * 3600
 OVERLAP_S = 3600
@@ -77,7 +79,9 @@ class NewAppToken(NewToken):
         wanted = {scope for scope, _, _ in asked}
         attrs["agent"] = _find_only_agent(attrs.get("agent") or "", [agent for _, _, agent in asked])
         if attrs["agent"] and wanted - set(SCOPES_OF_ONE_AGENT):
-            raise serializers.ValidationError({"scopes": "a token for one agent asks and reads, nothing else"})
+            raise serializers.ValidationError({"scopes": ONE_AGENT})
+        if TokenScope.CONNECT in wanted and not attrs["agent"]:
+            raise serializers.ValidationError({"scopes": "connect names the agent: connect:owner/name"})
         if attrs["format"] == JWT_FORMAT and not 0 < (attrs.get("expires_in") or 0) <= MAX_JWT_LIFETIME_S:
             needed = f"a JWT expires: give {LEAST_LIFETIME_S} to {MAX_JWT_LIFETIME_S} seconds"
             raise serializers.ValidationError({"expires_in": needed})

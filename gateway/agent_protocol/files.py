@@ -14,17 +14,7 @@ from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, Part, Piece
 from gateway.agent_protocol.shapes import invalid, read_relative_path
-from kit.asgi import (
-    BODY_WITHIN_S,
-    MAX_BODY_BYTES,
-    HttpRequest,
-    RequestRefused,
-    media_type_of,
-    too_large,
-    two_values,
-)
-
-FORM = "multipart/form-data"
+from kit.asgi import MAX_BODY_BYTES, too_large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +27,7 @@ class NewFile:
     relative_path: str = ""
 
 
-async def read_upload(request: HttpRequest) -> NewFile:
-    """The file of a request.
-
-    Raises:
-        RequestRefused: 400 (a header came twice), 408, 413, 415, 422.
-        ClientLeft: the client disconnected.
-    """
-    content_type = request.headers.get("content-type", "")
-    if request.contradicted:
-        raise two_values(request.contradicted)
-    if media_type_of(content_type) != FORM:
-        raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM}")
-    request.check_length(MAX_BODY_BYTES)
-    return parse_form(content_type, bytes(await request.read_body(MAX_BODY_BYTES, BODY_WITHIN_S)))
-
-
-def parse_form(content_type: str, body: bytes) -> NewFile:
+def read_form(content_type: str, body: bytes) -> NewFile:
     """The file of a form.
 
     Raises:

@@ -9,41 +9,43 @@ import msgspec
 from msgspec import UNSET
 
 from accounts.authn import Identity
-from agents.core.dispatch import Dispatcher
-from agents.core.types import Ask, SettledTurn, Target
+from agents.core.ask_starter import Asker
+from agents.core.types import SettledTurn, Target
 from agents.core.waiting import RunningTurn, text_of
-from agents.models.choices import Interruption, Outcome, Surface
+from agents.links.channel.requests import ActingFor
+from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
 from gateway.agent_protocol import store
 from gateway.agent_protocol.files import files_of
 from gateway.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.agent_protocol.store import BegunStep
+from gateway.client import Gateway
+from gateway.envelope import Envelope
 from gateway.errors import FrameRefused, refuse_denied, refuse_failed
-from gateway.http import Start, start_apart
-from gateway.messages import LONGEST_WAIT_S, REFUSALS, find_addressee
-from kit import trace
+from gateway.http import start_apart
+from gateway.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question, Sender, find_addressee
+from gateway.permissions import find_only_agent
 from kit.async_db import db_call
-from kit.ids import time_ordered
 
 ASKS_INPUT = frozenset(Interruption)
+NO_SESSION = 0
 
 
 class StepRunner:
-    """Asks the agents of tasks. `start`: runs what stores a reply; `reply_wait_s`: how long an agent may take."""
+    """Asks the agents of tasks. `reply_wait_s`: how long an agent may take that has no wait of its own."""
 
-    def __init__(self, dispatcher: Dispatcher, start: Start, reply_wait_s: float) -> None:
-        self._dispatcher = dispatcher
-        self._start = start
-        self._reply_wait_s = min(reply_wait_s, LONGEST_WAIT_S)
+    def __init__(self, gateway: Gateway, reply_wait_s: float) -> None:
+        self._gateway = gateway
+        self._reply_wait_s = reply_wait_s
 
-    async def check_agent(self, name: str, user_id: int) -> Target:
+    async def find_agent(self, name: str, user_id: int) -> Target:
         """The agent of a name for a user.
 
         Raises:
             FrameRefused: there is none that the user may ask.
         """
         try:
-            return (await db_call(find_addressee)(name, user_id)).target
+            return (await self._gateway.router.read(find_addressee, name, user_id)).target
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
 
@@ -55,35 +57,26 @@ class StepRunner:
         Raises:
             FrameRefused, RequestRefused, QuotaExceeded: nothing was sent.
         """
-        task = await db_call(store.find_task)(identity.user_id, task_id)
-        target = await self.check_agent(task.agent, identity.user_id)
+        user_id, login = identity.user_id, identity.login
+        task = await db_call(store.find_task)(user_id, task_id)
+        target = await self.find_agent(task.agent, user_id)
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
-        chat_id = time_ordered()
-        begun = await db_call(store.begin_step)(identity.user_id, task_id, wanted, chat_id, wait_s)
-        ask = Ask(
-            chat_id=chat_id,
-            target=target,
-            caller_id=identity.user_id,
-            caller_login=identity.login,
-            surface=Surface.GATEWAY,
-            question=begun.step.input,
-            wait_s=wait_s,
-            task_id=begun.step.agent_task_id,
-            context_id=str(begun.task.public_id),
-            message_id=str(begun.step.public_id),
-            parts=parts_of(begun),
-            traceparent=trace.follow(traceparent),
-        )
+        begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
+        behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
+        envelope = make_message(begun)
+        only_agent = find_only_agent(identity)
+        sender = Sender(user_id, login, "", identity.credential_id, only_agent=only_agent)
+        question = Question(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
-            running = await self._dispatcher.ask(ask, _do_nothing)
-        except REFUSALS as refusal:
+            message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
+        except (FrameRefused, MustWait) as refused:
             await db_call(store.drop_step)(begun)
-            raise refuse_denied(refusal) from None
-        return start_apart(self._start, self._finish(begun, running), "step")
+            raise (refused.refused if isinstance(refused, MustWait) else refused) from None
+        return start_apart(self._gateway.link.start, self._finish(begun, message.running), "step")
 
     async def _finish(self, begun: BegunStep, running: RunningTurn) -> ApiStep | FrameRefused:
         """Store what came of a step; the step, or why there is no reply."""
-        await db_call(store.mark_sent)(begun.uploads)
+        await db_call(store.mark_sent)(begun, running.turn.ask.chat_id)
         settled = await asyncio.shield(running.settled)
         if settled.outcome is not Outcome.COMPLETED:
             await db_call(store.drop_step)(begun)
@@ -91,6 +84,21 @@ class StepRunner:
         asks_input = settled.reason in ASKS_INPUT
         output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
         return await db_call(store.finish_step)(begun, output, asks_input, files)
+
+
+def make_message(begun: BegunStep) -> Envelope:
+    """The message that a step is: its text, and with uploads what a seat is shown of parts."""
+    parts = [msgspec.to_builtins(part) for part in parts_of(begun)]
+    content = {"text": begun.step.input, "parts": parts} if parts else begun.step.input
+    return Envelope(
+        type="message",
+        content={"role": "user", "content": content},
+        metadata={"requiresResponse": True, "correlationId": str(begun.step.public_id)},
+        id=str(begun.step.public_id),
+        agent=begun.task.agent,
+        session_id=str(begun.task.public_id),
+        extra={},
+    )
 
 
 def parts_of(begun: BegunStep) -> tuple[Part, ...]:
@@ -124,7 +132,3 @@ def _parts_besides(pieces: Sequence[Piece]) -> Iterator[Part]:
     for piece in pieces:
         if isinstance(piece, ArtifactPiece) and piece.lead is None:
             yield from piece.parts
-
-
-async def _do_nothing(settled: SettledTurn) -> None:
-    """Does nothing: the reply is stored by the task that waits for it."""

@@ -1,7 +1,7 @@
 """Tasks, steps and artifacts in the database. What belongs to another user is absent."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -129,7 +129,7 @@ def get_step(owner_id: int, task_id: UUID, step_id: UUID) -> ApiStep:
 
 
 @transaction.atomic
-def begin_step(owner_id: int, task_id: UUID, wanted: RequestBody, chat_id: str, wait_s: float) -> BegunStep:
+def begin_step(owner_id: int, task_id: UUID, wanted: RequestBody, wait_s: float) -> BegunStep:
     """Note a step that is about to be asked. The first one without an input has that of its task.
 
     Raises:
@@ -156,7 +156,6 @@ def begin_step(owner_id: int, task_id: UUID, wanted: RequestBody, chat_id: str, 
         input=text,
         additional_input=wanted.additional_input,
         agent_task_id=last.agent_task_id if last and last.asks_input else str(public_id),
-        chat_id=chat_id,
         until=now + timedelta(seconds=wait_s) + LOST_AFTER,
     )
     _add_size(task, size, now)
@@ -188,9 +187,10 @@ def drop_step(begun: BegunStep) -> None:
     ProtocolStep.objects.filter(pk=begun.step.pk).delete()
 
 
-def mark_sent(uploads: Collection[ProtocolArtifact]) -> None:
-    """Note that the agent was given these."""
-    ProtocolArtifact.objects.filter(pk__in=[one.pk for one in uploads]).update(was_sent=True)
+def mark_sent(begun: BegunStep, chat_id: str) -> None:
+    """Note the turn of a step, and that the agent was given its uploads."""
+    ProtocolStep.objects.filter(pk=begun.step.pk).update(chat_id=chat_id)
+    ProtocolArtifact.objects.filter(pk__in=[one.pk for one in begun.uploads]).update(was_sent=True)
 
 
 @transaction.atomic

@@ -6,6 +6,7 @@ from gateway import frames
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
 from gateway.seats import load_connected
+from gateway.team_rules import AgentName
 
 ALIAS = "broadcast"  # as the `agent` of a message
 
@@ -25,6 +26,9 @@ async def _send(client: Client, envelope: Envelope, said: Any) -> None:
     owner_id = client.identity.user_id
     own = client.seat.name if client.seat is not None else ""
     seats = [one for one in await client.gateway.router.read(load_connected, owner_id) if one.name != own]
+    if own:
+        sender, rules = AgentName(owner_id, client.identity.login, own), client.gateway.rules
+        seats = [one for one in seats if await rules.may_message(sender, sender._replace(name=one.name))]
     sent = await client.gateway.seats.push(seats, _make_frames(client, envelope, said))
     results = [{"agentId": name, "success": was_sent} for name, was_sent in sorted(sent.items())]
     result = {"success": True, "totalSent": sum(sent.values()), "results": results}

@@ -6,6 +6,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.handlers import agents
 from gateway.handlers.requests import SERVICES
+from gateway.permissions import Action, is_permitted
 
 
 async def shake_hands(client: Client, envelope: Envelope) -> None:
@@ -16,7 +17,7 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
     client.protocol.take_capabilities(envelope.content.get("capabilities", {}))
     behalf = client.find_behalf(envelope)
     names: list[str] = []
-    if behalf and not behalf.isolated:
+    if behalf and not behalf.isolated and is_permitted(client.identity, Action.FIND):
         names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
     await client.say(frames.acknowledge_frame(client.client_id, names))
 

@@ -6,10 +6,11 @@ from gateway.models.frame_record import FrameRecord
 from gateway.models.letter import Letter
 from gateway.models.proposal import Proposal, Vote
 from gateway.models.session_log import SessionEntry, SessionLog
-from gateway.models.team import TeamAgent, TeamPolicy
+from gateway.models.team import EnvelopeKey, TeamAgent, TeamPolicy
 
 __all__ = [
     "ChannelWatch",
+    "EnvelopeKey",
     "FrameRecord",
     "Letter",
     "Proposal",

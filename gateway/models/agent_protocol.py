@@ -46,7 +46,8 @@ class ProtocolStep(models.Model):
     """One ask to the agent of a task; a step that fails is deleted, its turn stays.
 
     `until`: when a step that still runs was lost. `agent_task_id`: the id of the task that the agent sees: that of
-    the step before, if the agent asked for input there. `asks_input`: the agent did so in this step.
+    the step before, if the agent asked for input there. `asks_input`: the agent did so in this step. `chat_id`: of
+    its turn, once there is one.
     """
 
     class Status(models.TextChoices):
@@ -61,7 +62,7 @@ class ProtocolStep(models.Model):
     output = models.TextField(blank=True, default="")
     asks_input = models.BooleanField(default=False)
     agent_task_id = models.CharField(max_length=64)
-    chat_id = models.CharField(max_length=64)
+    chat_id = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     until = models.DateTimeField()
 

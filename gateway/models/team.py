@@ -1,4 +1,4 @@
-"""What an owner sets for a team: its agents by name, and its rules."""
+"""What an owner sets for a team: its agents by name, its rules, and the keys that its members sign by."""
 
 from django.db import models
 from django.utils import timezone
@@ -77,3 +77,16 @@ class TeamPolicy(models.Model):
 
     def __str__(self) -> str:
         return f"team of user {self.pk}"
+
+
+class EnvelopeKey(models.Model):
+    """A shared secret of a team. `key_id`: its name in signatures. `secret`: sealed (`accounts.sealing`)."""
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="envelope_keys")
+    key_id = models.CharField(max_length=40, unique=True)
+    name = models.CharField(max_length=100)
+    secret = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    def __str__(self) -> str:
+        return self.key_id

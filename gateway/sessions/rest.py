@@ -31,7 +31,6 @@ MEDIA_TYPE = "application/x-ndjson"
 STATUS = {  # the rest is 400
     ErrorCode.AGENT_NOT_FOUND: 404,
     ErrorCode.SESSION_NOT_FOUND: 404,
-    ErrorCode.SESSION_LOCKED: 409,
 }
 
 

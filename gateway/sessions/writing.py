@@ -27,15 +27,18 @@ class _Key(NamedTuple):
     session_id: str
 
 
-@transaction.atomic
 def write_records(records: Sequence[Record]) -> None:
     """Add messages to the sessions of their agents, in this order; a session that is not there is made.
 
     A session that has too many entries is compacted. A team that has too many sessions loses those to which
     nothing was added for longest, archived ones first.
     """
+    _write(records, [seal_content(record.entry.content) for record in records])
+
+
+@transaction.atomic
+def _write(records: Sequence[Record], sealed: Sequence[str]) -> None:
     now = db_now()
-    sealed = [seal_content(record.entry.content) for record in records]
     places = _find_places(records, now)
     logs = _lock_logs(set(places.values()), now)
     rows: dict[int, list[SessionEntry]] = {}
@@ -121,15 +124,18 @@ def _find_open(key: _Key, writer: str, now: datetime) -> _Key:
 
 def _lock_logs(keys: set[_Key], now: datetime) -> dict[_Key, SessionLog]:
     """The rows of these sessions, made where they are not there, and locked in the order of their keys."""
-    SessionLog.objects.bulk_create(
-        [SessionLog(**key._asdict(), created_at=now, last_entry_at=now) for key in sorted(keys)],
-        ignore_conflicts=True,
-    )
     wanted = Q()
     for key in keys:
         wanted |= Q(**key._asdict())
-    found = SessionLog.objects.filter(wanted).order_by("pk").select_for_update(no_key=True)
-    return {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
+    logs: dict[_Key, SessionLog] = {}
+    while len(logs) < len(keys):  # again when one is deleted between the two statements
+        SessionLog.objects.bulk_create(
+            [SessionLog(**key._asdict(), created_at=now, last_entry_at=now) for key in sorted(keys)],
+            ignore_conflicts=True,
+        )
+        found = SessionLog.objects.filter(wanted).order_by("pk").select_for_update(no_key=True)
+        logs = {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
+    return logs
 
 
 def _trim(owner_id: int, now: datetime) -> None:

@@ -1,6 +1,5 @@
 """`/desk/team/rules` and `/desk/team/agents/{name}`: what an owner sets for a team, and the forms for it."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,13 +14,14 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
+from gateway.enrolment import read_role
 from gateway.frame_types import is_agent_name, is_target
 from gateway.members import find_member
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
+from gateway.team_changes import BadPolicy, change_agent, change_policy, get_policy
 
 PAGE = ["GET", "HEAD", "POST"]
-ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 WANT_NAMES = "Want the names of agents, one on a line: small letters, digits and hyphens."
 THRESHOLDS = [
     (TeamPolicy.Threshold.SIMPLE, "Simple: more than half of the voters"),
@@ -86,25 +86,20 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError(f"{WANT_NAMES} At least 1, at most {MOST_VOTERS}.")
         return names
 
-    def clean(self) -> dict[str, Any]:
-        """The agent that breaks ties is named, and does not vote."""
-        super().clean()
-        cleaned: dict[str, Any] = self.cleaned_data
-        steward = cleaned.get("steward", "")
-        if steward and not is_agent_name(steward):
-            self.add_error("steward", "Want the name of an agent.")
-        elif cleaned.get("breaks_ties") and not steward:
-            self.add_error("steward", "Name the agent that breaks ties.")
-        elif cleaned.get("breaks_ties") and steward in cleaned.get("members", ()):
-            self.add_error("steward", "The agent that breaks ties cannot be a voter.")
-        return cleaned
+    def clean_steward(self) -> str:
+        """A name, or nothing."""
+        name: str = self.cleaned_data["steward"]
+        if name and not is_agent_name(name):
+            raise forms.ValidationError("Want the name of an agent.")
+        return name
 
-    def save_rules(self) -> None:
-        """Write them; the team's row is made where there is none."""
-        hours = self.cleaned_data["session_hours"]
+    def choices(self) -> dict[str, Any]:
+        """What was chosen, as columns; the time of sessions only where another one was typed."""
+        chosen = {name: self.cleaned_data[name] for name in self.Meta.fields}
         if "session_hours" in self.changed_data:
-            self.instance.session_ttl_s = hours * HOUR_S if hours else None
-        self.instance.save()
+            hours = self.cleaned_data["session_hours"]
+            chosen["session_ttl_s"] = hours * HOUR_S if hours else None
+        return chosen
 
 
 class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -114,7 +109,9 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Role", max_length=32, help_text="As discovery shows it, such as triad-member or researcher."
     )
     is_active = forms.BooleanField(
-        label="Enrolled", required=False, help_text="An agent that is not enrolled takes no part in the team."
+        label="Enrolled",
+        required=False,
+        help_text="An agent that is not enrolled is disconnected, and cannot come back.",
     )
     limits_sending = forms.BooleanField(label="May send to these agents only", required=False)
     may_send_to = LinesField(
@@ -136,8 +133,8 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_role(self) -> str:
         """A role as discovery shows it; the other spelling is taken, too."""
-        role = str(self.cleaned_data["role"]).replace("_", "-")
-        if ROLE.fullmatch(role) is None:
+        role = read_role(self.cleaned_data["role"])
+        if role is None:
             raise forms.ValidationError("Want small letters, digits and hyphens.")
         return role
 
@@ -177,12 +174,15 @@ def _check_peers(names: Sequence[str]) -> list[str]:
 @require_owner
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
-    policy = TeamPolicy.objects.filter(owner=owner).first() or TeamPolicy(owner=owner)
-    form = RulesForm(request.POST if request.method == "POST" else None, instance=policy)
+    form = RulesForm(request.POST if request.method == "POST" else None, instance=get_policy(owner.pk))
     if request.method == "POST" and form.is_valid():
-        form.save_rules()
-        messages.success(request, "The rules are saved.")
-        return HttpResponseRedirect(reverse("team"))
+        try:
+            change_policy(owner.pk, form.choices())
+        except BadPolicy as bad:
+            form.add_error("steward", f"{str(bad).capitalize()}.")
+        else:
+            messages.success(request, "The rules are saved.")
+            return HttpResponseRedirect(reverse("desk-team"))
     return render(request, "gateway/rules.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
@@ -199,8 +199,9 @@ def agent(request: HttpRequest, owner: User, agent_name: str) -> HttpResponse:
     form = TeamAgentForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
         # Not the whole row: the agent's connection writes its status meanwhile.
-        TeamAgent.objects.update_or_create(**named, defaults=form.choices())
+        kept, _ = TeamAgent.objects.get_or_create(**named)
+        change_agent(kept, form.choices())
         messages.success(request, f"{member.name} is saved.")
-        return HttpResponseRedirect(reverse("team"))
+        return HttpResponseRedirect(reverse("desk-team"))
     context = {"form": form, "member": member}
     return render(request, "gateway/agent.html", context, status=400 if form.is_bound else 200)

@@ -11,6 +11,7 @@ from django.core.paginator import Paginator
 from django.db.models import Case, Prefetch, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
@@ -19,7 +20,7 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from gateway.members import Member, load_members
 from gateway.models import FrameRecord, Proposal, Vote
-from gateway.web import get_team_owner
+from gateway.web import changes
 from kit.clock import db_now
 
 PROPOSALS_ON_A_PAGE = 10
@@ -113,6 +114,21 @@ def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpRespo
     return render(request, "gateway/proposal.html", context)
 
 
+def get_team_owner(request: HttpRequest, visitor: User) -> User:
+    """The owner of the team that a page shows: the visitor, or for the staff the user that `?of=` names.
+
+    Raises:
+        Http404: there is no such user, or the visitor may not see the team.
+    """
+    login = request.GET.get("of", "")
+    if not login or login == visitor.login:
+        return visitor
+    found = User.objects.filter(login__iexact=login[:64]).first() if visitor.is_staff else None
+    if found is None:
+        raise Http404
+    return found
+
+
 def show_proposals(proposals: Iterable[Proposal], now: datetime) -> list[ProposalRow]:
     """Proposals whose votes are loaded, as rows."""
     return [_row(one, now) for one in proposals]
@@ -150,3 +166,11 @@ def _sum_up(members: Sequence[Member], open_proposals: int) -> Figures:
 def _about(owner: User, visitor: User) -> dict[str, Any]:
     is_own = owner.pk == visitor.pk
     return {"owner": owner, "is_own": is_own, "keep": "" if is_own else urlencode({"of": owner.login})}
+
+
+urlpatterns = [  # `hub/urls.py` includes them where the gateway is on
+    path("desk/team", team, name="desk-team"),
+    path("desk/team/rules", changes.rules, name="desk-team-rules"),
+    path("desk/team/agents/<slug:agent_name>", changes.agent, name="desk-team-agent"),
+    path("desk/team/proposals/<int:proposal_id>", proposal, name="desk-team-proposal"),
+]

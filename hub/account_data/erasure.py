@@ -35,6 +35,8 @@ from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
 from gateway.models import (
     ChannelWatch,
+    EnvelopeKey,
+    FrameRecord,
     Letter,
     Proposal,
     ProtocolTask,
@@ -133,6 +135,8 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
         yield Share.objects.filter(**{column: user})
     for column in ("owner", "caller"):
         yield CallerBlock.objects.filter(**{column: user})
+    yield FrameRecord.objects.filter(owner=user)
+    yield EnvelopeKey.objects.filter(owner=user)
     yield Mail.objects.filter(owner=user)
     yield AlertRule.objects.filter(owner=user)
     yield AlertAddress.objects.filter(owner=user)
@@ -177,7 +181,8 @@ def _delete_tasks(tasks: QuerySet[StoredTask]) -> None:
 
 
 def _scrub_acts(traces: UserTraces) -> None:
-    """Take their name and their agents' out of what was done in the admin (`accounts.audit_log`); the acts stay.
+    """Take their name and their agents' out of what was done in the admin (`accounts.audit_log`), and out of the
+    audit of others' frames; the acts and records stay.
 
     Longer names that contain them stay, too.
     """
@@ -188,6 +193,7 @@ def _scrub_acts(traces: UserTraces) -> None:
             return LIST + _searched(scrubber, text.removeprefix(LIST))
         return WHO_WAS_HALTED.sub(lambda name: scrubber.text(name[0]), scrubber.text(text))
 
+    rewrite(FrameRecord.objects.filter(destination__startswith="@"), "destination", scrubber.text)
     rewrite(LogEntry.objects.all(), "object_repr", lambda text: scrubber.text(text)[:REPR_CHARS])
     rewrite(LogEntry.objects.all(), "change_message", message)
 

@@ -38,6 +38,8 @@ from agents.models import (
 )
 from agents.transcript.files import BlobGone, open_file
 from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
     Letter,
     Proposal,
     ProtocolArtifact,
@@ -136,6 +138,8 @@ PARTS: Sequence[Part] = (
     Part("protocol_task", ProtocolTask, lambda user: Q(owner=user), at_once=FEW),
     Part("protocol_step", ProtocolStep, lambda user: Q(task__owner=user), at_once=FEW),
     Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
+    Part("frame", FrameRecord, lambda user: Q(owner=user)),
+    Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 

@@ -28,8 +28,8 @@ GROUPS: dict[str, Sequence[str]] = {
         "capacity",
     ),
     REFERENCE: (
-        *("asking", "methods", "cards", "errors", "rest", "tokens", "frames", "openclaw-inbound", "limits"),
-        *("settings", "commands", "metrics", "tracing", "checks", "security", "glossary"),
+        *("asking", "methods", "cards", "errors", "rest", "tokens", "frames", "openclaw-inbound"),
+        *("gateway", "limits", "settings", "commands", "metrics", "tracing", "checks", "security", "glossary"),
     ),
 }
 FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}

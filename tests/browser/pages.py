@@ -266,6 +266,7 @@ PAGES = [
     Listed("api-section", "/docs/api/questions", "alice", _try_call),
     Listed("api-sockets", "/docs/api/sockets"),
     Listed("api-a2a", "/docs/api/a2a", like="api-sockets"),
+    Listed("api-gateway", "/docs/api/a2a-v1"),
     Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),

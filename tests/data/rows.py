@@ -29,7 +29,21 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from gateway.models import Proposal, ProtocolArtifact, ProtocolStep, ProtocolTask, TeamAgent, TeamPolicy, Vote
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Letter,
+    Proposal,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
+from gateway.sessions.entries import seal_content
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -114,7 +128,31 @@ def owner_of_everything(word: str, other: Person) -> Person:
         next_attempt_at=now,
     )
     CallerBlock.objects.create(owner=user, caller=other.user)
+    Letter.objects.create(
+        owner=user,
+        recipient=agent.session,
+        addressed_to=word,
+        sender_owner=user,
+        sender=word,
+        message_id=word,
+        envelope=json.dumps({"content": {"role": "user", "content": word}, "metadata": {}}),
+        bytes=1,
+        received_at=now,
+    )
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
+    FrameRecord.objects.create(
+        owner=user, at=now, source=user.login, destination=word, type="message", outcome="served", bytes=1
+    )
+    FrameRecord.objects.create(
+        owner=other.user,
+        at=now,
+        source="peer",
+        destination=f"@{user.login}/agent",
+        type="message",
+        outcome="served",
+        bytes=1,
+    )
+    EnvelopeKey.objects.create(owner=user, key_id=f"key-{word}", name=word, secret="sealed")
     RemoteName.objects.create(server=remote, caller=user, kind="context", ours=word, theirs=word, used_at=now)
     for subscriber, chat in ((user, was_asked), (other.user, asked)):
         hook = Subscription.objects.create(owner=subscriber, url="https://h.example", events="*", secret="sealed")
@@ -133,6 +171,11 @@ def owner_of_everything(word: str, other: Person) -> Person:
         SendKey.objects.create(
             caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
         )
+    sealed = seal_content(f"{word} in a session")
+    log = SessionLog.objects.create(
+        owner=user, agent=word, session_id=word, entries=1, created_at=now, last_entry_at=now
+    )
+    SessionEntry.objects.create(log=log, timestamp_ms=1, role="user", content=sealed)
     protocol_task = ProtocolTask.objects.create(
         owner=user, agent="main", input=word, additional_input={"is": word}
     )

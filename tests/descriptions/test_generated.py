@@ -35,6 +35,11 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "postAdminHalts",  # or a login that exists, or one's own
     "deleteAdminHalt",
     "deleteAccount",
+    "getOneLetter",  # or a message that waited for an agent
+    "deleteOneLetter",
+    "postLetterRetry",
+    "getExportSession",  # or an agent and a session that are there
+    "postImportSessions",  # or a file that is one
     "createChatCompletion",
     "createResponse",
     "sendMessage",  # and these a sound message, or a task that has not ended

@@ -234,7 +234,7 @@ def new_task(owner: User, text: str = "first") -> UUID:
 
 
 def begin(owner: User, task_id: UUID, text: str | None = None) -> BegunStep:
-    return store.begin_step(owner.pk, task_id, RequestBody(input=text), "chat", 30)
+    return store.begin_step(owner.pk, task_id, RequestBody(input=text), 30)
 
 
 def upload(owner: User, task_id: UUID, size: int) -> None:
@@ -266,7 +266,7 @@ def test_bytes_of_tasks_count_as_storage(owner: User, settings: Any) -> None:
         upload(owner, task_id, 200_000)  # 512 KiB wait for a step at most
     assert refused.value.status == 413
     begun = begin(owner, task_id)
-    store.mark_sent(begun.uploads)
+    store.mark_sent(begun, "chat")
     store.finish_step(begun, "y" * 300_000, False, ())  # a reply is kept
     with pytest.raises(QuotaExceeded):
         upload(owner, task_id, 1)

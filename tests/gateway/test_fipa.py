@@ -60,7 +60,9 @@ def test_a_frame_has_its_performative(name: str) -> None:
 
 
 @pytest.mark.parametrize("performative", PERFORMATIVES)
-@pytest.mark.parametrize("content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}])
+@pytest.mark.parametrize(
+    "content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}, {"role": "user"}]
+)
 def test_a_message_becomes_a_sound_frame_and_comes_back(performative: str, content: Any) -> None:
     acl = {
         "performative": performative,
@@ -147,6 +149,10 @@ async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubPro
         assert (reply["content"], reply["conversation-id"]) == ({"role": "agent", "content": "echo: hi"}, "t")
         got = await seat.find("message")
         assert (got["metadata"]["fipa"]["performative"], got["from"]) == ("confirm", "fipa")
+        proposed = {"performative": "propose", "content": "ship it", "reply-with": "p"}
+        state = (await client.post(PATH, json=proposed)).json()
+        assert (state["performative"], state["in-reply-to"]) == ("inform", "p")
+        assert state["content"]["result"]["state"] in ("pending", "deliberating")
         told = await client.post(PATH, json={"performative": "inform", "receiver": "beta", "content": "told"})
         assert (told.status_code, told.content) == (204, b"")
         assert await seat.find("message", lambda frame: frame["content"]["content"] == "told")

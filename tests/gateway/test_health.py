@@ -8,7 +8,7 @@ from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat
+from tests.gateway.client import EchoSeat, GatewayClient
 
 UNAUTHORIZED: Json = {"error": "Unauthorized", "status": 401}
 ASKS_FOR_JSON = {"Accept": "application/json"}
@@ -122,3 +122,25 @@ async def hub_stopped(hub: HubProcess) -> None:
     """It stops in order, and takes its row of a process with it."""
     hub.terminate()
     assert await hub.exit_code() == 0
+
+
+async def test_clients_and_subscriptions_are_counted(embedded_hub: HubProcess) -> None:
+    async with web(embedded_hub.url) as metrics:
+
+        async def counted() -> tuple[float, float]:
+            text = (await metrics.get("/metrics")).text
+            values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+            names = ("clawbridge_gateway_clients", "clawbridge_gateway_subscriptions")
+            return float(values[names[0]]), float(values[names[1]])
+
+        clients, subscriptions = await counted()
+        async with GatewayClient(embedded_hub.url, embedded_hub.mint("counted", "session")) as client:
+            await client.send("subscribe", {"channel": "agent:status"})
+            await client.find("subscribe")
+            assert (await counted())[0] == clients + 1
+            assert (await counted())[1] > subscriptions
+
+        async def has_left() -> bool:
+            return await counted() == (clients, subscriptions)
+
+        await eventually(has_left, "neither is counted any more")

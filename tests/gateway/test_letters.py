@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import itertools
 from typing import Any
 
-from lab.callers import reply_text, send
+from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
@@ -176,7 +177,13 @@ async def test_letters_outlive_a_process_that_is_killed(make_storage: MakeStorag
     ):
         await beta.find("message", lambda frame: frame["id"] == "m-2")
         assert told(beta) == ["m-0", "m-1", "m-2"]
-        await event(alpha, "message.delivered", "m-2")
+        numbers = itertools.count()
+
+        async def is_delivered() -> bool:
+            asked = await ask_service(alpha, "inbox.receipt", f"r-{next(numbers)}", messageId="m-2")
+            return bool(asked["result"]["receipts"][0]["state"] == "delivered")
+
+        assert await eventually(is_delivered, "the sender finds the receipt")
 
 
 async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embedded_hub: HubProcess) -> None:
@@ -230,7 +237,7 @@ async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
         refused = (await ask_service(alpha, "inbox.get", "s-4", agent="beta"))["error"]
         assert refused["code"] == 5004
         assert (await ask_service(owner, "inbox.clear", "o-3"))["error"]["code"] == 5004
-        assert (await ask_service(owner, "inbox.get", "o-4", agent="nobody"))["error"]["code"] == 3001
+        assert (await ask_service(owner, "inbox.get", "o-4", agent="absent"))["error"]["code"] == 3001
         assert (await ask_service(alpha, "inbox.get", "s-5", limit="all"))["error"]["code"] == 2003
         assert (await ask_service(alpha, "inbox.send", "s-6", agent="beta"))["error"]["code"] == 2003
         async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
@@ -261,3 +268,29 @@ async def test_a_stranger_leaves_no_letter_and_sees_no_inbox(embedded_hub: HubPr
         assert refused["error"]["code"] == 3001
     async with GatewayClient(embedded_hub.url, embedded_hub.mint("prowler", "session")) as owner:
         assert (await ask_service(owner, "inbox.get", "o-1", agent="beta"))["error"]["code"] == 3001
+
+
+async def test_an_owner_sees_dead_letters_and_sends_them_again_or_deletes_them(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "sorters", "alpha", "beta")
+    own = bearer(embedded_hub.mint("sorters", "session"))
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha, web(embedded_hub.url) as client:
+        for number in range(2):
+            await tell(alpha, "beta", number, ttl=0.5, correlationId=f"c-{number}")
+            assert code_of(await alpha.reply(f"c-{number}")) == (3002, "ttl_expired")
+        dead = (await client.get("/api/v1/team/letters?state=dead&agent=beta", headers=own)).json()
+        assert [(one["messageId"], one["reason"]) for one in dead["items"]] == [
+            ("m-1", "ttl_expired"),
+            ("m-0", "ttl_expired"),
+        ]
+        second, first = (f"/api/v1/team/letters/{one['id']}" for one in dead["items"])
+        shown = (await client.get(first, headers=own)).json()
+        assert (shown["content"]["content"], shown["sender"], shown["agent"]) == ("note 0", "alpha", "beta")
+        stranger = bearer(embedded_hub.mint("snoops", "session"))
+        assert (await client.get(first, headers=stranger)).status_code == 404
+        assert (await client.delete(second, headers=own)).status_code == 204
+        again = await client.post(f"{first}/retry", headers=own)
+        assert (again.status_code, again.json()["state"]) == (202, "queued")
+        assert (await client.post(f"{first}/retry", headers=own)).status_code == 409
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("message", lambda frame: frame["id"] == "m-0")
+            assert told(beta) == ["m-0"]

@@ -11,12 +11,12 @@ from redis import Redis
 
 from accounts.models import User
 from agents.models import Session
-from gateway.adapters import redis_lists
 from gateway.adapters.redis_envelopes import from_legacy, to_legacy
 from gateway.envelope import check_frame, read_type
 from gateway.errors import FrameRefused
 from gateway.models import Letter
 from gateway.seat import GATEWAY_LINK
+from hub.management.commands import gateway_envelopes
 from lab.frames import Json
 from lab.hub_storage import DistributedStorages
 
@@ -170,7 +170,7 @@ def test_messages_travel_through_redis(
     monkeypatch: pytest.MonkeyPatch,
     dialect: str,
 ) -> None:
-    monkeypatch.setattr(redis_lists, "AT_ONCE", 4)
+    monkeypatch.setattr(gateway_envelopes, "AT_ONCE", 4)
     redis_url = distributed_storages.servers.redis_url(506)
     file = tmp_path / "messages.jsonl"
     many = [{**HEAD, "id": f"m-{n}", "type": "question", "to": "beta", "content": str(n)} for n in range(10)]

@@ -115,7 +115,7 @@ def test_an_export_that_was_changed_is_refused(data: bytes) -> None:
         {"timestamp": "soon"},
         {"timestamp": True},
         {"timestamp": 10**400},
-        {"role": "nobody"},
+        {"role": "owner"},
         {"role": ["user"]},
         {"content": None},
         {"content": [1]},

@@ -92,7 +92,7 @@ def test_an_agent_reads_its_own_sessions_and_the_owner_all(owner: SessionUser, b
     assert [log.agent for log in rows.list_sessions(alpha).logs] == ["alpha"]
     for function in (rows.get_entries, rows.commit_session, rows.delete_session, transfer.export_session):
         assert code_of(function, alpha, "beta", "s-1") == (5004, "")
-        # Another owner's agent, and one that nobody has, look the same.
+        # Another owner's agent, and one that is not there, look the same.
         assert code_of(function, stranger, "beta", "s-1") == code_of(function, owner, "gamma", "s-1") == (3001, "")
         assert code_of(function, owner, "beta", "s-9") == (4001, "")
     assert rows.list_sessions(stranger).logs == []
@@ -319,3 +319,16 @@ def test_the_admin_shows_sessions_to_their_owner_without_what_was_said(
     assert page.status_code == 200
     assert WORD not in page.content.decode()
     assert browser(bob.session).get(f"/admin/gateway/sessionlog/{pk}/change/").status_code == 302
+
+
+def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any) -> None:
+    settings.WEBHOOK_KEYS = ("the first key of all, long ago made",)
+    say(owner, WORD)
+    settings.WEBHOOK_KEYS = ("the second key, made much later on", *settings.WEBHOOK_KEYS)
+    out = io.StringIO()
+    call_command("rotate_webhook_keys", stdout=out)
+    assert out.getvalue().endswith("2 entries of sessions\n")
+    settings.WEBHOOK_KEYS = settings.WEBHOOK_KEYS[:1]
+    assert texts_of(owner, "beta", "s-1") == [WORD]
+    settings.WEBHOOK_KEYS = ("a third key, which sealed nothing yet",)
+    assert code_of(rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_bridge.versions import DIALECTS
-from gateway.health import AGENTS_PATH, HEALTH_PATH
 from hub.descriptions.described import OPERATIONS, SOCKETS
 from mcp_server.server import TOOLS
 
@@ -38,7 +37,7 @@ def _frames() -> Iterator[str]:
 
 
 def _django() -> Iterator[str]:
-    described = {one.path for one in OPERATIONS} - {HEALTH_PATH, AGENTS_PATH}  # these are pages as well
+    described = {one.path for one in OPERATIONS}
     for path, pattern in _addresses(get_resolver().url_patterns, "/"):
         view = getattr(pattern.callback, "cls", None)
         if path.startswith(ADMIN):

@@ -34,7 +34,14 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from gateway.models import FrameRecord, Proposal, TeamAgent, Vote  # noqa: E402
+from gateway.models import (  # noqa: E402
+    EnvelopeKey,
+    FrameRecord,
+    Letter,
+    Proposal,
+    TeamAgent,
+    Vote,
+)
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
@@ -88,6 +95,10 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
+    key = EnvelopeKey.objects.create(
+        owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
+    )
+    names |= {"key_id": key.key_id}
     names |= _team(owner, f"seat-{name}")
     return names | (_webhook(owner) if has_webhook else {})
 
@@ -108,7 +119,20 @@ def _team(owner: User, name: str) -> Names:
         deadline=now + LATER,
     )
     Vote.objects.create(proposal=proposal, voter=name, vote="approve", reasoning=secret, voted_at=now)
-    return {"agent_name": name, "proposal_id": proposal.pk}
+    seat = Session.objects.create(owner=owner, routing_name=name, link="gateway")
+    letter = Letter.objects.create(
+        owner=owner,
+        recipient=seat,
+        addressed_to=name,
+        sender_owner=owner,
+        sender=secret,
+        message_id="m-1",
+        envelope=json.dumps({"content": {"role": "user", "content": secret}, "metadata": {}}),
+        bytes=1,
+        state="dead",
+        received_at=now,
+    )
+    return {"agent_name": name, "proposal_id": proposal.pk, "letter_id": letter.pk}
 
 
 def hidden(owner: User, guest: User) -> Names:

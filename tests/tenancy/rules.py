@@ -138,10 +138,17 @@ AGENTS: dict[str, Rule] = {
 }
 
 TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
     f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
     f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
     f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
     f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/letters": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/letters/{{letter_id}}": Rule(may=May.MINE),
+    f"DELETE {V}/team/letters/{{letter_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/team/letters/{{letter_id}}/retry": Rule(may=May.MINE, ok=(202,), writes=True),
     f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
     f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
     f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
@@ -211,6 +218,14 @@ WEBHOOKS: dict[str, Rule] = {
     f"POST {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/replay": Rule(
         may=May.MINE, ok=(202,), writes=True
     ),
+}
+
+GATEWAY_REST: dict[str, Rule] = {
+    "GET /api/a2a/live": Rule(may=May.SIGNED_IN),
+    "GET /api/a2a/history": Rule(may=May.SIGNED_IN),
+    f"GET {V}/gateway/keys": Rule(may=May.SIGNED_IN),
+    f"POST {V}/gateway/keys": Rule(may=May.SIGNED_IN, body={"name": "a key"}, ok=(201, 429)),
+    f"DELETE {V}/gateway/keys/{{key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
 }
 
 CHANNEL_REST: dict[str, Rule] = {
@@ -336,10 +351,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/team/rules": Rule(may=May.BROWSER),
     "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
     "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
-    "GET /health": OF_TEAM,
-    "GET /agents": OF_TEAM,
     "GET /agent-status": OF_TEAM,
-    "GET /agent-status/{name}": OF_TEAM,
+    "GET /agent-status/{agent_name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
     "PAGE /webhooks/{webhook_id}": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/delete": OWN_PAGE,
@@ -409,4 +422,5 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST |= GATEWAY_REST
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

@@ -30,9 +30,20 @@ ABSENT = {
     "slug": "unknown",
     "peer": "olga/unknown",
     "prefix": "0" * 16,
+    "key_id": "key-0",
     "agent_name": "seat-unknown",
+    "letter_id": 999_999_999,
     **dict.fromkeys(
-        ("agent_id", "token_id", "credential_id", "file_id", "webhook_id", "delivery_id", "proposal_id"),
+        (
+            "agent_id",
+            "token_id",
+            "credential_id",
+            "file_id",
+            "webhook_id",
+            "delivery_id",
+            "proposal_id",
+            "letter_id",
+        ),
         999_999_999,
     ),
 }

@@ -4,22 +4,28 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
+from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
 from gateway.adapters.delivery import deliver, read_waiting
-from gateway.adapters.redis_envelopes import DIALECTS, from_legacy, to_legacy
-from gateway.adapters.redis_lists import connect, read_lists, write_lists
+from gateway.adapters.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
 from gateway.envelope import MAX_FRAME_BYTES, Json
 from gateway.errors import FrameRefused
 from kit import strict_json
 
 SHOWN_BAD = 100
+INBOX, AGENTS = "openclaw:a2a:inbox:", "openclaw:a2a:agents"
+MESSAGES = "A2A:messages:"
+AT_ONCE = 500
+KEPT_S = 604_800
+TIMEOUT_S = 10.0
 HELP = (
     "import: put the messages of files or Redis lists into the inboxes of a team; an agent gets them when it"
     " connects. export: write what waits there. Neither takes anything away; an import may be repeated."
@@ -59,7 +65,7 @@ class Command(BaseCommand):
     def _import(self, owner: User, options: dict[str, Any]) -> None:
         counts = {"stored": 0, "there already": 0, "of other types": 0, "bad": 0}
         with _opened(options["file"], "rb", sys.stdin.buffer) as file:
-            found = read_lists(connect(options["redis"])) if options["redis"] else _lines_of(file)
+            found = _read_lists(_connect(options["redis"])) if options["redis"] else _lines_of(file)
             for place, text in found:
                 try:
                     outcome = _import_one(owner, text)
@@ -75,7 +81,7 @@ class Command(BaseCommand):
     def _export(self, owner: User, options: dict[str, Any]) -> None:
         made = (to_legacy(frame, options["dialect"]) for frame in read_waiting(owner))
         if options["redis"]:
-            count = write_lists(connect(options["redis"]), made, options["dialect"])
+            count = _write_lists(_connect(options["redis"]), made, options["dialect"])
         else:
             with _opened(options["file"], "wb", sys.stdout.buffer) as file:
                 count = _write_lines(file, made)
@@ -126,3 +132,45 @@ def _write_lines(file: BinaryIO, envelopes: Iterable[Json]) -> int:
         count += 1
     file.flush()
     return count
+
+
+def _connect(url: str) -> Redis:
+    """A client of a server, that gives up after TIMEOUT_S."""
+    client: Redis = Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
+    return client
+
+
+def _read_lists(redis: Redis) -> Iterator[tuple[str, bytes]]:
+    """Every envelope in the lists of both dialects, the oldest of each list first; each with where it is."""
+    for prefix in (INBOX, MESSAGES):
+        for key in sorted(redis.scan_iter(match=f"{prefix}*", count=AT_ONCE)):
+            if redis.type(key) == b"list":
+                yield from _read_list(redis, key, is_newest_first=prefix == INBOX)
+
+
+def _write_lists(redis: Redis, envelopes: Iterable[Json], dialect: Dialect) -> int:
+    """Add envelopes to the lists of a dialect, in order; how many."""
+    count = 0
+    for envelope in envelopes:
+        count += 1
+        text = msgspec.json.encode(envelope)
+        if dialect == "inbox":
+            redis.sadd(AGENTS, envelope["to"])
+            redis.lpush(f"{INBOX}{envelope['to']}", text)
+        else:
+            key = f"{MESSAGES}{envelope['channel']}:{datetime.now(UTC).date().isoformat()}"
+            redis.rpush(key, text)
+            redis.expire(key, KEPT_S)
+    return count
+
+
+def _read_list(redis: Redis, key: bytes, *, is_newest_first: bool) -> Iterator[tuple[str, bytes]]:
+    """By index from the old end, so that what is added meanwhile at the other end moves nothing."""
+    name = key.decode(errors="replace")
+    for start in range(0, redis.llen(key), AT_ONCE):
+        first, last = start, start + AT_ONCE - 1
+        if is_newest_first:
+            first, last = -1 - last, -1 - first
+        found = redis.lrange(key, first, last)
+        for index, text in enumerate(reversed(found) if is_newest_first else found):
+            yield f"{name}[{start + index}]", text if isinstance(text, bytes) else text.encode()

@@ -1,0 +1,158 @@
+"""The audit of frames: a record for each frame of a signed-in client, without content and tokens.
+
+Records are written in batches by another thread. When it cannot keep up, clients wait before their next frame is
+read: no record is dropped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.db import DatabaseError, IntegrityError
+
+from agents.core.ports import Clock
+from gateway.envelope import Envelope
+from gateway.errors import FrameRefused
+from gateway.frames import GATEWAY
+from gateway.models import FrameRecord
+from kit.async_db import DbThread
+from kit.batcher import Batcher
+from kit.clock import approximate_now
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING = 5_000  # records that are not being written yet
+GATHER_S = 0.1  # between two batches, so that they are few and large
+RETRY_S = 1.0
+AT_ONCE = 500
+ALL_AGENTS = "*"
+SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
+
+
+class FrameLog:
+    """Writes the records of the clients of one process."""
+
+    def __init__(self) -> None:
+        self._thread = DbThread("frame log")
+        self._batcher: Batcher[FrameRecord] = Batcher(self._write)
+        self._last: asyncio.Future[None] | None = None
+
+    def put(self, record: FrameRecord) -> None:
+        """Write a record with the next batch."""
+        self._last = self._batcher.put(record)
+
+    async def wait_for_room(self) -> None:
+        """Wait while as many records wait as may."""
+        while self._last is not None and self._batcher.waiting >= MOST_WAITING:
+            await asyncio.shield(self._last)
+
+    async def close(self) -> None:
+        """Write what waits, then end."""
+        while self._last is not None and not self._last.done():
+            await asyncio.shield(self._last)
+        await self._thread.close()
+
+    async def _write(self, records: Sequence[FrameRecord]) -> None:
+        """Write a batch; while the database is away, try again and again."""
+        for start in range(0, len(records), AT_ONCE):  # short transactions: SQLite has one write lock
+            await self._write_some(records[start : start + AT_ONCE])
+        await asyncio.sleep(GATHER_S)
+
+    async def _write_some(self, records: Sequence[FrameRecord]) -> None:
+        while True:
+            try:
+                return await self._thread.call(partial(_insert, records))
+            except DatabaseError:
+                logger.exception("gateway.frames_not_written", extra={"records": len(records)})
+                await asyncio.sleep(RETRY_S)
+
+
+@dataclass(slots=True)
+class FrameNote:
+    """What is known of one frame while it is handled; its record is written once, by `finish`.
+
+    `owner_id`: the team of the client; None before it signed in, then the frame has a line in the log alone.
+    `is_deferred`: who took the frame calls `finish` later, when it is known what became of it.
+    """
+
+    log: FrameLog
+    clock: Clock
+    bytes: int
+    began: float
+    at: datetime
+    owner_id: int | None = None
+    source: str = ""
+    type: str = ""
+    message_id: str = ""
+    destination: str = ""
+    session_id: str = ""
+    outcome: str = SERVED
+    is_deferred: bool = False
+    is_finished: bool = False
+
+    def read(self, envelope: Envelope) -> None:
+        """Note the fields of a checked frame."""
+        self.type, self.message_id, self.session_id = envelope.type, envelope.id, envelope.session_id
+        is_for_all = envelope.type == "broadcast" or envelope.agent == "broadcast"
+        self.destination = ALL_AGENTS if is_for_all else envelope.agent or GATEWAY
+
+    def finish(self, refused: FrameRefused | None = None) -> None:
+        """Write the record. `refused`: why the frame was not served. Again does nothing."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        code = int(refused.code) if refused is not None else 0
+        if refused is not None:
+            self.type = self.type or refused.frame_type
+            self.message_id = self.message_id or refused.frame_id
+            self.outcome = REFUSED
+        if self.owner_id is None:
+            about = {"type": self.type, "outcome": self.outcome, "code": code, "bytes": self.bytes}
+            logger.info("gateway.frame_before_sign_in", extra=about)
+            return
+        record = FrameRecord(
+            owner_id=self.owner_id,
+            at=self.at,
+            message_id=self.message_id,
+            source=self.source,
+            destination=self.destination,
+            type=self.type,
+            outcome=self.outcome,
+            error_code=code,
+            bytes=self.bytes,
+            latency_ms=int((self.clock() - self.began) * 1000),
+            session_id=self.session_id,
+        )
+        self.log.put(record)
+
+    def defer(self) -> None:
+        """Leave the end to the task that goes on with the frame."""
+        self.is_deferred = True
+
+    def fail(self) -> None:
+        """Write the record of a frame that was neither served nor refused."""
+        self.outcome = FAILED
+        self.finish()
+
+
+def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:
+    """Note that a frame of `size` bytes came in just now."""
+    return FrameNote(log=log, clock=clock, bytes=size, began=clock(), at=approximate_now())
+
+
+def _insert(records: Sequence[FrameRecord]) -> None:
+    try:
+        FrameRecord.objects.bulk_create(records)
+    except IntegrityError:  # a team was deleted meanwhile
+        for record in records:
+            _insert_one(record)
+
+
+def _insert_one(record: FrameRecord) -> None:
+    try:
+        FrameRecord.objects.bulk_create([record])
+    except IntegrityError:
+        logger.warning("gateway.frame_of_no_team", extra={"user_id": record.owner_id})

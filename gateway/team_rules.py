@@ -1,0 +1,102 @@
+"""The rules of teams that every frame is checked by, as each process knows them: read once a second."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from accounts.sealing import Unreadable, unseal
+from agents.core.ports import Clock
+from agents.models import Halt
+from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
+from kit.async_db import db_call
+
+PURPOSE = b"clawbridge keys of envelopes"
+READ_EVERY_S = 1.0
+TEAMS_KEPT = 1_000
+
+Peers = Mapping[str, frozenset[str]]
+
+
+class Rules(NamedTuple):
+    """The rules of one team. `keys`: by their ids, where signatures are demanded.
+
+    `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
+    because admission decides then.
+
+    `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
+    """
+
+    demands_signature: bool
+    relays_told: bool
+    keys: Mapping[str, bytes]
+    may_send_to: Peers
+    may_hear_from: Peers
+
+
+class AgentName(NamedTuple):
+    """An agent by its team and name. `login`: of the team's owner."""
+
+    owner_id: int
+    login: str
+    name: str
+
+    def shown_to(self, other: "AgentName") -> str:
+        """The name that the lists of another agent have: `name`, of another team `@owner/name`."""
+        return (self.name if self.owner_id == other.owner_id else f"@{self.login}/{self.name}").lower()
+
+
+class TeamRules:
+    """Knows the rules of the teams that this process serves; a change counts within READ_EVERY_S."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: OrderedDict[int, tuple[float, Rules]] = OrderedDict()
+
+    async def get(self, owner_id: int) -> Rules:
+        """The rules of a team."""
+        read_at, rules = self._known.get(owner_id, (0.0, None))
+        if rules is None or self._clock() - read_at >= READ_EVERY_S:
+            read_at = self._clock()
+            rules = await db_call(_load)(owner_id)
+            self._known[owner_id] = (read_at, rules)
+            while len(self._known) > TEAMS_KEPT:
+                self._known.popitem(last=False)
+        return rules
+
+    async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
+        """Whether the lists of peers of both agents allow a message."""
+        may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
+        if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
+            return False
+        may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
+        return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+
+
+def _load(owner_id: int) -> Rules:
+    limited = TeamAgent.objects.filter(owner_id=owner_id).exclude(may_send_to=None, may_hear_from=None)
+    rows = list(limited.values_list("name", "may_send_to", "may_hear_from"))
+    demands_signature = TeamPolicy.objects.filter(owner_id=owner_id, requires_signature=True).exists()
+    return Rules(
+        demands_signature=demands_signature,
+        relays_told=TeamPolicy.objects.filter(owner_id=owner_id, stores_told=False).exists()
+        and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
+        keys=_load_keys(owner_id) if demands_signature else {},
+        may_send_to={name: _lower(peers) for name, peers, _ in rows if peers is not None},
+        may_hear_from={name: _lower(peers) for name, _, peers in rows if peers is not None},
+    )
+
+
+def _lower(peers: list[str]) -> frozenset[str]:
+    return frozenset(str(peer).lower() for peer in peers)
+
+
+def _load_keys(owner_id: int) -> dict[str, bytes]:
+    keys = {}
+    for one in EnvelopeKey.objects.filter(owner_id=owner_id):
+        try:
+            keys[one.key_id] = unseal(one.secret, PURPOSE).encode()
+        except Unreadable:
+            continue  # nothing verifies by it: its team makes a new one
+    return keys

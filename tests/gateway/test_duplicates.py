@@ -1,0 +1,68 @@
+"""The memory of messages that were sent lately: what repeats what, and its bounds. No hub."""
+
+from gateway import duplicates
+from gateway.duplicates import RecentMessages
+from gateway.envelope import Envelope, Json
+
+ALPHA = ("owner", "alpha")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def message(number: int, text: str = "hi", agent: str = "beta") -> Envelope:
+    content = {"role": "user", "content": text}
+    return Envelope(type="message", content=content, metadata={}, id=f"m-{number}", agent=agent, extra={})
+
+
+def answer(text: str) -> Json:
+    return {"type": "message", "content": text, "metadata": {"correlationId": "c-1", "parentId": "m-1"}}
+
+
+def test_the_same_id_recipient_and_content_of_a_sender_is_a_repetition_for_five_minutes() -> None:
+    clock = Clock()
+    recent = RecentMessages(clock)
+    first = recent.add(ALPHA, message(1))
+    assert recent.find(ALPHA, message(1)) is first
+    assert recent.find(("owner", "gamma"), message(1)) is None
+    assert recent.find(ALPHA, message(1, "other")) is None
+    assert recent.find(ALPHA, message(1, agent="gamma")) is None
+    clock.now = duplicates.KEPT_S + 1
+    assert recent.find(ALPHA, message(1)) is None
+
+
+def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
+    recent = RecentMessages(Clock())
+    first = recent.add(ALPHA, message(1))
+    recent.keep(first, answer("so"))
+    (again,) = first.answers_to("c-2")
+    assert (again["content"], again["metadata"]) == ("so", {"correlationId": "c-2", "parentId": "m-1"})
+
+
+def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
+    recent = RecentMessages(Clock())
+    quiet = recent.add(("owner", "quiet"), message(1))
+    for number in range(duplicates.MOST_OF_SENDER + 1):
+        recent.add(ALPHA, message(number))
+    assert recent.find(ALPHA, message(0)) is None
+    assert recent.find(ALPHA, message(1)) is not None
+    assert recent.find(("owner", "quiet"), message(1)) is quiet
+    for sender in range(duplicates.MOST // duplicates.MOST_OF_SENDER + 1):
+        for number in range(duplicates.MOST_OF_SENDER):
+            recent.add(("owner", f"s-{sender}"), message(number))
+    assert recent.find(("owner", "quiet"), message(1)) is None
+
+
+def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
+    recent = RecentMessages(Clock())
+    first = recent.add(ALPHA, message(1))
+    recent.keep(first, answer("x" * (duplicates.MOST_BYTES - 200)))
+    second = recent.add(ALPHA, message(2))
+    recent.keep(second, answer("y" * 400))
+    (error,) = second.answers_to("c-3")
+    assert (error["content"]["reason"], error["metadata"]["correlationId"]) == ("already_answered", "c-3")

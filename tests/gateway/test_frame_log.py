@@ -1,0 +1,193 @@
+"""The audit of frames: a record for each, without content, also when the writer cannot keep up."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from accounts.models import User
+from gateway import frame_log
+from gateway.frame_log import FrameLog, begin_note
+from gateway.jobs import forget_frames
+from gateway.models import FrameRecord, TeamPolicy
+from kit.async_db import db_call
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.native.rows import person
+
+SECRET_WORD = "canaryword"
+
+
+async def read_log(hub: HubProcess, login: str, path: str = "live", **query: object) -> list[Json]:
+    """The audit over REST."""
+    async with web(hub.url) as client:
+        answer = await client.get(
+            f"/api/a2a/{path}", params={**query}, headers=bearer(hub.mint_again(login, "session"))
+        )
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["items"])
+
+
+async def wait_for(hub: HubProcess, login: str, count: int, **query: object) -> list[Json]:
+    """The records, newest first, once there are so many."""
+    found: list[Json] = []
+
+    async def are_there() -> bool:
+        found[:] = await read_log(hub, login, "history", limit=500, **query)
+        return len(found) >= count
+
+    await eventually(are_there, f"{count} records")
+    return found
+
+
+async def test_each_frame_has_a_record_without_its_content(embedded_hub: HubProcess) -> None:
+    login = "audited"
+    embedded_hub.mint(login, "session")
+    async with EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel")) as alpha:
+        await alpha.find("auth-response")
+        await alpha.send("discovery", {"action": "list"}, **{"from": "alpha"})
+        await alpha.find("discovery")
+        await alpha.send("message", {"role": "user", "content": SECRET_WORD}, agent="absent", sessionId="s-1")
+        await alpha.find("error", lambda one: one["content"]["code"] == 3001)
+        await alpha.socket.send(f'{{"{SECRET_WORD}')
+        await alpha.find("error", lambda one: one["content"]["code"] == 2001)
+        await alpha.send("vote", {"vote": SECRET_WORD}, id="v-1")
+        await alpha.find("error", lambda one: one["content"]["code"] == 2005)
+        await alpha.send("response", {"result": SECRET_WORD}, metadata={"correlationId": "late"})
+        await alpha.send("request", {"service": "agents.get", "params": {"name": "absent"}}, id="r-1")
+        await alpha.find("response")
+        found = await wait_for(embedded_hub, login, 6)
+    keys = ("source", "destination", "type", "outcome", "errorCode")
+    assert {tuple(one[key] for key in keys) for one in found} == {
+        ("alpha", "gateway", "discovery", "served", None),
+        ("alpha", "absent", "message", "refused", 3001),
+        ("alpha", "", "", "refused", 2001),
+        ("alpha", "", "vote", "refused", 2005),
+        ("alpha", "gateway", "response", "dropped", None),
+        ("alpha", "gateway", "request", "refused", 3001),
+    }
+    assert SECRET_WORD not in str(found)
+    assert {one["messageId"] for one in found} == {None, "v-1", "r-1"}
+    assert {one["sessionId"] for one in found} == {None, "s-1"}
+    assert min(one["bytes"] for one in found) == len(SECRET_WORD) + 2
+
+
+async def test_an_owner_filters_the_audit_and_others_see_none_of_it(embedded_hub: HubProcess) -> None:
+    login = "filtered"
+    embedded_hub.mint("unaudited", "session")
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client:
+        for number in range(3):
+            await client.send("message", {"role": "user", "content": "x"}, agent="absent", id=f"m-{number}")
+            await client.send("subscribe", {"channel": "agent:status"}, id=f"s-{number}")
+        await wait_for(embedded_hub, login, 6)
+    messages = await read_log(embedded_hub, login, "history", type="message")
+    assert {one["messageId"] for one in messages} == {"m-0", "m-1", "m-2"}
+    assert len(await read_log(embedded_hub, login, "history", **{"from": login, "to": "absent"})) == 3
+    assert await read_log(embedded_hub, login, "history", **{"from": "alpha"}) == []
+    assert len(await read_log(embedded_hub, login, "history", limit=2, offset=5)) == 1
+    newest = await read_log(embedded_hub, login, "live", limit=1)
+    since = await read_log(embedded_hub, login, "live", since=newest[0]["at"])
+    assert newest[0] in since
+    assert await read_log(embedded_hub, login, "live", since=int((time.time() + 3600) * 1000)) == []
+    assert await read_log(embedded_hub, login, "history", until="2020-01-01") == []
+    assert await read_log(embedded_hub, "unaudited", "history") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["live?limit=0", "live?limit=201", "history?limit=501", "history?since=soon", "history?type=nope"]
+)
+async def test_a_query_that_is_not_sound_is_400(embedded_hub: HubProcess, query: str) -> None:
+    async with web(embedded_hub.url) as client:
+        headers = bearer(embedded_hub.mint("audited", "session"))
+        assert (await client.get(f"/api/a2a/{query}", headers=headers)).status_code == 400
+
+
+class Writer:
+    """Stands before the database: as slow, or as absent, as the test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches: list[int] = []
+        self.failures = 0
+        self.is_open = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
+        monkeypatch.setattr(frame_log, "_insert", self._insert)
+        monkeypatch.setattr(frame_log, "RETRY_S", 0.01)
+
+    def _insert(self, records: Any) -> None:
+        asyncio.run_coroutine_threadsafe(self.is_open.wait(), self.loop).result(15)
+        if self.failures:
+            self.failures -= 1
+            raise OperationalError
+        self.batches.append(len(records))
+
+
+def put(log: FrameLog, number: int) -> None:
+    note = begin_note(log, time.monotonic, 10)
+    note.owner_id = 1
+    note.message_id = str(number)
+    note.finish()
+    note.finish()
+
+
+async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer, log = Writer(monkeypatch), FrameLog()
+    put(log, 0)
+    await asyncio.sleep(0)  # the writer has the first one now
+    for number in range(1, frame_log.MOST_WAITING + 1):
+        await asyncio.wait_for(log.wait_for_room(), 15)
+        put(log, number)
+    waiting = asyncio.create_task(log.wait_for_room())
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done
+    writer.is_open.set()
+    await asyncio.wait_for(waiting, 15)
+    await log.close()
+    assert sum(writer.batches) == frame_log.MOST_WAITING + 1
+    assert max(writer.batches) <= frame_log.AT_ONCE
+
+
+async def test_records_are_kept_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, log = Writer(monkeypatch), FrameLog()
+    writer.is_open.set()
+    writer.failures = 3
+    put(log, 0)
+    put(log, 1)
+    await asyncio.wait_for(log.close(), 15)
+    assert sum(writer.batches) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_team_that_is_gone_costs_no_other_its_records() -> None:
+    owner = await db_call(lambda: person("kept-team").user)()
+    log = FrameLog()
+    for owner_id in (owner.pk, 10**9, owner.pk):
+        note = begin_note(log, time.monotonic, 10)
+        note.owner_id = owner_id
+        note.finish()
+    await log.close()
+    assert await db_call(FrameRecord.objects.count)() == 2
+
+
+def _record(owner: User, days: float) -> FrameRecord:
+    at = timezone.now() - timezone.timedelta(days=days)
+    return FrameRecord(owner=owner, at=at, source="alpha", type="ping", outcome="served", bytes=1)
+
+
+@pytest.mark.django_db
+def test_records_go_when_their_team_keeps_them_no_longer() -> None:
+    default, chosen = person("default-team").user, person("chosen-team").user
+    TeamPolicy.objects.create(owner=chosen, frames_kept_days=30)
+    rows = [_record(owner, days) for owner in (default, chosen) for days in (1, 6.9, 7.1, 29, 31)]
+    FrameRecord.objects.bulk_create(rows)
+    assert forget_frames() == 4
+    assert FrameRecord.objects.filter(owner=default).count() == 2
+    assert FrameRecord.objects.filter(owner=chosen).count() == 4
+    assert forget_frames() == 0

@@ -1,0 +1,267 @@
+"""Letters as rows: who may have how many, which one is next, and what becomes of those of a dead process."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from accounts.models import Credential, User
+from accounts.tokens import mint
+from agents.core.ask_starter import Asker
+from agents.links.channel.requests import ActingFor
+from agents.models import Connection, Session, Share, Turn
+from agents.models.choices import Outcome, Surface
+from gateway import inbox, jobs, letter_queue
+from gateway.envelope import Envelope
+from gateway.errors import FrameRefused
+from gateway.frames import make_frame
+from gateway.letters import Draft, StoredLetter, store_letter
+from gateway.models import Letter, TeamPolicy
+from gateway.seat import GATEWAY_LINK, carry_envelope
+from kit.clock import db_now
+from kit.ids import time_ordered
+from tests.contracts.rows import HOME, live_process, user
+
+pytestmark = pytest.mark.django_db
+
+
+def seat(owner: User, name: str, *, online: bool = False) -> Session:
+    session = Session.objects.create(owner=owner, routing_name=name, link=GATEWAY_LINK)
+    if online:
+        connect(session)
+    return session
+
+
+def connect(session: Session) -> None:
+    token = mint(session.owner, Credential.Kind.CHANNEL, "test").credential
+    Connection.objects.create(session=session, process=live_process(), credential=token)
+
+
+def draft(
+    recipient: Session,
+    number: object = 1,
+    *,
+    sender: Session | None = None,
+    by: User | None = None,
+    **metadata: Any,
+) -> Draft:
+    """A message to a seat, of another seat or of a user."""
+    caller = by or recipient.owner
+    envelope = Envelope(
+        type="message",
+        content={"role": "user", "content": f"note {number}"},
+        metadata=metadata,
+        id=f"m-{number}",
+        agent=recipient.routing_name,
+        extra={},
+    )
+    name = sender.routing_name if sender is not None else caller.login
+    return Draft(
+        recipient_id=recipient.pk,
+        behalf=ActingFor(Asker(user_id=caller.pk, login=caller.login), sender.pk if sender is not None else 0),
+        place=None,
+        sender=name,
+        tells="",
+        correlation_id="c-1",
+        envelope=envelope,
+        carried=carry_envelope(envelope, name, "")[0].data,
+        received_at=db_now(),
+        wait_s=60.0,
+    )
+
+
+def store(wanted: Draft) -> Letter:
+    stored = store_letter(wanted, is_wanted=True)
+    assert stored is not None
+    return Letter.objects.get(pk=stored.id)
+
+
+def claimed(recipient: Session, higher: int = 0) -> Letter:
+    claim = letter_queue.claim_next(recipient.pk, HOME, higher)
+    assert claim.letter is not None
+    return claim.letter
+
+
+@pytest.fixture
+def beta() -> Session:
+    """A seat that is connected."""
+    return seat(user("captain"), "beta", online=True)
+
+
+def test_only_a_ttl_or_the_teams_policy_lets_a_message_wait(beta: Session) -> None:
+    assert store_letter(draft(beta, 1)) is None
+    assert isinstance(store_letter(draft(beta, 2, ttl=5)), StoredLetter)
+    TeamPolicy.objects.create(owner=beta.owner, queues_messages=True)
+    kept = store_letter(draft(beta, 3))
+    assert kept is not None
+    assert kept.expires_at is None
+
+
+def test_one_lower_letter_goes_first_after_sixteen_higher_ones(beta: Session) -> None:
+    low = store(draft(beta, "low", priority="low"))
+    for number in range(20):
+        store(draft(beta, number, priority="high"))
+    order: list[str] = []
+    higher = 0
+    while (claim := letter_queue.claim_next(beta.pk, HOME, higher)).letter is not None:
+        order.append(claim.letter.message_id)
+        higher = higher + 1 if claim.has_lower else 0
+        letter_queue.mark_delivered(claim.letter)
+    assert order.index(low.message_id) == letter_queue.HIGHER_IN_A_ROW
+    assert [one for one in order if one != low.message_id] == [f"m-{number}" for number in range(20)]
+
+
+def test_one_process_at_a_time_delivers_to_a_recipient(beta: Session) -> None:
+    live_process("other")
+    first, second = store(draft(beta, 1)), store(draft(beta, 2))
+    letter = claimed(beta)
+    assert letter.pk == first.pk
+    assert letter_queue.claim_next(beta.pk, "other", 0) == letter_queue.Claim(is_blocked=True)
+    letter_queue.mark_delivered(letter)
+    following = letter_queue.claim_next(beta.pk, "other", 0).letter
+    assert following is not None
+    assert following.pk == second.pk
+    # Who lost its claim changes nothing any more.
+    letter_queue.release(letter)
+    assert Letter.objects.get(pk=letter.pk).state == Letter.State.DELIVERED
+
+
+def test_a_letter_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(beta: Session) -> None:
+    store(draft(beta, 1))
+    store(draft(beta, 2))
+    lost = claimed(beta)
+    Letter.objects.filter(pk=lost.pk).update(claimed_by="dead-process")
+    again = claimed(beta)
+    assert (again.pk, again.attempts) == (lost.pk, 1)
+    Letter.objects.filter(pk=lost.pk).update(claimed_by="dead-process")
+    Turn.objects.create(
+        chat_id=again.chat_id,
+        session=beta,
+        caller=beta.owner,
+        surface=Surface.GATEWAY,
+        asked_at=db_now(),
+        outcome=Outcome.COMPLETED,
+        settled_at=db_now(),
+        released_at=db_now(),
+    )
+    following = claimed(beta)
+    assert following.message_id == "m-2"
+    assert Letter.objects.get(pk=lost.pk).state == Letter.State.DELIVERED
+
+
+def test_a_letter_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
+    store(draft(beta, 1))
+    for _ in range(letter_queue.MOST_ATTEMPTS):
+        letter_queue.release(claimed(beta), is_uncertain=True)
+    dead = Letter.objects.get()
+    assert (dead.state, dead.reason) == (Letter.State.DEAD, letter_queue.UNDELIVERABLE)
+
+
+def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all(
+    beta: Session, settings: Any
+) -> None:
+    settings.LETTERS_PER_OWNER = 8
+    senders = [seat(beta.owner, f"s-{number}") for number in range(5)]
+    for number, sender in enumerate(senders[:4]):
+        for each in range(2):
+            store(draft(beta, f"{number}-{each}", sender=sender))
+        with pytest.raises(FrameRefused, match="of one sender") as refused:
+            store(draft(beta, f"{number}-3", sender=sender))
+        assert (refused.value.code, refused.value.reason) == (3003, "inbox_full")
+    with pytest.raises(FrameRefused, match="full"):
+        store(draft(beta, "last", sender=senders[4]))
+    # What was delivered makes room.
+    letter_queue.mark_delivered(claimed(beta))
+    store(draft(beta, "last", sender=senders[4]))
+    assert Letter.objects.count() == 8
+    settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER = 0, 1
+    with pytest.raises(FrameRefused, match="of one sender"):
+        store(draft(beta, "x" * 300_000, sender=senders[4]))
+
+
+def test_a_share_that_was_taken_back_ends_the_letter(beta: Session) -> None:
+    guest = user("guest")
+    share = Share.objects.create(session=beta, user=guest, role=Share.Role.PROMPTER, shared_by=beta.owner)
+    letter = store(draft(beta, 1, by=guest))
+    share.delete()
+    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    letter.refresh_from_db()
+    assert (letter.state, letter.reason) == (Letter.State.DEAD, letter_queue.NOT_ALLOWED)
+
+
+def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> None:
+    store(draft(beta, 1))
+    held = Turn.objects.create(
+        chat_id=time_ordered(),
+        session=beta,
+        caller=user("other"),
+        surface=Surface.A2A,
+        asked_at=db_now(),
+        claim_until=db_now() + timedelta(minutes=1),
+    )
+    assert letter_queue.claim_next(beta.pk, HOME, 0) == letter_queue.Claim(is_blocked=True)
+    Turn.objects.filter(pk=held.pk).update(outcome=Outcome.COMPLETED, released_at=db_now(), settled_at=db_now())
+    claimed(beta)
+
+
+@pytest.fixture
+def answered() -> Letter:
+    """A letter whose reply came, and was not taken."""
+    owner = user("captain")
+    alpha, beta = seat(owner, "alpha", online=True), seat(owner, "beta", online=True)
+    store(draft(beta, 1, sender=alpha, requiresResponse=True))
+    letter = claimed(beta)
+    letter_queue.mark_delivered(letter)
+    content = {"role": "agent", "content": "so"}
+    reply = make_frame("message", content, {"correlationId": "c-1"}) | {
+        "from": "beta",
+        "agent": "alpha",
+        "id": "r",
+    }
+    letter_queue.answer_sender(letter, reply)
+    return letter
+
+
+def test_a_reply_is_taken_once(answered: Letter) -> None:
+    taken = letter_queue.take_reply(answered.pk)
+    assert taken is not None
+    assert taken["content"]["content"] == "so"
+    assert letter_queue.take_reply(answered.pk) is None
+
+
+def test_a_reply_that_its_sender_did_not_take_becomes_a_letter(answered: Letter) -> None:
+    assert jobs.tend_letters() == 0  # the sender may still take it
+    Letter.objects.filter(pk=answered.pk).update(reply_at=db_now() - timedelta(minutes=1))
+    assert jobs.tend_letters() == 1
+    assert letter_queue.take_reply(answered.pk) is None
+    assert answered.sender_session is not None
+    kept = claimed(answered.sender_session)
+    shown = inbox.show_letter(kept)
+    assert (shown["from"], shown["content"]["content"], kept.wants_response) == ("beta", "so", False)
+    assert shown["metadata"]["correlationId"] == "c-1"
+
+
+def test_letters_that_expired_end_and_old_ones_are_forgotten(beta: Session) -> None:
+    store(draft(beta, 1, ttl=1, requiresResponse=True))
+    waits = store(draft(beta, 2))
+    Letter.objects.filter(message_id="m-1").update(expires_at=db_now() - timedelta(minutes=1))
+    jobs.tend_letters()
+    dead = Letter.objects.get(message_id="m-1")
+    assert (dead.state, dead.reason) == (Letter.State.DEAD, "ttl_expired")
+    error = letter_queue.take_reply(dead.pk)
+    assert error is not None
+    assert error["content"]["reason"] == "ttl_expired"
+    assert inbox.retry_letter(dead)
+    assert not inbox.retry_letter(dead)
+    assert claimed(beta).pk == dead.pk
+    Letter.objects.update(received_at=db_now() - timedelta(days=31))
+    Letter.objects.filter(pk=dead.pk).update(state=Letter.State.DEAD)
+    jobs.forget_letters(30)
+    assert list(Letter.objects.values_list("pk", flat=True)) == [waits.pk]
+
+
+def test_who_reads_a_letter_that_waits_is_not_sent_it(beta: Session) -> None:
+    store(draft(beta, 1))
+    assert inbox.mark_read(beta.pk, ["m-1"]) == 1
+    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    assert inbox.count_letters(beta.pk) == {"total": 1, "unread": 0, "queued": 0}

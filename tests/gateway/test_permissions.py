@@ -1,0 +1,167 @@
+"""Roles and lists of peers: who may do what in a team, and which agents may message each other."""
+
+import json
+
+import pytest
+
+from accounts.authn import Identity
+from gateway.envelope import Envelope, check_frame, read_object, read_type
+from gateway.errors import FrameRefused
+from gateway.frame_types import FRAME_TYPES
+from gateway.handlers.requests import SERVICES
+from gateway.permissions import MAY, OF_FRAMES, OF_SERVICES, Action, Role, check_service, find_role, is_permitted
+from gateway.permissions import check_frame as check_permitted
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_frames import SOUND
+from tests.gateway.test_tokens import mint
+
+TOKENS = {
+    Role.ADMIN: ("session", ""),
+    Role.OPERATOR: ("app", ""),
+    Role.AGENT: ("channel", ""),
+    Role.OBSERVER: ("app", "read"),
+}
+MESSAGES = {"message", "response", "event", "broadcast", "proposal", "vote"}
+
+
+def identity_of(role: Role) -> Identity:
+    kind, scopes = TOKENS[role]
+    return Identity(1, kind, "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
+
+
+def envelope_of(frame: Json) -> Envelope:
+    frame = read_object(json.dumps(frame))
+    return check_frame(frame, read_type(frame))
+
+
+def is_refused(role: Role, frame: Json, seat: str = "alpha") -> bool:
+    identity, own = identity_of(role), seat if role is Role.AGENT else ""
+    try:
+        if frame["type"] == "request":
+            check_service(identity, own, frame["content"]["service"], frame["content"]["params"])
+        else:
+            check_permitted(identity, own, envelope_of(frame))
+    except FrameRefused as refused:
+        reason = "not_triad_member" if frame["type"] == "vote" else "role"
+        return (refused.code, refused.reason) == (5004, reason)
+    return False
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_kind_of_token_has_its_role(role: Role) -> None:
+    assert find_role(identity_of(role)) is role
+
+
+def test_every_type_of_frames_and_every_action_has_a_rule() -> None:
+    served = {name for name, one in FRAME_TYPES.items() if one.for_gateway and not one.before_auth}
+    assert OF_FRAMES.keys() == served - {"request", "error"}  # an error answers a message that was sent to it
+    assert MAY.keys() == set(Action)
+
+
+def test_every_service_has_a_rule() -> None:
+    assert SERVICES.keys() <= OF_SERVICES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(OF_FRAMES))
+def test_the_table_of_roles_holds_for_every_type_of_frames(name: str) -> None:
+    refused = {role for role in Role if is_refused(role, SOUND[name])}
+    expected = {Role.OBSERVER} if name in MESSAGES or (name == "status" and SOUND[name].get("content")) else set()
+    assert refused == (expected | {Role.ADMIN, Role.OPERATOR} if name == "vote" else expected)
+
+
+@pytest.mark.parametrize("service", sorted(OF_SERVICES))
+def test_an_agent_is_served_for_itself_alone(service: str) -> None:
+    frame = {"type": "request", "content": {"service": service, "params": {"agent": "beta"}}}
+    own = {"type": "request", "content": {"service": service, "params": {"agent": "alpha"}}}
+    concerns_one = OF_SERVICES[service] in (Action.READ_AGENT, Action.WRITE_AGENT, Action.MANAGE_AGENT)
+    assert is_refused(Role.AGENT, frame) == concerns_one
+    assert not is_refused(Role.AGENT, own)
+    assert not is_refused(Role.ADMIN, frame)
+    assert is_refused(Role.OPERATOR, frame) == (OF_SERVICES[service] is Action.WRITE_AGENT)
+    assert is_refused(Role.OBSERVER, frame) == (OF_SERVICES[service] is not Action.FIND)
+
+
+def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
+    def subscribe(channel: str) -> Json:
+        return {"type": "subscribe", "content": {"channel": channel}}
+
+    refused = {role for role in Role if is_refused(role, subscribe("agent:beta:inbox"))}
+    assert refused == {Role.AGENT, Role.OBSERVER}
+    assert not is_refused(Role.AGENT, subscribe("agent:alpha:inbox"))
+    assert {role for role in Role if is_refused(role, subscribe("agent:a2a"))} == {Role.OBSERVER}
+    assert not is_refused(Role.OBSERVER, subscribe("agent:status"))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [
+        ("ask", {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND}),
+        ("ask read", {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND, Action.READ_AGENT}),
+        ("read", {Action.FIND}),
+        ("publish", set()),
+    ],
+)
+def test_scopes_narrow_a_role(scopes: str, allowed: set[Action]) -> None:
+    token = Identity(1, "app", "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
+    assert {one for one in Action if is_permitted(token, one)} == allowed
+
+
+async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:
+    login = "watched-team"
+    token = (await mint(embedded_hub, login, scopes=["read"]))["token"]
+    async with (
+        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, token) as observer,
+    ):
+        await alpha.find("auth-response")
+        assert await observer.discover() == {"alpha": "online"}
+        assert (await observer.send_message("alpha", "hello"))["content"]["code"] == 5004
+        assert (await observer.send_message("absent", "hello"))["content"]["code"] == 5004
+        assert all(one["type"] != "message" for one in alpha.frames)
+
+
+async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] | None) -> None:
+    """Set the lists of peers of an agent over REST."""
+    async with web(hub.url) as client:
+        headers = bearer(hub.mint(login, "session"))
+        answer = await client.patch(f"/api/v1/team/agents/{agent}", json=lists, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
+async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -> None:
+    login = "peers-team"
+    token = embedded_hub.mint(login, "channel")
+    async with (
+        EchoSeat(embedded_hub.url, token, agentId="alpha") as alpha,
+        EchoSeat(embedded_hub.url, token, agentId="beta") as beta,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as admin,
+    ):
+        await alpha.find("auth-response")
+        await beta.find("auth-response")
+
+        async def is_refused(sender: GatewayClient, agent: str) -> bool:
+            content = (await sender.send_message(agent, "hello"))["content"]
+            return (content.get("code"), content.get("reason")) == (5004, "peer_not_allowed")
+
+        await set_peers(embedded_hub, login, "alpha", maySendTo=["gamma"], mayHearFrom=None)
+        await eventually(lambda: is_refused(alpha, "beta"), "the list counts")
+        assert (await alpha.send_message("gamma", "hello"))["content"]["code"] == 3001
+        assert not await is_refused(beta, "alpha")
+        await set_peers(embedded_hub, login, "alpha", maySendTo=None, mayHearFrom=["gamma"])
+        await eventually(lambda: is_refused(beta, "alpha"), "the other list counts")
+        assert not await is_refused(alpha, "beta")
+        assert not await is_refused(admin, "alpha")
+        await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
+        sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
+        assert sent["content"]["result"]["totalSent"] == 0
+        await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
+
+        async def is_allowed() -> bool:
+            return not await is_refused(beta, "alpha")
+
+        await eventually(is_allowed, "the agent is in the list")
+        assert not await is_refused(alpha, f"@{login}/beta")

@@ -1,0 +1,153 @@
+"""Two teams at one gateway: for each, the agents of the other are as if they were not there.
+
+Every type of frames, and every service, is sent twice: about an agent of another team, and about a name that does
+not exist anywhere. The answers are the same, and nothing reaches the other team.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from websockets.asyncio.client import connect
+
+from gateway.frame_types import FRAME_TYPES
+from gateway.handlers.requests import SERVICES
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.test_frames import SOUND
+from tests.gateway.test_tokens import mint
+
+FOREIGN, ABSENT = "foreign-agent", "absent-agents"  # of one length, so that records are of one size
+TOKENS: dict[str, Any] = {"admin": "session", "operator": [], "agent": "channel", "observer": ["read"]}
+NAMED = [  # where a frame names an agent
+    *(("message", {"agent": name}) for name in ("{}", "@owner-apart/{}")),
+    ("status", {"content": {"status": "busy", "agent": "{}"}}),
+    ("event", {"event": "agent.registered", "content": {"event": "agent.registered", "agent": "{}"}}),
+    ("discovery", {"content": {"action": "get", "name": "{}"}}),
+    ("discovery", {"content": {"action": "get", "name": "@owner-apart/{}"}}),
+    ("discovery", {"content": {"action": "list"}}),
+    ("subscribe", {"content": {"channel": "agent:status", "agents": ["{}"]}}),
+    ("subscribe", {"content": {"channel": "agent:{}:inbox"}}),
+    ("unsubscribe", {"content": {"channel": "agent:{}:inbox"}}),
+    ("workspace", {"content": {"action": "get", "name": "{}"}}),
+    ("workspace", {"content": {"action": "list"}}),
+    ("proposal", {"agent": "{}"}),
+    ("vote", {"content": {"vote": "approve", "proposalId": "{}"}}),
+    ("broadcast", {"content": {"message": "stop", "agents": ["{}"]}}),
+    ("response", {"agent": "{}"}),
+    ("error", {"agent": "{}", "content": {"error": "AGENT_ERROR", "code": 3004}}),
+    ("request", {"agent": "{}", "content": {"service": "nothing.there"}}),
+    *(
+        ("request", {"content": {"service": name, "params": {"agent": "{}", "name": "{}", "sessionId": "s-1"}}})
+        for name in sorted(SERVICES)
+    ),
+]
+MOST_FLAWS = 15  # a connection with 20 of them is closed
+UNSTABLE = {"timestamp", "id", "lastActivity", "createdAt", "lastSeen", "uptime"}
+
+
+def about(frame: Json, agent: str) -> str:
+    return json.dumps(frame).replace("{}", agent)
+
+
+def without_times(value: Any, name: str) -> Any:
+    """What a client can tell apart: no times, no new ids, and the name that it sent as one word."""
+    if isinstance(value, dict):
+        return {key: without_times(one, name) for key, one in value.items() if key not in UNSTABLE}
+    if isinstance(value, list):
+        return [without_times(one, name) for one in value]
+    return value.replace(name, "NAME") if isinstance(value, str) else value
+
+
+async def answers(client: GatewayClient, agent: str, named: Sequence[tuple[str, Json]]) -> list[Any]:
+    """All that the client gets for each frame; a ping after it says when that was all."""
+    found = []
+    for number, (type_name, more) in enumerate(named):
+        sound = SOUND[type_name]
+        frame = (
+            sound
+            | {"id": "m-1", "metadata": {"correlationId": f"c-{agent}-{number}", "requiresResponse": True}}
+            | more
+        )
+        before = len(client.frames)
+        await client.socket.send(about(frame, agent))
+        if type_name == "message":
+            await client.reply(f"c-{agent}-{number}")
+        await client.send("ping", metadata={"correlationId": f"p-{agent}-{number}"})
+        end = {"correlationId": f"p-{agent}-{number}"}
+        pong = await client.find("pong", lambda one, end=end: one.get("metadata") == end)
+        got = client.frames[before : client.frames.index(pong)]
+        found.append([type_name, [without_times(one, agent) for one in got]])
+    return found
+
+
+def test_every_type_that_the_gateway_serves_is_in_the_matrix() -> None:
+    served = {name for name, one in FRAME_TYPES.items() if one.for_gateway and not one.before_auth}
+    assert {type_name for type_name, _ in NAMED} == served
+
+
+@pytest.mark.parametrize("role", TOKENS)
+async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub: HubProcess, role: str) -> None:
+    kind = TOKENS[role]
+    login = f"apart-{role}"
+    token = (
+        embedded_hub.mint(login, kind)
+        if isinstance(kind, str)
+        else (await mint(embedded_hub, login, scopes=kind or None))["token"]
+    )
+    query = {"agentId": "own"} if role == "agent" else {}
+    owners = embedded_hub.mint("owner-apart", "channel")
+    async with EchoSeat(embedded_hub.url, owners, agentId=FOREIGN) as foreign:
+        await foreign.find("auth-response")
+        before = list(foreign.frames)
+        for start in range(0, len(NAMED), MOST_FLAWS):
+            some = NAMED[start : start + MOST_FLAWS]
+            found = []
+            for agent in (FOREIGN, ABSENT):
+                async with GatewayClient(embedded_hub.url, token, **query) as client:
+                    assert (await client.find("auth-response"))["content"]["role"] == role
+                    found.append(await answers(client, agent, some))
+                    assert FOREIGN not in (await client.shake_hands())["content"]["availableAgents"]
+            for there, absent in zip(*found, strict=True):
+                assert there == absent
+        assert foreign.frames == before
+
+
+async def test_a_sender_that_is_someone_else_is_refused_for_every_type(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("spoofing", "channel")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+        for number, (type_name, frame) in enumerate(sorted(SOUND.items())):
+            if type_name in ("disconnect", "error", "auth"):
+                continue
+            await alpha.socket.send(json.dumps(frame | {"from": "beta", "id": f"spoof-{number}"}))
+            error = await alpha.find(
+                "error", lambda one, n=number: one["metadata"].get("parentId") == f"spoof-{n}"
+            )
+            assert (error["content"]["code"], error["content"]["field"]) == (5004, "from"), type_name
+
+
+async def test_a_seat_that_never_reads_is_given_up_and_others_are_served(embedded_hub: HubProcess) -> None:
+    login = "never-reads"
+    query = urlencode({"token": embedded_hub.mint(login, "channel"), "agentId": "deaf"})
+    address = f"{embedded_hub.url.replace('http', 'ws', 1)}/gateway?{query}"
+    flood = json.dumps({"type": "ping", "content": {"heartbeat": {"text": "x" * 500_000}}})
+    async with (
+        connect(address, compression=None, max_queue=1, ping_interval=None, close_timeout=0.1) as deaf,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as other,
+    ):
+        with suppress(TimeoutError):  # the hub reads no more of it, either
+            async with asyncio.timeout(1):
+                while True:
+                    await deaf.send(flood)
+
+        async def is_gone() -> bool:
+            return await other.discover() == {"deaf": "offline"}
+
+        await eventually(is_gone, "the hub gives it up")
