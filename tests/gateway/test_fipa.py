@@ -179,7 +179,8 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
         ]
         for changed, performative, code in cases:
             answer = (await client.post(PATH, json=ask | changed)).json()
-            told = (answer["performative"], answer["content"]["code"], answer["in-reply-to"])
+            content = answer["content"]
+            told = (answer["performative"], content.get("error", content)["code"], answer["in-reply-to"])
             assert told == (performative, code, "c")
         for body in (b"", b"[]", b"{"):
             headers = {"content-type": "application/json"}
