@@ -7,14 +7,16 @@ from typing import Any, TypeVar
 from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
+from gateway.addressing import Sender
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frame_log import FrameNote
-from gateway.frames import error_frame, make_frame, new_id
+from gateway.frames import make_frame, new_id
 from gateway.letters import StoredLetter
-from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
-from gateway.replies import make_reply
+from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
+from gateway.replies import make_refusal, make_reply
+from kit.clock import unix_ms
 
 MOST_OPEN = 200  # messages of one connection
 
@@ -36,6 +38,7 @@ class OpenMessages:
         self._open: set[str] = set()
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_order = asyncio.Lock()
+        self._sending = 0
 
     def take(
         self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
@@ -53,6 +56,7 @@ class OpenMessages:
             return self._repeat(key, envelope, earlier)
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
         note.defer()
+        self._sending += 1
         added = recent.add((sender.login, sender.seat), envelope)
         return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
@@ -65,6 +69,11 @@ class OpenMessages:
         async with self._in_order:
             draft = await self._router.draft_letter(envelope, behalf, sender)
             return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a message is not on its way yet: a later one must not overtake it."""
+        return self._sending > 0
 
     def end(self) -> None:
         """The client is gone; the turns that it began go on, and their replies are kept for a while."""
@@ -94,12 +103,15 @@ class OpenMessages:
         """Ask, wait and answer."""
         is_sent = False
         try:
-            async with self._in_order:
-                try:
-                    begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
-                    letter = None
-                except MustWait as waits:
-                    letter = await self._store(waits)
+            try:
+                async with self._in_order:
+                    try:
+                        begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
+                        letter = None
+                    except MustWait as waits:
+                        letter = await self._store(waits)
+            finally:
+                self._sending -= 1
             is_sent = True
             note.finish()
             if letter is None:
@@ -109,7 +121,7 @@ class OpenMessages:
         except FrameRefused as refused:
             note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            frame = error_frame(refused)
+            frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
             if not is_sent:  # before it is answered: the sender may try again at once
                 self._router.recent.drop((sender.login, sender.seat), envelope, recent)
@@ -151,7 +163,7 @@ class OpenMessages:
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
         content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
-            content["expiresAt"] = int(letter.expires_at.timestamp() * 1000)
+            content["expiresAt"] = unix_ms(letter.expires_at)
         await self._answer(make_frame("event", content, about, event="message.queued"), recent)
         if not envelope.wants_response:
             return

@@ -3,15 +3,12 @@
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
 
-import re
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
-from gateway.envelope import Envelope
+from gateway.channel_names import STATUS, find_inbox_agent
+from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
-
-STATUS_CHANNEL = "agent:status"
-INBOX = re.compile(r"agent:([a-z][a-z0-9-]{0,63}):inbox")
 
 
 class Role(StrEnum):
@@ -76,6 +73,14 @@ OF_SERVICES = {
     "gateway.status": Action.FIND,
     "triad.get": Action.FIND,
     "triad.list": Action.FIND,
+    "inbox.send": Action.SEND,
+    "inbox.receipt": Action.SEND,
+    "inbox.list": Action.READ_AGENT,
+    "inbox.get": Action.READ_AGENT,
+    "inbox.unread": Action.READ_AGENT,
+    "inbox.count": Action.READ_AGENT,
+    "inbox.mark_read": Action.WRITE_AGENT,
+    "inbox.clear": Action.WRITE_AGENT,
     "sessions.list": Action.FIND,
     "sessions.get": Action.READ_AGENT,
     "sessions.export": Action.READ_AGENT,
@@ -111,24 +116,30 @@ def is_permitted(identity: Identity, action: Action) -> bool:
 
 
 def check_frame(identity: Identity, seat: str, envelope: Envelope) -> None:
-    """Check what a frame does. `seat`: the name of the seat that the client has, if it has one.
+    """Check what a frame does, but for a request: see `check_service`. `seat`: of the client, empty without one.
 
     Raises:
         FrameRefused: 5004, whether or not what the frame names is there.
     """
     match envelope.type:
-        case "subscribe" if found := INBOX.fullmatch(envelope.content["channel"]):
-            check_action(identity, Action.READ_AGENT, own=seat, agent=found[1])
-        case "subscribe" if envelope.content["channel"] != STATUS_CHANNEL:
+        case "subscribe" if agent := find_inbox_agent(envelope.content["channel"]):
+            check_action(identity, Action.READ_AGENT, own=seat, agent=agent)
+        case "subscribe" if envelope.content["channel"] != STATUS:
             check_action(identity, Action.READ_AGENT, own=seat, agent=seat)
         case "status" if envelope.content:
             check_action(identity, Action.SEND, own=seat, agent=seat)
-        case "request":
-            action = OF_SERVICES.get(envelope.content["service"], Action.SEND)
-            agent = envelope.content.get("params", {}).get("agent")
-            check_action(identity, action, own=seat, agent=agent if isinstance(agent, str) else seat)
         case name if name in OF_FRAMES:
             check_action(identity, OF_FRAMES[name], own=seat, agent=seat)
+
+
+def check_service(identity: Identity, seat: str, name: str, params: Json) -> None:
+    """Check the request of a service. A parameter `agent` names the agent that it is about, else it is the own.
+
+    Raises:
+        FrameRefused: 5004, whether or not what the request names is there.
+    """
+    agent = params.get("agent", seat)
+    check_action(identity, OF_SERVICES[name], own=seat, agent=agent if isinstance(agent, str) else seat)
 
 
 def check_action(identity: Identity, action: Action, *, own: str, agent: str) -> None:
@@ -138,7 +149,10 @@ def check_action(identity: Identity, action: Action, *, own: str, agent: str) ->
         FrameRefused: 5004.
     """
     if not is_permitted(identity, action):
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, "your role, or your token, is not for this", reason="role")
+        text, reason = "your role, or your token, is not for this", "role"
+        if action is Action.VOTE:
+            text, reason = "only members of the triad vote", "not_triad_member"
+        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason=reason)
     if action in OF_ITSELF and agent != own and find_role(identity) is Role.AGENT:
         text = "an agent does this for itself alone"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="role")

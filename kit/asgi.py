@@ -4,7 +4,7 @@ The form of a request is checked here for every surface (docs/adr/0104): HTTP me
 media type, size, deadline. A refusal is a `RequestRefused`, which each surface answers in the form of its wire.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -26,6 +26,7 @@ BODY_WITHIN_S = seconds(30.0, at_least_s=5.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ALLOW_ALL = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 JSON_TYPES = frozenset({"", "application/json", "application/a2a+json"})  # "": the request names none
+FORM_TYPE = "multipart/form-data"
 RETRY_SOON = (b"retry-after", b"2")
 SINGLE_HEADERS = frozenset({"authorization", "content-type", "host", "idempotency-key", "last-event-id", "origin"})
 
@@ -87,8 +88,10 @@ class HttpRequest:
         self.traceparent = trace.enter(self.values("traceparent"))
         return b"traceparent", self.traceparent.encode("ascii")
 
-    async def read_checked(self, methods: Sequence[str], media_types: Collection[str] = JSON_TYPES) -> bytes:
-        """The body of a request whose form is accepted. The body of a POST has one of the media types.
+    async def read_checked(self, methods: Sequence[str], *, takes_form: bool = False) -> bytes:
+        """The body of a request whose form is accepted. The body of a POST is JSON.
+
+        `takes_form`: it is a form with files instead.
 
         Raises:
             RequestRefused: 405, 400 (a header came twice), 415, 413 or 408, the first in this order.
@@ -100,9 +103,11 @@ class HttpRequest:
         if self.contradicted:
             raise two_values(self.contradicted)
         content_type = self.headers.get("content-type", "")
-        if self.method == "POST" and media_type_of(content_type) not in media_types:
-            wanted = "application/json" if media_types is JSON_TYPES else " or ".join(media_types)
-            raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {wanted}")
+        if takes_form:
+            if media_type_of(content_type) != FORM_TYPE:
+                raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM_TYPE}")
+        elif self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
+            raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
         self.check_length(MAX_BODY_BYTES)
         return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
 

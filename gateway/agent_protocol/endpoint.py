@@ -12,7 +12,7 @@ from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
 from gateway.agent_protocol import store
-from gateway.agent_protocol.files import read_upload
+from gateway.agent_protocol.files import read_form
 from gateway.agent_protocol.shapes import invalid, read_agent, read_body, read_page
 from gateway.agent_protocol.steps import StepRunner
 from gateway.errors import FrameRefused
@@ -94,8 +94,9 @@ class AgentProtocol:
 
     async def add_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`POST /tasks/{task_id}/artifacts`: a form."""
-        upload = await read_upload(request)
+        body = await request.read_checked(("POST",), takes_form=True)
         identity = await self.http.get_caller(request, TokenScope.ASK)
+        upload = read_form(request.headers.get("content-type", ""), body)
         return json_answer(await db_call(store.add_artifact)(identity.user_id, names["task"], upload))
 
     async def list_artifacts(self, request: HttpRequest, names: Names) -> HttpAnswer:

@@ -14,13 +14,7 @@ from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, Part, Piece
 from gateway.agent_protocol.shapes import invalid, read_relative_path
-from kit.asgi import (
-    MAX_BODY_BYTES,
-    HttpRequest,
-    too_large,
-)
-
-FORM = "multipart/form-data"
+from kit.asgi import MAX_BODY_BYTES, too_large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +27,7 @@ class NewFile:
     relative_path: str = ""
 
 
-async def read_upload(request: HttpRequest) -> NewFile:
-    """The file of a request.
-
-    Raises:
-        RequestRefused: 400 (a header came twice), 408, 413, 415, 422.
-        ClientLeft: the client disconnected.
-    """
-    body = await request.read_checked(("POST",), (FORM,))
-    return parse_form(request.headers["content-type"], body)
-
-
-def parse_form(content_type: str, body: bytes) -> NewFile:
+def read_form(content_type: str, body: bytes) -> NewFile:
     """The file of a form.
 
     Raises:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import re
 from typing import Any
 
@@ -177,7 +178,13 @@ async def test_letters_outlive_a_process_that_is_killed(make_storage: MakeStorag
     ):
         await beta.find("message", lambda frame: frame["id"] == "m-2")
         assert told(beta) == ["m-0", "m-1", "m-2"]
-        await event(alpha, "message.delivered", "m-2")
+        numbers = itertools.count()
+
+        async def is_delivered() -> bool:
+            asked = await ask_service(alpha, "inbox.receipt", f"r-{next(numbers)}", messageId="m-2")
+            return bool(asked["result"]["receipts"][0]["state"] == "delivered")
+
+        assert await eventually(is_delivered, "the sender finds the receipt")
 
 
 async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embedded_hub: HubProcess) -> None:

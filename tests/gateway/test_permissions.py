@@ -9,7 +9,7 @@ from gateway.envelope import Envelope, check_frame, read_object, read_type
 from gateway.errors import FrameRefused
 from gateway.frame_types import FRAME_TYPES
 from gateway.handlers.requests import SERVICES
-from gateway.permissions import MAY, OF_FRAMES, OF_SERVICES, Action, Role, find_role, is_permitted
+from gateway.permissions import MAY, OF_FRAMES, OF_SERVICES, Action, Role, check_service, find_role, is_permitted
 from gateway.permissions import check_frame as check_permitted
 from lab.callers import bearer, web
 from lab.frames import Json
@@ -39,10 +39,15 @@ def envelope_of(frame: Json) -> Envelope:
 
 
 def is_refused(role: Role, frame: Json, seat: str = "alpha") -> bool:
+    identity, own = identity_of(role), seat if role is Role.AGENT else ""
     try:
-        check_permitted(identity_of(role), seat if role is Role.AGENT else "", envelope_of(frame))
+        if frame["type"] == "request":
+            check_service(identity, own, frame["content"]["service"], frame["content"]["params"])
+        else:
+            check_permitted(identity, own, envelope_of(frame))
     except FrameRefused as refused:
-        return (refused.code, refused.reason) == (5004, "role")
+        reason = "not_triad_member" if frame["type"] == "vote" else "role"
+        return (refused.code, refused.reason) == (5004, reason)
     return False
 
 
@@ -77,7 +82,7 @@ def test_an_agent_is_served_for_itself_alone(service: str) -> None:
     assert not is_refused(Role.AGENT, own)
     assert not is_refused(Role.ADMIN, frame)
     assert is_refused(Role.OPERATOR, frame) == (OF_SERVICES[service] is Action.WRITE_AGENT)
-    assert is_refused(Role.OBSERVER, frame) == concerns_one
+    assert is_refused(Role.OBSERVER, frame) == (OF_SERVICES[service] is not Action.FIND)
 
 
 def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
