@@ -5,7 +5,7 @@ A frame for subscribers may be lost with a process; what counts is in rows.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -101,6 +101,12 @@ class Channels:
             self._remove(key, subscriber)
         for owner_id in {owner_id for owner_id, _ in keys} - self._watched.keys():
             await self._keep_watch(owner_id)
+
+    async def restrict(self, subscriber: Subscriber, may_have: Callable[[str], bool]) -> None:
+        """End the subscriptions of a client to channels that it may not have any more."""
+        for owner_id, channel in list(self._subscribed.get(subscriber, ())):
+            if not may_have(channel):
+                await self.unsubscribe(owner_id, channel, subscriber)
 
     def subscriptions(self, subscriber: Subscriber) -> Mapping[tuple[int, str], AgentFilter]:
         """The teams and channels that a client subscribed to, each with its filter."""

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
@@ -30,6 +31,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import FrameNote
 from gateway.letter_queue import receipts_channel
 from gateway.open_messages import OpenMessages
+from gateway.permissions import may_subscribe
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, renew_seat, take_seat
 from gateway.sign_in import SignIn, get_wanted_seat
@@ -205,6 +207,7 @@ class GatewayConnection(FrameSocket):
             await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
             await self._take_seat(name, token.identity)
+        await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self._seat_name))
         await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:

@@ -17,6 +17,7 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.models import Process, Turn
 from agents.models.session import alive_since
+from gateway.frame_types import is_agent_name
 from gateway.members import Member, find_member, load_members
 from gateway.seat import GATEWAY_LINK
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
@@ -192,7 +193,7 @@ def show_statuses(user_id: int) -> AgentStatuses:
 
 def find_status(user_id: int, name: str) -> AgentStatus | None:
     """One agent of a team by its name."""
-    found = find_member(user_id, name)
+    found = find_member(user_id, name) if is_agent_name(name) else None
     return _status_of(found, db_now()) if found else None
 
 

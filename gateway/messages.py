@@ -159,7 +159,7 @@ class MessageRouter:
         """A message that wants no response, as a letter.
 
         Raises:
-            FrameRefused: its recipient has no inbox.
+            FrameRefused: its recipient has no inbox, or is not open to the sender.
         """
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)

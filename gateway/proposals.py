@@ -17,6 +17,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import Proposal, Vote
 from gateway.proposal_frames import decision_frame, proposal_frame, vote_frame
 from gateway.proposal_news import send_decision, send_to_seats, send_to_subscribers
+from gateway.registry import check_not_halted
 from gateway.seats import load_connected
 from gateway.team_changes import get_policy
 from kit.clock import db_now, unix_ms
@@ -67,8 +68,10 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
     """Store a proposal and send it to the members who are connected; the same one again changes nothing.
 
     Raises:
-        FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005.
+        FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005;
+            5004 while the owner is halted.
     """
+    check_not_halted(owner_id)
     quotas.lock_owner(owner_id)
     if (repeated := _find_repeated(owner_id, given)) is not None:
         return repeated

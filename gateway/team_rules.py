@@ -18,7 +18,8 @@ PURPOSE = b"clawbridge keys of envelopes"
 READ_EVERY_S = 1.0
 TEAMS_KEPT = 1_000
 
-Peers = Mapping[str, frozenset[str]]
+Names = frozenset[str]
+Peers = Mapping[str, Names]
 
 
 class Rules(NamedTuple):
@@ -70,10 +71,8 @@ class TeamRules:
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
         """Whether the lists of peers of both agents allow a message."""
         may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
-        if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
-            return False
         may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
-        return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
 
     async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
         """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
@@ -86,17 +85,43 @@ class TeamRules:
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
 
 
+def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
+    """As `TeamRules.may_message`, by the rows as they are now."""
+    may_send_to = _load_peers(sender.owner_id, sender.name)[0].get(sender.name)
+    may_hear_from = _load_peers(recipient.owner_id, recipient.name)[1].get(recipient.name)
+    return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+
+def _is_allowed(
+    sender: AgentName,
+    recipient: AgentName,
+    may_send_to: Names | None,
+    may_hear_from: Names | None,
+) -> bool:
+    if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
+        return False
+    return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+
+
+def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
+    """Both lists of the agents of a team that have one. `name`: only of this agent."""
+    limited = TeamAgent.objects.filter(owner_id=owner_id, **({"name": name} if name else {}))
+    found = limited.exclude(may_send_to=None, may_hear_from=None)
+    rows = list(found.values_list("name", "may_send_to", "may_hear_from"))
+    may_send_to = {name: _lower(peers) for name, peers, _ in rows if peers is not None}
+    return may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None}
+
+
 def _load(owner_id: int) -> Rules:
-    limited = TeamAgent.objects.filter(owner_id=owner_id).exclude(may_send_to=None, may_hear_from=None)
-    rows = list(limited.values_list("name", "may_send_to", "may_hear_from"))
+    may_send_to, may_hear_from = _load_peers(owner_id)
     policy = get_policy(owner_id)
     return Rules(
         demands_signature=policy.requires_signature,
         relays_told=not policy.stores_told
         and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
         keys=_load_keys(owner_id) if policy.requires_signature else {},
-        may_send_to={name: _lower(peers) for name, peers, _ in rows if peers is not None},
-        may_hear_from={name: _lower(peers) for name, _, peers in rows if peers is not None},
+        may_send_to=may_send_to,
+        may_hear_from=may_hear_from,
     )
 
 

@@ -24,6 +24,8 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     """
     identity = client.identity
     owner_id = identity.user_id
+    if client.sender.only_agent:  # a token for one published agent reaches no seat by its name
+        return False
     if envelope.wants_response or behalf.asker.user_id != owner_id or client.messages.is_sending:
         return False
     held = client.gateway.seats.find(owner_id, envelope.agent)

@@ -22,6 +22,7 @@ from kit.strict_json import UnreadableText
 EXPORT_VERSION = 1
 MAX_LINE_BYTES = 1_048_576
 MAX_SESSIONS = 1_000  # of a file
+MAX_LINES = 200_000  # of a file: one of ten million empty lines would take a gigabyte of memory
 
 
 class ReadSession(Struct, frozen=True):
@@ -52,8 +53,10 @@ def read_file(data: bytes, agent: str, index: bytes = b"") -> list[ReadSession]:
     `agent:{agent}:main`, its lines get the session id that they do not have themselves.
 
     Raises:
-        FrameRefused: 4004, a line is wrong: nothing of the file counts.
+        FrameRefused: 4004, a line is wrong: nothing of the file counts; 2005, it has too many.
     """
+    if data.count(b"\n") > MAX_LINES:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"a file has at most {MAX_LINES} lines", reason="too_large")
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     last = lines.pop()  # empty, unless the file ends in the middle of a line
     first = _read_line(lines[0], 1) if lines else None
