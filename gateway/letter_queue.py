@@ -89,9 +89,16 @@ def claim_next(session_id: int, process_id: str, higher_in_a_row: int) -> Claim:
         return Claim(is_blocked=True)
     if not _is_free(letter):
         return Claim(is_blocked=True)
-    letter.state, letter.chat_id, letter.claimed_by = Letter.State.SENDING, time_ordered(), process_id
-    letter.claimed_until = now + timedelta(seconds=CLAIM_S)
-    letter.save(update_fields=["state", "chat_id", "claimed_by", "claimed_until"])
+    claim = {
+        "state": Letter.State.SENDING,
+        "chat_id": time_ordered(),
+        "claimed_by": process_id,
+        "claimed_until": now + timedelta(seconds=CLAIM_S),
+    }
+    if not Letter.objects.filter(pk=letter.pk, state=Letter.State.QUEUED).update(**claim):
+        return Claim(is_blocked=True)  # it has expired, or was read or cleared, since it was found
+    for name, value in claim.items():
+        setattr(letter, name, value)
     return Claim(letter, has_lower=lower is not None and letter is highest)
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import Credential, User
 from accounts.tokens import mint
@@ -125,6 +126,24 @@ def test_one_process_at_a_time_delivers_to_a_recipient(beta: Session) -> None:
     # Who lost its claim changes nothing any more.
     letter_queue.release(letter)
     assert Letter.objects.get(pk=letter.pk).state == Letter.State.DELIVERED
+
+
+def test_a_letter_that_ends_while_it_is_claimed_is_not_sent(beta: Session) -> None:
+    letter, following = store(draft(beta, 1)), store(draft(beta, 2))
+    is_ended = False
+
+    def end_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Ends the letter just before it is claimed, as another process may."""
+        nonlocal is_ended
+        if sql.startswith('UPDATE "gateway_letter"') and not is_ended:
+            is_ended = True
+            assert letter_queue.expire(letter)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(end_first):
+        assert letter_queue.claim_next(beta.pk, HOME, 0) == letter_queue.Claim(is_blocked=True)
+    assert Letter.objects.get(pk=letter.pk).state == Letter.State.DEAD
+    assert claimed(beta).pk == following.pk
 
 
 def test_a_letter_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(beta: Session) -> None:
