@@ -23,15 +23,15 @@ from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
 from gateway import frames
+from gateway.addressing import NO_SESSION, Sender
 from gateway.client import Gateway
 from gateway.client_limit import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import FrameNote
 from gateway.letter_queue import receipts_channel
-from gateway.messages import Sender
 from gateway.open_messages import OpenMessages
-from gateway.permissions import find_only_agent, may_subscribe
+from gateway.permissions import may_subscribe
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, renew_seat, take_seat
 from gateway.sign_in import SignIn, get_wanted_seat
@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 MOST_PUSHES = 256  # frames that wait for a client that does not read
 MOST_PUSHED_BYTES = 8_388_608
-NO_SESSION = 0
 REVOKED = "this token was revoked, or its user is halted"
 
 
@@ -95,16 +94,8 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        identity = self.identity
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return Sender(
-            user_id=identity.user_id,
-            login=identity.login,
-            seat=self._seat_name,
-            credential_id=identity.credential_id,
-            tells=receipts_channel(session_id, self.client_id),
-            only_agent=find_only_agent(identity),
-        )
+        return Sender.of(self.identity, self._seat_name, receipts_channel(session_id, self.client_id))
 
     @property
     def _seat_name(self) -> str:
@@ -271,9 +262,7 @@ class GatewayConnection(FrameSocket):
 
     async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
         """Answer a frame."""
-        about = {"correlationId": envelope.correlation_id, "parentId": envelope.id}
-        metadata = {key: value for key, value in about.items() if value}
-        await self.say(frames.make_frame(type_name, content, metadata))
+        await self.say(frames.answer_frame(envelope, type_name, content))
 
     async def say(self, frame: Json) -> None:
         """Send a frame."""

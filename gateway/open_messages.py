@@ -7,14 +7,16 @@ from typing import Any
 from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
+from gateway.addressing import Sender
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frame_log import FrameNote
 from gateway.frames import make_frame, new_id
 from gateway.letters import StoredLetter
-from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
+from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
 from gateway.replies import make_refusal, make_reply
+from kit.clock import unix_ms
 
 MOST_OPEN = 200  # messages of one connection
 
@@ -151,7 +153,7 @@ class OpenMessages:
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
         content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
-            content["expiresAt"] = int(letter.expires_at.timestamp() * 1000)
+            content["expiresAt"] = unix_ms(letter.expires_at)
         await self._answer(make_frame("event", content, about, event="message.queued"), recent)
         if not envelope.wants_response:
             return

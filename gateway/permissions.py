@@ -3,16 +3,14 @@
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
 
-import re
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
+from gateway.channel_names import STATUS, find_inbox_agent, is_channel
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 
-STATUS_CHANNEL = "agent:status"
 RESERVED = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
-INBOX = re.compile(r"agent:([a-z][a-z0-9-]{0,63}):inbox")
 
 
 class Role(StrEnum):
@@ -140,16 +138,13 @@ def check_subscription(identity: Identity, seat: str, channel: str) -> None:
     Raises:
         FrameRefused: 5004.
     """
-    if channel == STATUS_CHANNEL:
-        check_action(identity, Action.FIND, own=seat, agent=seat)
-        return
-    found = INBOX.fullmatch(channel)
-    check_action(identity, Action.READ_AGENT, own=seat, agent=found[1] if found else seat)
+    action = Action.FIND if channel == STATUS else Action.READ_AGENT
+    check_action(identity, action, own=seat, agent=find_inbox_agent(channel) or seat)
 
 
 def may_subscribe(identity: Identity, seat: str, channel: str) -> bool:
     """Whether a client may stay subscribed. Channels that the hub made for it are its own."""
-    if not channel.startswith(("agent:", "triad:")):
+    if not is_channel(channel):
         return True
     try:
         check_subscription(identity, seat, channel)

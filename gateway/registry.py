@@ -11,9 +11,8 @@ from agents.transcript.access import Role
 from gateway.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.members import merge_status
 from gateway.models import SessionLog, TeamAgent
-from gateway.statuses import OFFLINE, load_rows, said_status
+from gateway.statuses import OFFLINE, load_rows, merge_status, said_status
 from kit.clock import db_now
 
 BUSY = TeamAgent.Status.BUSY.value

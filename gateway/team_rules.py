@@ -9,7 +9,9 @@ from django.db.models import Q
 from accounts.sealing import Unreadable, unseal
 from agents.core.ports import Clock
 from agents.models import Halt
-from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.models import EnvelopeKey, TeamAgent
+from gateway.team_changes import get_policy
 from kit.async_db import db_call
 
 PURPOSE = b"clawbridge keys of envelopes"
@@ -72,6 +74,16 @@ class TeamRules:
         may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
         return _is_allowed(sender, recipient, may_send_to, may_hear_from)
 
+    async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
+        """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
+
+        Raises:
+            FrameRefused: 5004 `peer_not_allowed`.
+        """
+        if sender.name and not await self.may_message(sender, recipient):
+            text = "the lists of peers of these two agents do not allow this"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+
 
 def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
     """As `TeamRules.may_message`, by the rows as they are now."""
@@ -102,12 +114,12 @@ def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
 
 def _load(owner_id: int) -> Rules:
     may_send_to, may_hear_from = _load_peers(owner_id)
-    demands_signature = TeamPolicy.objects.filter(owner_id=owner_id, requires_signature=True).exists()
+    policy = get_policy(owner_id)
     return Rules(
-        demands_signature=demands_signature,
-        relays_told=TeamPolicy.objects.filter(owner_id=owner_id, stores_told=False).exists()
+        demands_signature=policy.requires_signature,
+        relays_told=not policy.stores_told
         and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
-        keys=_load_keys(owner_id) if demands_signature else {},
+        keys=_load_keys(owner_id) if policy.requires_signature else {},
         may_send_to=may_send_to,
         may_hear_from=may_hear_from,
     )

@@ -7,7 +7,6 @@ from agents.links.channel.requests import ActingFor
 from gateway import activity
 from gateway.client import Client
 from gateway.envelope import Envelope
-from gateway.errors import ErrorCode, FrameRefused
 from gateway.frames import encode
 from gateway.registry import TAKE_NO_MESSAGES
 from gateway.seat import carry_envelope, make_told
@@ -37,9 +36,7 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     if not (await client.gateway.rules.get(owner_id)).relays_told:
         return False
     sender = AgentName(owner_id, identity.login, client.sender.seat)
-    if sender.name and not await client.gateway.rules.may_message(sender, sender._replace(name=held.seat.name)):
-        text = "the lists of peers of these two agents do not allow this"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+    await client.gateway.rules.check_peers(sender, sender._replace(name=held.seat.name))
     (carried,) = carry_envelope(envelope, client.sender.name, "" if sender.name else identity.login)
     frame = make_told(carried.data, held.seat.name)
     if not held.client.push("message", encode(frame)):

@@ -16,6 +16,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
 from gateway.sessions.entries import Entry
 from kit import strict_json
+from kit.clock import unix_ms
 from kit.strict_json import UnreadableText
 
 EXPORT_VERSION = 1
@@ -150,7 +151,7 @@ def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
 def _read_time(value: Any) -> int | None:
     if isinstance(value, str):
         moment: datetime | None = read_iso(value)
-        return int(moment.timestamp() * 1000) if moment else None
+        return unix_ms(moment) if moment else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and abs(value) <= MAX_NUMBER else None
 
