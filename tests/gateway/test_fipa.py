@@ -174,7 +174,7 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
             ({"sender": "another"}, "failure", 5004),
             ({"performative": "agree"}, "not-understood", 2005),
             ({"performative": "subscribe"}, "not-understood", 2005),
-            ({"performative": "request", "content": "no.such.service"}, "not-understood", 2005),
+            ({"performative": "request", "content": "no.such.service", "receiver": ""}, "not-understood", 2005),
             ({"reply-by": "1999-01-01"}, "not-understood", 2005),
         ]
         for changed, performative, code in cases:
