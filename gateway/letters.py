@@ -168,7 +168,10 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     settings = get_settings()
     most, most_bytes = settings.letters_per_owner, settings.letters_mb_per_owner * MEBIBYTE
     held = Letter.objects.filter(owner_id=owner_id)
-    own = held.filter(sender_owner=draft.behalf.asker.user_id, sender=draft.sender, state__in=WAITING)
+    caller_id = draft.behalf.asker.user_id
+    own = held.filter(sender_owner=caller_id, state__in=WAITING)
+    if caller_id == owner_id:  # all agents of another owner are one sender
+        own = own.filter(sender=draft.sender)
     share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
     if not _fits(own, size, share, share_bytes):
         raise _full("as many of your messages wait as of one sender may")

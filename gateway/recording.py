@@ -23,7 +23,8 @@ class Recording:
     async def add_message(self) -> None:
         """The message was accepted."""
         envelope = self._envelope
-        await self._add(envelope.content["role"], envelope.content["content"], envelope.id, envelope.timestamp_ms)
+        role = envelope.content.get("role", "user")
+        await self._add(role, envelope.said, envelope.id, envelope.timestamp_ms)
 
     async def add_reply(self, settled: SettledTurn) -> None:
         """Its turn has ended, as stored. The reply is sent by the task that waits for it."""

@@ -7,14 +7,14 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece
 from gateway.envelope import Envelope, Json
-from gateway.errors import refuse_failed
-from gateway.frames import make_frame
+from gateway.errors import FrameRefused, refuse_failed
+from gateway.frames import error_frame, make_frame
 
 
 def text_of(envelope: Envelope) -> str:
     """The content of a message as text."""
-    content = envelope.content["content"]
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    said = envelope.said
+    return said if isinstance(said, str) else msgspec.json.encode(said).decode()
 
 
 def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: SettledTurn, sender: str) -> Json:
@@ -29,9 +29,19 @@ def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: Sett
     if thread := envelope.metadata.get("threadId"):
         metadata["threadId"] = thread
     session = {"sessionId": envelope.session_id} if envelope.session_id else {}
-    content = {"role": "agent", "content": content_of(running, settled)}
     head = {"from": envelope.agent, "agent": sender, "id": reply_id(running), **session}
-    return make_frame("message", content, metadata) | head
+    said = content_of(running, settled)
+    if envelope.type == "request":
+        return make_frame("response", {"result": said}, metadata) | head
+    return make_frame("message", {"role": "agent", "content": said}, metadata) | head
+
+
+def make_refusal(envelope: Envelope, refused: FrameRefused) -> Json:
+    """The frame that says why there is no reply: of a request a `response` with an error, else an `error`."""
+    frame = error_frame(refused)
+    if envelope.type != "request":
+        return frame
+    return make_frame("response", {"error": frame["content"]}, frame["metadata"])
 
 
 def content_of(running: RunningTurn, settled: SettledTurn) -> object:

@@ -208,6 +208,7 @@ def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, 
     """
     metadata = {key: value for key, value in envelope.metadata.items() if key != "caller"}
     carried = {
+        "type": envelope.type,
         "id": envelope.id or new_id(),
         "from": sender,
         "sessionId": envelope.session_id,
@@ -234,7 +235,7 @@ def make_message(prompt: Prompt, name: str) -> Json:
     session_id = carried.get("sessionId") or prompt.context_id
     return {
         **carried.get("extra", {}),
-        "type": "message",
+        "type": carried.get("type", "message"),
         "id": carried.get("id") or f"msg-{prompt.chat_id}",
         "from": carried.get("from") or name_of_asker(prompt.asker),
         "agent": name,
@@ -245,11 +246,20 @@ def make_message(prompt: Prompt, name: str) -> Json:
     }
 
 
+def make_told(carried: Json, name: str) -> Json:
+    """The frame by which a seat is told what an envelope carries, without a turn."""
+    session = {"sessionId": carried["sessionId"]} if carried["sessionId"] else {}
+    head = {key: carried[key] for key in ("type", "id", "from", "timestamp", "content", "metadata")}
+    return {**carried["extra"], **head, "agent": name, **session}
+
+
 def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifact | TaskStatus]:
     """The frame of a seat that answers, as a link reports it: text as text, an object as data."""
     content = envelope.content
     if envelope.type == "error" or content.get("error") is not None:
-        text = _text_of(content.get("message") or content.get("error") or "")
+        error = content.get("error")
+        said = error.get("message") if isinstance(error, dict) else None
+        text = _text_of(said or content.get("message") or error or "")
         return [TaskStatus(chat_id, "failed", text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore"))]
     value = content.get("result") if envelope.type == "response" else content.get("content")
     if isinstance(value, str):

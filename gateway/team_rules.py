@@ -4,25 +4,35 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from django.db.models import Q
+
 from accounts.sealing import Unreadable, unseal
 from agents.core.ports import Clock
-from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
+from agents.models import Halt
+from gateway.errors import ErrorCode, FrameRefused
+from gateway.models import EnvelopeKey, TeamAgent
+from gateway.team_changes import get_policy
 from kit.async_db import db_call
 
 PURPOSE = b"clawbridge keys of envelopes"
 READ_EVERY_S = 1.0
 TEAMS_KEPT = 1_000
 
-Peers = Mapping[str, frozenset[str]]
+Names = frozenset[str]
+Peers = Mapping[str, Names]
 
 
 class Rules(NamedTuple):
     """The rules of one team. `keys`: by their ids, where signatures are demanded.
 
+    `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
+    because admission decides then.
+
     `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
     """
 
     demands_signature: bool
+    relays_told: bool
     keys: Mapping[str, bytes]
     may_send_to: Peers
     may_hear_from: Peers
@@ -61,21 +71,57 @@ class TeamRules:
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
         """Whether the lists of peers of both agents allow a message."""
         may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
-        if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
-            return False
         may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
-        return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+    async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
+        """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
+
+        Raises:
+            FrameRefused: 5004 `peer_not_allowed`.
+        """
+        if sender.name and not await self.may_message(sender, recipient):
+            text = "the lists of peers of these two agents do not allow this"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+
+
+def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
+    """As `TeamRules.may_message`, by the rows as they are now."""
+    may_send_to = _load_peers(sender.owner_id, sender.name)[0].get(sender.name)
+    may_hear_from = _load_peers(recipient.owner_id, recipient.name)[1].get(recipient.name)
+    return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+
+def _is_allowed(
+    sender: AgentName,
+    recipient: AgentName,
+    may_send_to: Names | None,
+    may_hear_from: Names | None,
+) -> bool:
+    if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
+        return False
+    return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+
+
+def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
+    """Both lists of the agents of a team that have one. `name`: only of this agent."""
+    limited = TeamAgent.objects.filter(owner_id=owner_id, **({"name": name} if name else {}))
+    found = limited.exclude(may_send_to=None, may_hear_from=None)
+    rows = list(found.values_list("name", "may_send_to", "may_hear_from"))
+    may_send_to = {name: _lower(peers) for name, peers, _ in rows if peers is not None}
+    return may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None}
 
 
 def _load(owner_id: int) -> Rules:
-    limited = TeamAgent.objects.filter(owner_id=owner_id).exclude(may_send_to=None, may_hear_from=None)
-    rows = list(limited.values_list("name", "may_send_to", "may_hear_from"))
-    demands_signature = TeamPolicy.objects.filter(owner_id=owner_id, requires_signature=True).exists()
+    may_send_to, may_hear_from = _load_peers(owner_id)
+    policy = get_policy(owner_id)
     return Rules(
-        demands_signature=demands_signature,
-        keys=_load_keys(owner_id) if demands_signature else {},
-        may_send_to={name: _lower(peers) for name, peers, _ in rows if peers is not None},
-        may_hear_from={name: _lower(peers) for name, _, peers in rows if peers is not None},
+        demands_signature=policy.requires_signature,
+        relays_told=not policy.stores_told
+        and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
+        keys=_load_keys(owner_id) if policy.requires_signature else {},
+        may_send_to=may_send_to,
+        may_hear_from=may_hear_from,
     )
 
 

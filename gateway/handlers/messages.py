@@ -8,6 +8,7 @@ from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import DROPPED
 from gateway.handlers.broadcast import ALIAS, broadcast_message
+from gateway.handlers.relay import relay
 from gateway.messages import LONGEST_WAIT_S
 
 logger = logging.getLogger(__name__)
@@ -25,9 +26,13 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:
-        client.get_behalf(envelope)
         await broadcast_message(client, envelope)
-    else:
-        behalf = client.get_behalf(envelope)
-        wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-        client.start(client.messages.take(envelope, behalf, client.sender, wait_s, client.note), "message")
+    elif not await relay(client, envelope, client.get_behalf(envelope)):
+        send(client, envelope)
+
+
+def send(client: Client, envelope: Envelope) -> None:
+    """Send a message, or a request, to its agent; the reply comes later."""
+    behalf = client.get_behalf(envelope)
+    wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
+    client.start(client.messages.take(envelope, behalf, client.sender, wait_s, client.note), "message")

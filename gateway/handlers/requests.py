@@ -7,7 +7,8 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frames import describe_error
 from gateway.handlers import agents, inbox, sessions, triad
-from gateway.permissions import check_service
+from gateway.handlers.messages import send
+from gateway.permissions import Action, check_action, check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
 
@@ -15,10 +16,15 @@ SERVICES: Mapping[str, Service] = {**agents.SERVICES, **inbox.SERVICES, **sessio
 
 
 async def take_request(client: Client, envelope: Envelope) -> None:
-    """Run the service, and answer with its result or its error."""
+    """Run the service, and answer with its result or its error. A service of an agent is asked like a message."""
     name = envelope.content["service"]
+    if name not in SERVICES and envelope.agent:
+        own = client.sender.seat
+        check_action(client.identity, Action.SEND, own=own, agent=own)
+        send(client, envelope)
+        return
     if name not in SERVICES:
-        text = f"there is no service of that name: want one of {', '.join(sorted(SERVICES))}"
+        text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.service")
     params = envelope.content.get("params", {})
     try:

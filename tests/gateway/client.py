@@ -133,7 +133,7 @@ class GatewayClient:
                 async with self._changed:
                     self.frames.append(frame)
                     self._changed.notify_all()
-                if frame["type"] == "message":
+                if frame["type"] in {"message", "request"}:
                     await self.answer(frame)
         except ConnectionClosed:
             pass
@@ -147,7 +147,7 @@ class EchoSeat(GatewayClient):
 
     async def answer(self, message: Json) -> None:
         metadata = message["metadata"]
-        if metadata.get("requiresResponse"):
+        if message["type"] == "message" and metadata.get("requiresResponse"):
             reply = {"role": "agent", "content": message["content"]["content"]}
             if isinstance(reply["content"], str):
                 reply["content"] = f"echo: {reply['content']}"

@@ -119,6 +119,7 @@ def test_times_ids_and_receivers_are_translated() -> None:
         ({"performative": "inform", "content": "x", "sender": {"name": 1}}, 2003, "sender"),
         ({"performative": "inform", "content": "x", "reply-by": "soon"}, 2003, "reply-by"),
         ({"performative": "inform", "content": "x", "reply-by": NOW_MS}, 2005, "reply-by"),
+        ({"performative": "inform", "content": "x", "reply-by": 10**400}, 2003, "reply-by"),
         ({"performative": "inform", "content": "x", "reply-with": []}, 2003, "reply-with"),
     ],
 )

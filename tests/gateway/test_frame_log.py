@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import User
-from gateway import frame_log
+from gateway import frame_log, jobs
 from gateway.frame_log import FrameLog, begin_note
 from gateway.jobs import forget_frames
 from gateway.models import FrameRecord, TeamPolicy
@@ -191,3 +191,14 @@ def test_records_go_when_their_team_keeps_them_no_longer() -> None:
     assert FrameRecord.objects.filter(owner=default).count() == 2
     assert FrameRecord.objects.filter(owner=chosen).count() == 4
     assert forget_frames() == 0
+
+
+@pytest.mark.django_db
+def test_a_team_keeps_the_newest_of_too_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MOST_FRAMES", 3)
+    owner, other = person("chatty-team").user, person("quiet-team").user
+    FrameRecord.objects.bulk_create([_record(owner, days) for days in (1, 2, 3, 4, 5)] + [_record(other, 5)])
+    assert forget_frames() == 2
+    kept = FrameRecord.objects.filter(owner=owner).order_by("at").values_list("at", flat=True)
+    assert (timezone.now() - kept[0]).days == 3
+    assert (len(kept), FrameRecord.objects.filter(owner=other).count()) == (3, 1)

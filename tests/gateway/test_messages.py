@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.channel.agents import sql
 from tests.gateway.client import EchoSeat, GatewayClient
 
 
@@ -330,3 +332,98 @@ async def test_a_broadcast_reaches_the_other_agents_of_the_team(hub: HubProcess)
         await stranger.send("broadcast", {"message": "mine"})
         assert (await stranger.find("response"))["content"]["result"]["totalSent"] == 0
         assert not [one for one in stranger.frames if one["type"] == "broadcast"]
+
+
+async def test_a_user_who_is_halted_as_a_caller_broadcasts_nothing(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("halted-caller", "channel")
+    alpha, beta = (GatewayClient(embedded_hub.url, token, agentId=name) for name in ("alpha", "beta"))
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        sql(
+            embedded_hub,
+            "INSERT INTO agents_halt (kind, user_id, by_staff, reason, made_at)"
+            " SELECT 'caller', id, true, '', CURRENT_TIMESTAMP FROM accounts_user WHERE login = 'halted-caller'",
+        )
+        for number, (type_name, content) in enumerate(
+            (("broadcast", {"message": "stop"}), ("message", {"role": "agent", "content": "stop"}))
+        ):
+            about = {"correlationId": f"c-{number}", "requiresResponse": True}
+            await alpha.send(type_name, content, agent="broadcast", metadata=about)
+            assert code_of(await alpha.reply(f"c-{number}", "response")) == (5004, "halted")
+        assert [one for one in beta.frames if one["type"] in ("broadcast", "message")] == []
+
+
+class ServingSeat(GatewayClient):
+    """An agent that adds the numbers of a request."""
+
+    async def answer(self, message: Json) -> None:
+        numbers = message["content"]["params"]["numbers"]
+        about = {"correlationId": message["metadata"]["correlationId"]}
+        content = {"result": {"sum": sum(numbers)}} if numbers else {"error": {"message": "nothing to add"}}
+        await self.send("response", content, metadata=about)
+
+
+async def test_a_request_is_served_by_an_agent(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("serves-requests", "channel")
+    async with (
+        ServingSeat(embedded_hub.url, token, agentId="adder") as adder,
+        GatewayClient(embedded_hub.url, token, agentId="asker") as asker,
+    ):
+        await adder.find("auth-response")
+        for key, numbers in (("q-1", [1, 2]), ("q-2", [])):
+            content = {"service": "add", "params": {"numbers": numbers}}
+            await asker.send("request", content, agent="adder", metadata={"correlationId": key})
+        asked = await adder.find("request")
+        assert (asked["from"], asked["content"]) == ("asker", {"service": "add", "params": {"numbers": [1, 2]}})
+        answers = {key: await asker.reply(key, "response") for key in ("q-1", "q-2")}
+        assert (answers["q-1"]["from"], answers["q-1"]["content"]) == ("adder", {"result": {"sum": 3}})
+        failed = answers["q-2"]["content"]
+        assert (failed["error"]["code"], failed["error"]["message"], "result" in failed) == (
+            3004,
+            "nothing to add",
+            False,
+        )
+        await asker.send("request", {"service": "add"}, agent="absent", metadata={"correlationId": "q-3"})
+        assert (await asker.reply("q-3", "response"))["content"]["error"]["code"] == 3001
+
+
+async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embedded_hub: HubProcess) -> None:
+    token, own = embedded_hub.mint("relays", "channel"), bearer(embedded_hub.mint("relays", "session"))
+    async with (
+        web(embedded_hub.url) as rest,
+        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        EchoSeat(embedded_hub.url, token, agentId="beta") as beta,
+    ):
+        await beta.find("auth-response")
+        assert (
+            await rest.patch("/api/v1/team/policy", json={"storesTold": False}, headers=own)
+        ).status_code == 200
+
+        async def stored() -> list[str]:
+            session = await session_id(rest, own, "beta")
+            events = await rest.get(f"/api/v1/sessions/{session}/events", headers=own)
+            return re.findall(r"told-\d+", events.text)
+
+        async def is_relayed() -> bool:
+            """A change of the rules counts within a second: until then the transcript shows what is told."""
+            number = len([one for one in beta.frames if one["type"] == "message"])
+            content = {"role": "agent", "content": f"told-{number}"}
+            await alpha.send("message", content, agent="beta", id=f"m-{number}", sessionId="s", metadata={"x": 1})
+            await beta.find("message", lambda frame: frame["id"] == f"m-{number}")
+            return f"told-{number}" not in await stored()
+
+        assert await eventually(is_relayed, "a message is not stored", every_s=0.3)
+        told = [one for one in beta.frames if one["type"] == "message"][-1]
+        assert (told["from"], told["agent"], told["sessionId"], told["metadata"]) == (
+            "alpha",
+            "beta",
+            "s",
+            {"x": 1},
+        )
+        reply = await alpha.send_message("beta", "asked")  # a turn, as before
+        assert reply["content"]["content"] == "echo: asked"
+        ids = [f"m-{number}" for number in range(100, 120)]
+        for frame_id in ids:
+            await alpha.send("message", {"role": "agent", "content": "told"}, agent="beta", id=frame_id)
+        await beta.find("message", lambda frame: frame["id"] == ids[-1])
+        assert [one["id"] for one in beta.frames if one.get("id") in ids] == ids

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.tokens import get_or_create_local_user
+from agents.models import Halt
 from gateway import proposal_reads, proposals
 from gateway.deliberation import CATEGORY_S, TIE_BREAK_S
 from gateway.errors import FrameRefused
@@ -221,3 +222,13 @@ def test_a_refused_vote_leaves_no_trace(owner: int) -> None:
     vote(owner, "coder", "approve")
     assert not Vote.objects.exists()
     assert vote(get_or_create_local_user("other").pk, "alpha", "approve") == "proposal_not_found"
+
+
+def test_a_user_who_is_halted_as_a_caller_proposes_nothing(owner: int) -> None:
+    halt = Halt.objects.create(kind=Halt.Kind.CALLER, user_id=owner, by_staff=True)
+    with pytest.raises(FrameRefused) as refused:
+        proposed(owner)
+    assert (refused.value.code, refused.value.reason) == (5004, "halted")
+    halt.lifted_at = db_now()
+    halt.save()
+    assert proposed(owner).key == "p"
