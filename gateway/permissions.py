@@ -6,6 +6,7 @@ A role is that of a token in the team of its user. What is shared by other users
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
+from gateway.channel_names import STATUS, find_inbox_agent
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 

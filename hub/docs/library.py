@@ -22,7 +22,10 @@ GROUPS: dict[str, Sequence[str]] = {
         *("ask-from-openclaw", "use-as-openai-model", "verify-a-token"),
         "receive-push",
     ),
-    PUBLISHING: ("connect-an-agent", "publish-a-remote-agent", "limit-costs", "alerts", "receive-webhooks"),
+    PUBLISHING: (
+        *("connect-an-agent", "run-a-team", "publish-a-remote-agent", "limit-costs", "alerts"),
+        "receive-webhooks",
+    ),
     RUNNING: (
         *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),
         "capacity",
