@@ -1,16 +1,11 @@
 """Events about the messages of seats, for the channels `agent:message`, `agent:activity` and the agent's inbox."""
 
+from gateway.channel_names import ACTIVITY, MESSAGES, inbox_channel
 from gateway.channels import Channels, make_channel_frame
 from gateway.envelope import Json
-from gateway.status_feed import ACTIVITY, event_frame
+from gateway.status_feed import event_frame
 
-MESSAGES = "agent:message"
 DELIVERED = "message.delivered"
-
-
-def inbox_channel(agent: str) -> str:
-    """The channel of what one agent is sent."""
-    return f"agent:{agent}:inbox"
 
 
 async def publish_delivered(channels: Channels, owner_id: int, agent: str, frame: Json) -> None:

@@ -5,7 +5,7 @@ A frame for subscribers may be lost with a process; what counts is in rows.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -91,25 +91,22 @@ class Channels:
 
     async def unsubscribe(self, owner_id: int, channel: str, subscriber: Subscriber) -> None:
         """Push no more of it to this client."""
-        key = (owner_id, channel)
-        subscribers = self._subscribers.get(key, {})
-        if subscriber not in subscribers:
-            return
-        del subscribers[subscriber]
-        if not subscribers:
-            del self._subscribers[key]
-        self._subscribed[subscriber].discard(key)
-        if not self._subscribed[subscriber]:
-            del self._subscribed[subscriber]
-        self._watched[owner_id] -= 1
-        if not self._watched[owner_id]:
-            del self._watched[owner_id]
+        if self._remove((owner_id, channel), subscriber) and owner_id not in self._watched:
             await self._keep_watch(owner_id)
 
     async def leave(self, subscriber: Subscriber) -> None:
-        """The client is gone, and its subscriptions with it."""
+        """The client is gone, and its subscriptions with it, also when the database is away."""
+        keys = list(self._subscribed.get(subscriber, ()))
+        for key in keys:
+            self._remove(key, subscriber)
+        for owner_id in {owner_id for owner_id, _ in keys} - self._watched.keys():
+            await self._keep_watch(owner_id)
+
+    async def restrict(self, subscriber: Subscriber, may_have: Callable[[str], bool]) -> None:
+        """End the subscriptions of a client to channels that it may not have any more."""
         for owner_id, channel in list(self._subscribed.get(subscriber, ())):
-            await self.unsubscribe(owner_id, channel, subscriber)
+            if not may_have(channel):
+                await self.unsubscribe(owner_id, channel, subscriber)
 
     def subscriptions(self, subscriber: Subscriber) -> Mapping[tuple[int, str], AgentFilter]:
         """The teams and channels that a client subscribed to, each with its filter."""
@@ -159,6 +156,22 @@ class Channels:
         if self._watched:
             async with self._in_order:
                 await db_call(_restore_watches)(list(self._watched), self._process_id)
+
+    def _remove(self, key: tuple[int, str], subscriber: Subscriber) -> bool:
+        """Forget a subscription; False when there is none."""
+        subscribers = self._subscribers.get(key, {})
+        if subscriber not in subscribers:
+            return False
+        del subscribers[subscriber]
+        if not subscribers:
+            del self._subscribers[key]
+        self._subscribed[subscriber].discard(key)
+        if not self._subscribed[subscriber]:
+            del self._subscribed[subscriber]
+        self._watched[key[0]] -= 1
+        if not self._watched[key[0]]:
+            del self._watched[key[0]]
+        return True
 
     async def _keep_watch(self, owner_id: int) -> None:
         """Write whether this process has subscribers of a team, as it is when its turn comes."""

@@ -12,11 +12,12 @@ from agents.links.channel.requests import ActingFor
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway import channels, proposal_news, seats
+from gateway.addressing import Sender
 from gateway.channels import Channels, Subscriber
 from gateway.envelope import Envelope, Json
 from gateway.frame_log import FrameLog, FrameNote
 from gateway.letter_delivery import LetterDelivery
-from gateway.messages import MessageRouter, Sender
+from gateway.messages import MessageRouter
 from gateway.open_messages import OpenMessages
 from gateway.protocol import GatewayProtocol
 from gateway.seat import Seat
@@ -108,6 +109,10 @@ class Client(Subscriber, Protocol):
         Raises:
             FrameRefused: 5001.
         """
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is sent nothing any more."""
 
     @property
     def sender(self) -> Sender:

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
@@ -22,15 +23,15 @@ from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
 from gateway import frames
+from gateway.addressing import NO_SESSION, Sender
 from gateway.client import Gateway
 from gateway.client_limit import GatewayClients
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import FrameNote
 from gateway.letter_queue import receipts_channel
-from gateway.messages import Sender
 from gateway.open_messages import OpenMessages
-from gateway.permissions import find_only_agent
+from gateway.permissions import may_subscribe
 from gateway.protocol import SIGN_IN, UNAUTHORIZED, GatewayProtocol, Parameters, UpgradeRefused, read_parameters
 from gateway.seat import NameTaken, Seat, renew_seat, take_seat
 from gateway.sign_in import SignIn, get_wanted_seat
@@ -46,7 +47,6 @@ logger = logging.getLogger(__name__)
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 MOST_PUSHES = 256  # frames that wait for a client that does not read
 MOST_PUSHED_BYTES = 8_388_608
-NO_SESSION = 0
 REVOKED = "this token was revoked, or its user is halted"
 
 
@@ -94,16 +94,8 @@ class GatewayConnection(FrameSocket):
     @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        identity = self.identity
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return Sender(
-            user_id=identity.user_id,
-            login=identity.login,
-            seat=self._seat_name,
-            credential_id=identity.credential_id,
-            tells=receipts_channel(session_id, self.client_id),
-            only_agent=find_only_agent(identity),
-        )
+        return Sender.of(self.identity, self._seat_name, receipts_channel(session_id, self.client_id))
 
     @property
     def _seat_name(self) -> str:
@@ -173,11 +165,11 @@ class GatewayConnection(FrameSocket):
         if self._timer is not None:
             self._timer.cancel()
         await self._lose()
-        await asyncio.shield(self.gateway.channels.leave(self))
         if self.seat is not None:
             self.gateway.triad.leave(self.seat.connection_id)
-            # Shielded: if this task is cancelled and the row stays, the agent
-            # looks connected until a heartbeat drops it.
+        await asyncio.shield(self.gateway.channels.leave(self))
+        if self.seat is not None:
+            # Shielded: if this task is cancelled and the row stays, the agent looks connected for a while.
             await asyncio.shield(self._leave_seat(self.seat))
 
     # Signing in.
@@ -215,6 +207,7 @@ class GatewayConnection(FrameSocket):
             await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
             await self._take_seat(name, token.identity)
+        await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self._seat_name))
         await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
@@ -238,8 +231,7 @@ class GatewayConnection(FrameSocket):
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
-        letters = self.gateway.router.letters
-        self.start(letters.greet(identity.user_id, self.seat.session_id, self), "letters")
+        self.start(self.gateway.router.letters.greet(self.seat.session_id, self._follow_letters), "letters")
         self._link.start(
             self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
         )
@@ -254,7 +246,8 @@ class GatewayConnection(FrameSocket):
 
     async def _follow_letters(self) -> None:
         """Have the receipts of its letters pushed."""
-        await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
+        if not self._over:  # else no part of the process would end the subscription
+            await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
 
     def _expire(self) -> None:
         self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
@@ -269,9 +262,7 @@ class GatewayConnection(FrameSocket):
 
     async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
         """Answer a frame."""
-        about = {"correlationId": envelope.correlation_id, "parentId": envelope.id}
-        metadata = {key: value for key, value in about.items() if value}
-        await self.say(frames.make_frame(type_name, content, metadata))
+        await self.say(frames.answer_frame(envelope, type_name, content))
 
     async def say(self, frame: Json) -> None:
         """Send a frame."""
@@ -341,8 +332,7 @@ class GatewayConnection(FrameSocket):
 
     async def _lose(self) -> None:
         """Nothing from this socket counts any more; what it owes fails at once."""
-        # Set before the first await: a prompt that arrives meanwhile is
-        # refused, not given to a socket that failed.
+        # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)

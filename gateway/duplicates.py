@@ -72,6 +72,7 @@ class RecentMessages:
         """A new message; without an id it is not remembered."""
         message = RecentMessage(self._clock())
         if not envelope.id:
+            message.is_whole = False  # no message repeats it: its answers take no room
             return message
         recent = self._senders.setdefault(sender, OrderedDict())
         self._senders.move_to_end(sender)
@@ -83,6 +84,18 @@ class RecentMessages:
         while self._count > MOST:
             self._forget_sender()
         return message
+
+    def drop(self, sender: SenderKey, envelope: Envelope, message: RecentMessage) -> None:
+        """Forget a message that was not sent, so that the same one may be. Again does nothing."""
+        recent, key = self._senders.get(sender), _key_of(envelope)
+        if recent is None or recent.get(key) is not message:
+            return
+        del recent[key]
+        self._count -= 1
+        self._bytes -= message.bytes
+        message.bytes = 0
+        if not recent:
+            del self._senders[sender]
 
     def keep(self, message: RecentMessage, frame: Json) -> None:
         """Keep an answer, if there is room."""

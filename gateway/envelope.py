@@ -12,6 +12,7 @@ from agents.links.channel.protocol import size_of
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import ENVELOPE_FIELDS, FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
 from kit import strict_json
+from kit.clock import unix_ms
 from kit.strict_json import BadShape, ForbiddenText, NotJson
 
 Json = dict[str, Any]
@@ -167,4 +168,4 @@ def _in_ms(value: Any) -> int | None:
     if value is None:
         return None
     moment = read_iso(value) if isinstance(value, str) else None
-    return int(moment.timestamp() * 1000) if moment else int(value)
+    return unix_ms(moment) if moment else int(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.envelope import Json
+from gateway.envelope import Envelope, Json
 from gateway.errors import FrameRefused
 from gateway.protocol import VERSION
 from kit.ids import unguessable
@@ -35,6 +35,11 @@ def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fi
     return {**frame, "metadata": metadata} if metadata else frame
 
 
+def answer_frame(envelope: Envelope, type_name: str, content: Json) -> Json:
+    """A frame that answers another, with the ids of that one."""
+    return make_frame(type_name, content, _about(envelope.correlation_id, envelope.id))
+
+
 def describe_error(refused: FrameRefused) -> Json:
     """An error as the content of a frame shows it."""
     shown: Json = {"error": refused.code.name, "code": int(refused.code), "message": str(refused)}
@@ -44,8 +49,7 @@ def describe_error(refused: FrameRefused) -> Json:
 
 def error_frame(refused: FrameRefused) -> Json:
     """An error; its name stands beside `content` and in it, as both registries have it."""
-    about = {"correlationId": refused.correlation_id, "parentId": refused.frame_id}
-    metadata = {key: value for key, value in about.items() if value}
+    metadata = _about(refused.correlation_id, refused.frame_id)
     return make_frame("error", describe_error(refused), metadata, error=refused.code.name)
 
 
@@ -78,3 +82,8 @@ def disconnect_frame(reason: str, message: str = "", *, code: str = "") -> Json:
 def auth_frame(status: str, **more: Any) -> Json:
     """The answer to `auth`: `authenticated` or `rejected`."""
     return make_frame("auth-response", {"status": status, **more})
+
+
+def _about(correlation_id: str, parent_id: str) -> Json:
+    about = {"correlationId": correlation_id, "parentId": parent_id}
+    return {key: value for key, value in about.items() if value}

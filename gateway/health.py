@@ -17,11 +17,12 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.models import Process, Turn
 from agents.models.session import alive_since
-from gateway.members import Member, load_members
+from gateway.frame_types import is_agent_name
+from gateway.members import Member, find_member, load_members
 from gateway.seat import GATEWAY_LINK
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 from kit.describe import BEARER, Answer, Operation
 
 STATUS_PATH = "/agent-status"
@@ -124,14 +125,14 @@ class TeamHealth:
         caller = await self._get_caller(request)
         if request.path == HEALTH_PATH:
             is_connected = await self.ping_redis() if self.ping_redis else False
-            health = await db_call(load_health)(caller.user_id, self.version, self.public_url)
+            health = await db_call(show_health)(caller.user_id, self.version, self.public_url)
             is_degraded = self.ping_redis is not None and not is_connected
             return health | {"redisConnected": is_connected} | ({"status": "degraded"} if is_degraded else {})
         if request.path == AGENTS_PATH:
-            return await db_call(load_connected)(caller.user_id)
+            return await db_call(show_connected)(caller.user_id)
         name = request.path.removeprefix(STATUS_PATH).removeprefix("/")
         if not name:
-            return await db_call(load_statuses)(caller.user_id)
+            return await db_call(show_statuses)(caller.user_id)
         if (found := await db_call(find_status)(caller.user_id, name)) is None:
             raise RequestRefused(404, "not_found", "Not found")
         return found
@@ -149,7 +150,7 @@ class TeamHealth:
         return found
 
 
-def load_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
+def show_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
     """How the gateway is for a team, `redisConnected` left false."""
     now = db_now()
     at = urlsplit(public_url)
@@ -158,7 +159,7 @@ def load_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
     first = Process.objects.filter(beat_at__gt=alive_since(now)).order_by("started_at").first()
     return GatewayHealth(
         status="ok",
-        timestamp=to_ms(now),
+        timestamp=unix_ms(now),
         version=version,
         connectedAgents=len(names),
         running=True,
@@ -171,18 +172,18 @@ def load_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
     )
 
 
-def load_connected(user_id: int) -> ConnectedAgents:
+def show_connected(user_id: int) -> ConnectedAgents:
     """The connected agents of a team."""
     names = [one.name for one in load_members(user_id) if one.is_connected]
     return ConnectedAgents(connected=names, count=len(names))
 
 
-def load_statuses(user_id: int) -> AgentStatuses:
+def show_statuses(user_id: int) -> AgentStatuses:
     """Every agent of a team."""
     now, members = db_now(), load_members(user_id)
     online = sum(one.is_connected for one in members)
     return AgentStatuses(
-        timestamp=to_ms(now),
+        timestamp=unix_ms(now),
         totalAgents=len(members),
         onlineCount=online,
         offlineCount=len(members) - online,
@@ -192,13 +193,8 @@ def load_statuses(user_id: int) -> AgentStatuses:
 
 def find_status(user_id: int, name: str) -> AgentStatus | None:
     """One agent of a team by its name."""
-    found = load_members(user_id, [name])
-    return _status_of(found[0], db_now()) if found else None
-
-
-def to_ms(at: datetime) -> int:
-    """A time as the protocol writes it."""
-    return round(at.timestamp() * 1000)
+    found = find_member(user_id, name) if is_agent_name(name) else None
+    return _status_of(found, db_now()) if found else None
 
 
 def _status_of(member: Member, now: datetime) -> AgentStatus:
@@ -206,10 +202,10 @@ def _status_of(member: Member, now: datetime) -> AgentStatus:
     return AgentStatus(
         agentId=member.name,
         status=member.status,
-        lastSeen=to_ms(seen) if seen else None,
-        registeredAt=to_ms(member.registered_at),
+        lastSeen=unix_ms(seen) if seen else None,
+        registeredAt=unix_ms(member.registered_at),
         metadata={"role": member.role, "isActive": member.is_active, "queued": member.queued},
-        timeSinceLastSeenMs=max(0, to_ms(now) - to_ms(seen)) if seen else None,
+        timeSinceLastSeenMs=max(0, unix_ms(now) - unix_ms(seen)) if seen else None,
     )
 
 

@@ -13,7 +13,7 @@ from gateway.letter_queue import CLEARED, end_letter, refuse_dead, tell_sender
 from gateway.letters import WAITING
 from gateway.models import Letter
 from gateway.seat import GATEWAY_LINK
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 
 INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # not what died
 CLEARED_AT_ONCE = 1_000
@@ -61,7 +61,7 @@ def show_state(letter: Letter) -> Json:
         "deliveredAt": letter.delivered_at,
         "readAt": letter.read_at,
     }
-    shown: Json = {key: int(value.timestamp() * 1000) for key, value in times.items() if value is not None}
+    shown: Json = {key: unix_ms(value) for key, value in times.items() if value is not None}
     state = Letter.State.QUEUED if letter.state in WAITING else letter.state
     reason = {"reason": letter.reason} if letter.reason else {}
     return {"state": str(state), "priority": letter.get_priority_display().lower(), **shown, **reason}

@@ -12,6 +12,7 @@ from gateway.sessions import writing
 from kit import batches
 from kit.clock import db_now
 
+MOST_FRAMES = 1_000_000  # records of a team
 OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
 
 
@@ -49,14 +50,18 @@ def forget_proposals(kept_days: int) -> int:
 
 @shared_task(name="gateway.forget_frames", ignore_result=True)
 def forget_frames() -> int:
-    """Delete the records of frames that their teams keep no longer; how many."""
+    """Delete the records of frames that their teams keep no longer, and those beyond MOST_FRAMES; how many."""
     now = db_now()
     chosen = dict(TeamPolicy.objects.values_list("owner_id", "frames_kept_days"))
     default_days = TeamPolicy._meta.get_field("frames_kept_days").get_default()
     gone = 0
     for owner_id in _find_teams():
         before = now - timedelta(days=chosen.get(owner_id, default_days))
-        gone += batches.delete(FrameRecord.objects.filter(owner_id=owner_id, at__lt=before))
+        of_team = FrameRecord.objects.filter(owner_id=owner_id)
+        gone += batches.delete(of_team.filter(at__lt=before))
+        too_old = of_team.order_by("-at").values_list("at", flat=True)[MOST_FRAMES : MOST_FRAMES + 1].first()
+        if too_old is not None:
+            gone += batches.delete(of_team.filter(at__lte=too_old))
     return gone
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -96,11 +96,11 @@ class LetterDelivery:
             if session_id not in self._resting:
                 self.wake(session_id)
 
-    async def greet(self, owner_id: int, session_id: int, subscriber: Subscriber) -> None:
-        """A seat was taken: deliver its letters, and push it the receipts of those that it sent."""
+    async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]]) -> None:
+        """A seat was taken: deliver its letters. `follow`: pushes it the receipts of those that it sent."""
         self.wake(session_id)
         if await self._call(letters.has_outstanding, session_id):
-            await self.follow(owner_id, letter_queue.receipts_channel(session_id, ""), subscriber)
+            await follow()
 
     async def follow(self, owner_id: int, channel: str, subscriber: Subscriber) -> None:
         """Push the receipts of a sender to its connection from now on."""
@@ -113,8 +113,8 @@ class LetterDelivery:
         Empty: another connection of the sender has taken it.
         """
         watch = _Watch()
-        await self._channels.subscribe(caller_id, letter_queue.reply_channel(letter.id), watch)
         try:
+            await self._channels.subscribe(caller_id, letter_queue.reply_channel(letter.id), watch)
             while (frame := await self._call(letter_queue.take_reply, letter.id)) is None:
                 until = letter.expires_at
                 left_s = (until - await self._call(db_now)).total_seconds() if until else ASKS_FOR_REPLY_EVERY_S

@@ -26,6 +26,7 @@ from gateway.frames import error_frame, make_frame
 from gateway.letters import Draft, Obstacle, find_obstacle, store_letter
 from gateway.models import Letter
 from gateway.seat import carry_envelope
+from gateway.team_rules import AgentName, load_may_message
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
@@ -76,7 +77,7 @@ def claim_next(session_id: int, process_id: str, higher_in_a_row: int) -> Claim:
             return Claim(is_blocked=True)
         recover(sending)
     queued = Letter.objects.filter(recipient=recipient, state=Letter.State.QUEUED)
-    queued = queued.select_related("recipient__owner", "sender_owner", "sender_session")
+    queued = queued.select_related("recipient__owner", "sender_owner", "sender_session__owner")
     queued = queued.filter(Q(expires_at=None) | Q(expires_at__gt=now))
     highest = queued.order_by("priority", "received_at", "pk").first()
     if highest is None or recipient.pk not in online_sessions([recipient.pk]):
@@ -280,11 +281,19 @@ def _claimed(letter: Letter) -> QuerySet[Letter]:
 
 
 def _may_send(letter: Letter) -> bool:
-    """Whether the sender may still send to the recipient: a share may have been taken back."""
+    """Whether the sender may still send to the recipient: a share may have been taken back, or a list changed."""
+    if letter.tells and letter.sender_session is not None:  # a reply tells nothing, and no list holds for it
+        sender, recipient = _name_of(letter.sender_session), _name_of(letter.recipient)
+        if not load_may_message(sender, recipient):
+            return False
     if letter.sender_owner_id == letter.owner_id:
         return True
     visible = sessions_visible_to(letter.sender_owner_id, at_least=Role.PROMPTER)
     return visible.filter(pk=letter.recipient_id).exists()
+
+
+def _name_of(seat: Session) -> AgentName:
+    return AgentName(seat.owner_id, seat.owner.login, seat.routing_name)
 
 
 def _is_free(letter: Letter) -> bool:

@@ -72,11 +72,12 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class StoredLetter:
-    """A letter that waits. `expires_at`: None, it waits for ever."""
+    """A letter that waits. `expires_at`: None, it waits for ever. `is_new`: it was stored just now."""
 
     id: int
     message_id: str
     expires_at: datetime | None
+    is_new: bool = True
 
 
 def priority_of(envelope: Envelope) -> Letter.Priority:
@@ -119,7 +120,7 @@ def store_letter(draft: Draft, *, is_wanted: bool = False) -> StoredLetter | Non
     quotas.lock_owner(recipient.owner_id)
     text = msgspec.json.encode(draft.carried).decode()
     if (twin := _find_twin(draft)) is not None:
-        return StoredLetter(twin.pk, twin.message_id, twin.expires_at)
+        return StoredLetter(twin.pk, twin.message_id, twin.expires_at, is_new=False)
     size = len(text.encode())
     _check_room(recipient.owner_id, draft, size)
     lives_s = draft.lives_s
@@ -168,7 +169,10 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     settings = get_settings()
     most, most_bytes = settings.letters_per_owner, settings.letters_mb_per_owner * MEBIBYTE
     held = Letter.objects.filter(owner_id=owner_id)
-    own = held.filter(sender_owner=draft.behalf.asker.user_id, sender=draft.sender, state__in=WAITING)
+    caller_id = draft.behalf.asker.user_id
+    own = held.filter(sender_owner=caller_id, state__in=WAITING)
+    if caller_id == owner_id:  # all agents of another owner are one sender
+        own = own.filter(sender=draft.sender)
     share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
     if not _fits(own, size, share, share_bytes):
         raise _full("as many of your messages wait as of one sender may")

@@ -9,12 +9,12 @@ from django.db.models import Count, Sum
 from agents.models import Session
 from agents.models.session import SEEN_AT
 from agents.web.availability import states_of
+from gateway.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.models import Letter, SessionLog, TeamAgent
 from gateway.seat import GATEWAY_LINK
+from gateway.statuses import OFFLINE, merge_status
 
 MOST_MEMBERS = 500
-OFFLINE = "offline"
-NO_SESSION = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Member:
     status: str
     registered_at: datetime
     last_seen_at: datetime | None = None
-    public_id: str = NO_SESSION
+    public_id: str = ""
     queued: int = 0
     queued_bytes: int = 0
     dead: int = 0
@@ -74,13 +74,6 @@ def find_member(owner_id: int, name: str) -> Member | None:
     return next(iter(load_members(owner_id, [name])), None)
 
 
-def merge_status(state: str, said: str) -> str:
-    """The status of an agent: what the hub knows (online, busy, offline), and what the agent said of itself."""
-    if state == OFFLINE:
-        return OFFLINE
-    return said if state == TeamAgent.Status.ONLINE or said == TeamAgent.Status.ERROR else state
-
-
 def _member(
     name: str,
     seat: Session | None,
@@ -91,16 +84,16 @@ def _member(
 ) -> Member:
     waiting = letters.get(seat.pk, {}) if seat else {}
     queued, queued_bytes = waiting.get(Letter.State.QUEUED, (0, 0))
-    said = row.status if row else TeamAgent.Status.ONLINE
+    said = row.status if row else ONLINE
     registered = [one for one in (seat and seat.started_at, row and row.created_at) if one]
     return Member(
         name=name,
-        role=row.role if row else TeamAgent._meta.get_field("role").default,
+        role=row.role if row else DEFAULT_ROLE,
         is_active=row.is_active if row else True,
         status=merge_status(states[seat.pk], said) if seat else OFFLINE,
         registered_at=min(registered),
         last_seen_at=seat.seen_at if seat else None,  # type: ignore[attr-defined]  # annotated
-        public_id=str(seat.public_id) if seat else NO_SESSION,
+        public_id=str(seat.public_id) if seat else "",
         queued=queued,
         queued_bytes=queued_bytes,
         dead=waiting.get(Letter.State.DEAD, (0, 0))[0],

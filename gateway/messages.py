@@ -9,32 +9,29 @@ from typing import NamedTuple, TypeVar
 
 from django.db import DatabaseError
 
-from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget, find_agent, get_peer
+from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, OverCap, Unavailable
 from agents.core.types import Ask, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Surface
-from agents.models.session import is_online
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
+from gateway.addressing import Addressee, Sender, find_addressee
 from gateway.duplicates import RecentMessages
-from gateway.enrolment import ONLINE
 from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.letter_delivery import LetterDelivery
 from gateway.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
 from gateway.recording import Recording
-from gateway.registry import TAKE_NO_MESSAGES, check_takes_messages
+from gateway.registry import check_takes_messages
 from gateway.replies import text_of
-from gateway.seat import GATEWAY_LINK, carry_envelope, name_of_asker
 from gateway.seats import Seats
 from gateway.sessions.access import check_sessions
 from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
-from gateway.statuses import load_said
 from gateway.team_rules import AgentName, TeamRules
 from kit import trace
 from kit.async_db import db_call
@@ -46,66 +43,6 @@ FINDING_AT_ONCE = 4  # a flood of messages must not starve the rest of the proce
 REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Addressee:
-    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
-
-    `name`: as its owner's agents know it.
-
-    `status`: what it says of itself, while it is connected.
-    """
-
-    target: Target
-    seat: str
-    is_own: bool
-    name: AgentName
-    status: str = ONLINE
-
-    @property
-    def takes_letters(self) -> bool:
-        """Whether messages may wait for it: an agent of the team, or one that is shared with the sender."""
-        return bool(self.seat) and self.target.agent_id is None
-
-
-class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
-
-    `tells`: the channel of the receipts of its letters; empty: it gets none. `only_agent`: the handle of the one
-    agent that its token is for; empty: it is for all.
-    """
-
-    user_id: int
-    login: str
-    seat: str
-    credential_id: int
-    tells: str = ""
-    only_agent: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name by which an agent of the same owner answers."""
-        return self.seat or name_of_asker(self.login)
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names that recipients see: those of its team, and others."""
-        return self.name, f"@{self.login}/{self.seat}"
-
-    def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
-        """The envelope for a seat."""
-        login = "" if self.seat and self._is_owner_of(target) else self.login
-        return carry_envelope(envelope, self.shown_to(target), login)
-
-    def shown_to(self, target: Target) -> str:
-        """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
-        if not self.seat or self._is_owner_of(target):
-            return self.name
-        return self.names[1]
-
-    def _is_owner_of(self, target: Target) -> bool:
-        return target.handle.partition("/")[0].lower() == self.login.lower()
 
 
 class Question(NamedTuple):
@@ -222,7 +159,7 @@ class MessageRouter:
         """A message that wants no response, as a letter.
 
         Raises:
-            FrameRefused: its recipient has no inbox.
+            FrameRefused: its recipient has no inbox, or is not open to the sender.
         """
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
@@ -258,9 +195,7 @@ class MessageRouter:
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
-        if sender.seat and not await self._rules.may_message(own, found.name):
-            text = "the lists of peers of these two agents do not allow this"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+        await self._rules.check_peers(own, found.name)
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no letters wait for it.
@@ -275,8 +210,8 @@ class MessageRouter:
         named = AgentName(asker.user_id, asker.login, seat.name)
         return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
-    async def store(self, waits: MustWait) -> StoredLetter:
-        """Store a message that could not be sent.
+    async def store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
+        """Store a message that could not be sent. `is_recorded`: it is in its sessions already.
 
         Raises:
             FrameRefused: it may not wait, or there is no room.
@@ -288,25 +223,10 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         if letter is None:
             raise waits.refused
-        await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
+        if letter.is_new and not is_recorded:
+            await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
         self.letters.wake(waits.draft.recipient_id)
         return letter
-
-
-def find_addressee(name: str, user_id: int) -> Addressee:
-    """The agent of a name for a user: `name`, `@owner/name`, or the handle `@owner/slug` of a published agent.
-
-    Raises:
-        NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask.
-    """
-    published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
-    target = published if published is not None else get_peer(name, user_id).target
-    said = load_said(target.session_id)
-    counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
-    status = said.status if counts else ONLINE
-    seat = said.name if said.link == GATEWAY_LINK else ""
-    named = AgentName(said.owner_id or 0, target.handle.partition("/")[0], said.name)
-    return Addressee(target, seat, said.owner_id == user_id, named, status)
 
 
 def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:

@@ -2,24 +2,27 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
+from gateway.addressing import Sender
 from gateway.duplicates import RecentMessage
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.frame_log import FrameNote
 from gateway.frames import make_frame, new_id
 from gateway.letters import StoredLetter
-from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait, Sender
+from gateway.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
 from gateway.replies import make_refusal, make_reply
+from kit.clock import unix_ms
 
 MOST_OPEN = 200  # messages of one connection
 
 Say = Callable[[Json], Awaitable[None]]
 Follow = Callable[[], Awaitable[None]]
+Result = TypeVar("Result")
 
 
 class OpenMessages:
@@ -73,7 +76,7 @@ class OpenMessages:
         return self._sending > 0
 
     def end(self) -> None:
-        """The client is gone; the turns that it began go on."""
+        """The client is gone; the turns that it began go on, and their replies are kept for a while."""
         if not self._gone.done():
             self._gone.set_result(None)
 
@@ -98,6 +101,7 @@ class OpenMessages:
         note: FrameNote,
     ) -> None:
         """Ask, wait and answer."""
+        is_sent = False
         try:
             try:
                 async with self._in_order:
@@ -108,6 +112,7 @@ class OpenMessages:
                         letter = await self._store(waits)
             finally:
                 self._sending -= 1
+            is_sent = True
             note.finish()
             if letter is None:
                 letter = await self._follow_turn(key, envelope, begun, sender, recent)
@@ -116,30 +121,37 @@ class OpenMessages:
         except FrameRefused as refused:
             note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            await self._answer(make_refusal(envelope, refused), recent)
+            frame = make_refusal(envelope, refused)
+            self._router.recent.keep(recent, frame)
+            if not is_sent:  # before it is answered: the sender may try again at once
+                self._router.recent.drop((sender.login, sender.seat), envelope, recent)
+            await self._say(frame)
+        except Exception:
+            recent.is_whole = False
+            raise
         finally:
+            if not is_sent:
+                self._router.recent.drop((sender.login, sender.seat), envelope, recent)
             note.fail()
             recent.end()
             self._open.discard(key)
 
-    async def _store(self, waits: MustWait) -> StoredLetter:
+    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
         if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
             await self._follow()
-        return await self._router.store(waits)
+        return await self._router.store(waits, is_recorded=is_recorded)
 
     async def _follow_turn(
         self, key: str, envelope: Envelope, begun: BegunMessage, sender: Sender, recent: RecentMessage
     ) -> StoredLetter | None:
-        """Answer with the reply. A letter: the message was not delivered, and waits."""
+        """Answer with the reply. A letter: the message was not delivered, and waits.
+
+        It goes on without the client: one that comes back and repeats its message gets the reply.
+        """
         running = begun.running
-        waited: list[asyncio.Future[Any]] = [running.settled, self._gone]
-        # `wait` cancels neither future: others wait for both.
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        if not running.settled.done():
-            return None
-        settled = running.settled.result()
+        settled = await asyncio.shield(running.settled)
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MustWait(begun.draft, refuse_denied(Offline())))
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
         reply = make_reply(key, envelope, running, settled, sender.name)
         if envelope.wants_response:
             await self._answer(reply, recent)
@@ -151,29 +163,33 @@ class OpenMessages:
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
         content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
-            content["expiresAt"] = int(letter.expires_at.timestamp() * 1000)
+            content["expiresAt"] = unix_ms(letter.expires_at)
         await self._answer(make_frame("event", content, about, event="message.queued"), recent)
         if not envelope.wants_response:
             return
-        waiting = asyncio.create_task(self._router.letters.wait_for_reply(letter, caller_id))
-        try:
-            waited: list[asyncio.Future[Any]] = [waiting, self._gone]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done() and (frame := waiting.result()):
-                await self._answer(frame, recent)
-        finally:
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
+        if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):
+            await self._answer(frame, recent)
 
     async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
         """Give the answers of an earlier message, when there are all of them."""
         try:
             while not earlier.is_over and not self._gone.done():
-                await earlier.ended.wait(LONGEST_WAIT_S)
+                await self._wait_or_go(earlier.ended.wait(LONGEST_WAIT_S))
             for frame in earlier.answers_to(envelope.correlation_id):
                 await self._say(frame)
         finally:
             self._open.discard(key)
+
+    async def _wait_or_go(self, work: Coroutine[Any, Any, Result]) -> Result | None:
+        """The result of something that is waited for; None: the client is gone first."""
+        waiting = asyncio.create_task(work)
+        try:
+            waited: list[asyncio.Future[Any]] = [waiting, self._gone]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
         self._router.recent.keep(recent, frame)

@@ -3,15 +3,14 @@
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
 
-import re
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
+from gateway.channel_names import STATUS, find_inbox_agent
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 
-STATUS_CHANNEL = "agent:status"
-INBOX = re.compile(r"agent:([a-z][a-z0-9-]{0,63}):inbox")
+RESERVED = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
 
 
 class Role(StrEnum):
@@ -125,14 +124,35 @@ def check_frame(identity: Identity, seat: str, envelope: Envelope) -> None:
         FrameRefused: 5004, whether or not what the frame names is there.
     """
     match envelope.type:
-        case "subscribe" if found := INBOX.fullmatch(envelope.content["channel"]):
-            check_action(identity, Action.READ_AGENT, own=seat, agent=found[1])
-        case "subscribe" if envelope.content["channel"] != STATUS_CHANNEL:
-            check_action(identity, Action.READ_AGENT, own=seat, agent=seat)
+        case "subscribe":
+            check_subscription(identity, seat, envelope.content["channel"])
         case "status" if envelope.content:
             check_action(identity, Action.SEND, own=seat, agent=seat)
         case name if name in OF_FRAMES:
             check_action(identity, OF_FRAMES[name], own=seat, agent=seat)
+
+
+def check_subscription(identity: Identity, seat: str, channel: str) -> None:
+    """Check that a client may be pushed the frames of a channel.
+
+    Raises:
+        FrameRefused: 5004.
+    """
+    if channel == STATUS:
+        check_action(identity, Action.FIND, own=seat, agent=seat)
+    else:
+        check_action(identity, Action.READ_AGENT, own=seat, agent=find_inbox_agent(channel) or seat)
+
+
+def may_subscribe(identity: Identity, seat: str, channel: str) -> bool:
+    """Whether a client may stay subscribed. Channels that the hub made for it are its own."""
+    if not channel.startswith(("agent:", "triad:")):
+        return True
+    try:
+        check_subscription(identity, seat, channel)
+    except FrameRefused:
+        return False
+    return True
 
 
 def check_service(identity: Identity, seat: str, name: str, params: Json) -> None:
@@ -174,6 +194,8 @@ def find_seat(identity: Identity) -> str:
 
 def may_take_seat(identity: Identity, name: str) -> bool:
     """Whether a token may take the seat of that name in its user's team."""
+    if name in RESERVED:
+        return False
     if TokenScope.CONNECT in identity.scopes.split():
         return identity.only_agent == f"{identity.login}/{name}".lower()
     return identity.kind in AGENT_KINDS

@@ -1,23 +1,18 @@
 """Proposals and votes as frames and services show them."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from gateway.deliberation import APPROVE, APPROVED, REJECT, REJECTED
 from gateway.envelope import Envelope, Json
 from gateway.frames import make_frame
 from gateway.models import Proposal, Vote
+from kit.clock import unix_ms
 
 State = Proposal.State
 
 OWN_CONTENT = frozenset({"proposal", "reasoning", "deadline", "category", "proposalId", "members"})
 OWN_CONTENT |= {"threshold", "state", "votes"}
 OWN_METADATA = frozenset({"correlationId", "inReplyTo", "requiresResponse", "caller"})
-
-
-def in_ms(moment: datetime) -> int:
-    """A time as the protocol writes it."""
-    return round(moment.timestamp() * 1000)
 
 
 def result_of(proposal: Proposal) -> str:
@@ -47,7 +42,7 @@ def proposal_frame(proposal: Proposal, votes: Iterable[Vote] = ()) -> Json:
         "proposalId": proposal.key,
         "proposal": proposal.text,
         "reasoning": proposal.reasoning,
-        "deadline": in_ms(proposal.deadline),
+        "deadline": unix_ms(proposal.deadline),
         "members": proposal.members,
         "threshold": proposal.threshold,
         "state": proposal.state,
@@ -73,7 +68,7 @@ def decision_frame(proposal: Proposal, votes: Iterable[Vote]) -> Json:
 
 def acknowledge(proposal: Proposal) -> Json:
     """The answer to a proposal or a vote."""
-    shown = {"proposalId": proposal.key, "state": proposal.state, "deadline": in_ms(proposal.deadline)}
+    shown = {"proposalId": proposal.key, "state": proposal.state, "deadline": unix_ms(proposal.deadline)}
     return shown | ({"result": result_of(proposal)} if proposal.decided_at else {})
 
 
@@ -86,9 +81,9 @@ def show_proposal(proposal: Proposal) -> Json:
         "reasoning": proposal.reasoning,
         "members": proposal.members,
         "threshold": proposal.threshold,
-        "createdAt": in_ms(proposal.created_at),
+        "createdAt": unix_ms(proposal.created_at),
         **({"category": proposal.category} if proposal.category else {}),
-        **({"decidedAt": in_ms(proposal.decided_at)} if proposal.decided_at else {}),
+        **({"decidedAt": unix_ms(proposal.decided_at)} if proposal.decided_at else {}),
     }
 
 
@@ -96,7 +91,7 @@ def show_with_votes(proposal: Proposal, votes: list[Vote]) -> Json:
     """A proposal with the votes that count, and `history`: all votes in the order in which they came."""
     counting = [one for one in votes if one.counts]
     history = [
-        _show_vote(one) | {"agent": one.voter, "timestamp": in_ms(one.voted_at), "late": one.is_late}
+        _show_vote(one) | {"agent": one.voter, "timestamp": unix_ms(one.voted_at), "late": one.is_late}
         for one in votes
     ]
     return {**show_proposal(proposal), **_show_result(proposal, counting), "history": history}

@@ -3,14 +3,15 @@
 from collections.abc import Collection
 
 import msgspec
+from django.db import transaction
 from msgspec import Struct
 
-from agents.models import Connection
 from agents.transcript.announcements import SurfaceMessage, send_after_commit
+from gateway.channel_names import proposal_channel
 from gateway.channels import find_watching
 from gateway.envelope import Json
 from gateway.models import Proposal
-from gateway.seat import GATEWAY_LINK
+from gateway.seats import SeatConnection, load_connected
 
 SURFACE = "gateway.triad"
 
@@ -33,21 +34,6 @@ class ProposalNews(Struct, frozen=True):
     proposer: int = 0
 
 
-class SeatConnection(Struct, frozen=True):
-    """The connection of a seat, and the process that holds it."""
-
-    process_id: str
-    connection_id: int
-
-
-def find_seats(owner_id: int, names: Collection[str]) -> dict[str, SeatConnection]:
-    """The connected seats of these agents of a team, by name."""
-    found = Connection.objects.filter(
-        session__owner_id=owner_id, session__link=GATEWAY_LINK, session__routing_name__in=names
-    ).values_list("session__routing_name", "process_id", "pk")
-    return {name: SeatConnection(process_id, pk) for name, process_id, pk in found}
-
-
 def send_to_seats(proposal: Proposal, frame: Json, seats: Collection[SeatConnection]) -> None:
     """Send a proposal to seats after the commit."""
     _send(
@@ -64,10 +50,24 @@ def send_to_subscribers(proposal: Proposal, frame: Json, agent: str) -> None:
     )
 
 
+def send_to_steward(proposal: Proposal, frame: Json) -> None:
+    """Send a proposal to the agent that breaks its tie, after the commit: see `send_decision`."""
+    transaction.on_commit(
+        lambda: send_to_seats(proposal, frame, load_connected(proposal.owner_id, [proposal.steward]))
+    )
+
+
 def send_decision(proposal: Proposal, frame: Json) -> None:
-    """Send a decision to proposer, members, steward and subscribers after the commit."""
+    """Send a decision to proposer, members, steward and subscribers after the commit.
+
+    Their seats are found after it, too: one that is taken at that moment is found, or finds the decision itself.
+    """
+    transaction.on_commit(lambda: _send_decision(proposal, frame))
+
+
+def _send_decision(proposal: Proposal, frame: Json) -> None:
     named = {*proposal.members, proposal.steward, proposal.proposer} - {""}
-    seats = find_seats(proposal.owner_id, named)
+    seats = {one.name: one for one in load_connected(proposal.owner_id, named)}
     proposer = seats.get(proposal.proposer) if proposal.awaits_decision else None
     if proposal.proposer not in {*proposal.members, proposal.steward}:
         seats.pop(proposal.proposer, None)
@@ -84,7 +84,7 @@ def send_decision(proposal: Proposal, frame: Json) -> None:
 
 
 def _channels_of(proposal: Proposal) -> tuple[str, ...]:
-    return tuple(f"triad:{name}" for name in (proposal.key, proposal.alias) if name)
+    return tuple(proposal_channel(name) for name in (proposal.key, proposal.alias) if name)
 
 
 def _make_news(

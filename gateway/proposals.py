@@ -15,10 +15,12 @@ from gateway import deliberation
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import Proposal, Vote
-from gateway.proposal_frames import decision_frame, in_ms, proposal_frame, vote_frame
-from gateway.proposal_news import find_seats, send_decision, send_to_seats, send_to_subscribers
+from gateway.proposal_frames import decision_frame, proposal_frame, vote_frame
+from gateway.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
+from gateway.registry import check_not_halted
+from gateway.seats import load_connected
 from gateway.team_changes import get_policy
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
 
 State = Proposal.State
@@ -66,8 +68,10 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
     """Store a proposal and send it to the members who are connected; the same one again changes nothing.
 
     Raises:
-        FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005.
+        FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005;
+            5004 while the owner is halted.
     """
+    check_not_halted(owner_id)
     quotas.lock_owner(owner_id)
     if (repeated := _find_repeated(owner_id, given)) is not None:
         return repeated
@@ -80,7 +84,7 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         text = "the team has no members who vote: its owner names them"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="no_members")
     steward = policy.steward if policy.breaks_ties and policy.steward not in members else ""
-    seats = find_seats(owner_id, members)
+    seats = load_connected(owner_id, members)
     proposal = Proposal.objects.create(
         owner_id=owner_id,
         key=given.key,
@@ -100,7 +104,7 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         home=given.home,
     )
     if seats:
-        send_to_seats(proposal, proposal_frame(proposal), seats.values())
+        send_to_seats(proposal, proposal_frame(proposal), seats)
     return proposal
 
 
@@ -189,7 +193,7 @@ def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
     before = (first.key, first.proposer, first.text, first.reasoning, first.category)
     is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
     is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
-    if len(found) > 1 or not is_same or given.deadline_ms not in (None, in_ms(first.deadline)):
+    if len(found) > 1 or not is_same or given.deadline_ms not in (None, unix_ms(first.deadline)):
         text = "another proposal has this id"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
     if given.home and first.home != given.home:
@@ -202,7 +206,7 @@ def _read_deadline(given: NewProposal, now: datetime) -> datetime:
     field = "content.deadline"
     if given.deadline_ms is None:
         return now + timedelta(seconds=deliberation.CATEGORY_S.get(given.category, deliberation.DEFAULT_S))
-    left_ms = given.deadline_ms - in_ms(now)
+    left_ms = given.deadline_ms - unix_ms(now)
     if left_ms <= 0:
         text = f"{field}: this moment has passed"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_past")
@@ -263,8 +267,7 @@ def _decide(proposal: Proposal, now: datetime) -> None:
     if verdict.state == deliberation.BLOCKED and proposal.steward:
         proposal.state, proposal.deadline = State.ESCALATED, now + timedelta(seconds=deliberation.TIE_BREAK_S)
         proposal.save(update_fields=["state", "deadline"])
-        if seats := find_seats(proposal.owner_id, [proposal.steward]):
-            send_to_seats(proposal, proposal_frame(proposal, votes), seats.values())
+        send_to_steward(proposal, proposal_frame(proposal, votes))
     elif verdict.is_open:
         if by_voter and proposal.state == State.PENDING:
             proposal.state = State.DELIBERATING

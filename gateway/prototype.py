@@ -112,7 +112,10 @@ class PrototypeDialect:
     def _encode(self, frame: Json) -> str:
         """A frame with its time as text."""
         given_ms = frame.get("timestamp")
-        moment = datetime.fromtimestamp(given_ms / 1000, UTC) if isinstance(given_ms, int) else self._now()
+        try:
+            moment = datetime.fromtimestamp(given_ms / 1000, UTC) if isinstance(given_ms, int) else self._now()
+        except (OverflowError, OSError, ValueError):  # its sender named a time that no calendar has
+            moment = self._now()
         return json.dumps(frame | {"timestamp": iso(moment)})
 
 

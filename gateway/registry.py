@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from django.db.models import Count
 
 from agents.core.ask_starter import MOST_PEERS, Peer, get_peer, load_peers
-from agents.models import Turn
+from agents.core.errors import Halted
+from agents.models import Halt, Turn
 from agents.transcript.access import Role
 from gateway.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.envelope import Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.members import merge_status
+from gateway.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.models import SessionLog, TeamAgent
-from gateway.statuses import OFFLINE, load_rows, said_status
+from gateway.statuses import OFFLINE, load_rows, merge_status, said_status
 from kit.clock import db_now
 
 BUSY = TeamAgent.Status.BUSY.value
@@ -59,6 +59,16 @@ def load_workspaces(owner_id: int) -> list[Json]:
         }
         for one in load_own_agents(owner_id)
     ]
+
+
+def check_not_halted(user_id: int) -> None:
+    """Check that a user may ask agents, for what reaches agents without a turn.
+
+    Raises:
+        FrameRefused: 5004, the user is halted as a caller.
+    """
+    if Halt.objects.active().filter(kind=Halt.Kind.CALLER, user_id=user_id).exists():
+        raise refuse_denied(Halted(is_caller=True))
 
 
 def check_takes_messages(status: str) -> None:

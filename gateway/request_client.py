@@ -9,20 +9,17 @@ from accounts.authn import Identity
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from gateway import frames, permissions
+from gateway.addressing import NO_SESSION, Sender
 from gateway.client import Gateway
 from gateway.envelope import Envelope, Json, check_frame, name_frame, read_type
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import begin_note
-from gateway.handlers.table import HANDLERS
-from gateway.messages import Sender
+from gateway.handlers.table import get_handler
 from gateway.open_messages import OpenMessages
-from gateway.permissions import find_only_agent
 from gateway.protocol import DEFAULT_MS, GatewayProtocol
 from gateway.seat import Seat
 from gateway.signatures import check_signature
 from kit.ids import unguessable
-
-NO_SESSION = 0
 
 
 class RequestClient:
@@ -47,16 +44,14 @@ class RequestClient:
         return self._identity
 
     @property
+    def is_over(self) -> bool:
+        """Never: it lives as long as its request."""
+        return False
+
+    @property
     def sender(self) -> Sender:
         """Who its messages are from."""
-        identity = self._identity
-        return Sender(
-            user_id=identity.user_id,
-            login=identity.login,
-            seat="",
-            credential_id=identity.credential_id,
-            only_agent=find_only_agent(identity),
-        )
+        return Sender.of(self._identity)
 
     async def exchange(self, frame: Json) -> Json | None:
         """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
@@ -82,12 +77,10 @@ class RequestClient:
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
             text = f"from: this token is of {self._identity.login}"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
-        if type_.name not in HANDLERS:
-            text = f"this hub does not serve {type_.name} yet"
-            raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        handle = get_handler(type_.name)
         await check_signature(self.gateway.rules, self._identity.user_id, envelope)
         permissions.check_frame(self._identity, "", envelope)
-        await HANDLERS[type_.name](self, envelope)
+        await handle(self, envelope)
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """Its user."""
@@ -99,9 +92,7 @@ class RequestClient:
 
     async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
         """Answer a frame."""
-        about = {"correlationId": envelope.correlation_id, "parentId": envelope.id}
-        metadata = {key: value for key, value in about.items() if value}
-        await self.say(frames.make_frame(type_name, content, metadata))
+        await self.say(frames.answer_frame(envelope, type_name, content))
 
     async def say(self, frame: Json) -> None:
         """Note an answer."""

@@ -99,8 +99,10 @@ class Seats:
         return any(held.client.push(type_name, frame) for type_name, frame in frames.items())
 
 
-def load_connected(owner_id: int) -> list[SeatConnection]:
-    """The connected seats of a team, by name."""
+def load_connected(owner_id: int, names: Collection[str] | None = None) -> list[SeatConnection]:
+    """The connected seats of a team, in the order of their names. `names`: only these."""
     found = Connection.objects.filter(session__owner_id=owner_id, session__link=GATEWAY_LINK)
+    if names is not None:
+        found = found.filter(session__routing_name__in=names)
     rows = found.order_by("session__routing_name").values_list("session__routing_name", "process_id", "pk")
     return [SeatConnection(*row) for row in rows]

@@ -15,7 +15,7 @@ from gateway.envelope import Envelope
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_log import FrameNote, begin_note
 from gateway.frame_types import is_agent_name
-from gateway.handlers.table import HANDLERS
+from gateway.handlers.table import get_handler
 from gateway.permissions import Role, check_frame, find_role, may_take_seat
 from gateway.protocol import NORMAL, UNAUTHORIZED
 from gateway.signatures import check_signature
@@ -170,11 +170,8 @@ class GatewaySocket(GatewayConnection):
                 await self._authenticate(digest(envelope.content["token"]))
             case "disconnect":
                 await self._finish(NORMAL, None)
-            case name if name in HANDLERS:
-                await HANDLERS[name](self, envelope)
             case name:
-                text = f"this hub does not serve {name} yet"
-                raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+                await get_handler(name)(self, envelope)
 
     async def _check_sender(self, sender: str, identity: Identity) -> None:
         """`from` is the name of the seat; the first one of a channel token takes the seat."""

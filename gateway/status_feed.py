@@ -11,14 +11,13 @@ from typing import Any
 
 from agents.core.ports import Clock
 from agents.models.session import is_online
+from gateway.channel_names import ACTIVITY, STATUS
 from gateway.channels import Channels, Subscriber, make_channel_frame
 from gateway.envelope import Json
 from gateway.frames import make_frame, now_ms
 from gateway.messages import MessageRouter
 from gateway.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
 
-STATUS = "agent:status"
-ACTIVITY = "agent:activity"
 FRESH_S = 1.0  # clients that subscribe within it share one look at the database
 
 

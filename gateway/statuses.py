@@ -12,6 +12,7 @@ from agents.transcript.access import seen_at
 from gateway.enrolment import ONLINE
 from gateway.models import TeamAgent
 from gateway.seat import GATEWAY_LINK
+from kit.clock import unix_ms
 
 OFFLINE = "offline"
 
@@ -47,6 +48,13 @@ def said_status(session: Session, row: TeamAgent | None) -> str:
     return row.status if row is not None and session.link == GATEWAY_LINK else ONLINE
 
 
+def merge_status(state: str, said: str) -> str:
+    """The status of an agent: what the hub knows (online, busy, offline), and what the agent said of itself."""
+    if state == OFFLINE:
+        return OFFLINE
+    return said if state == ONLINE or said == TeamAgent.Status.ERROR else state
+
+
 def load_said(session_id: int) -> Said:
     """What one agent said of itself."""
     row = TeamAgent.objects.filter(owner_id=OuterRef("owner_id"), name=OuterRef("routing_name"))
@@ -64,7 +72,7 @@ def load_statuses(owner_id: int) -> dict[str, AgentStatus]:
     found: dict[str, AgentStatus] = {}
     for one in sorted(sessions, key=lambda one: one.pk in online):  # of two with one name the connected one counts
         status = said_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
-        found[one.routing_name] = AgentStatus(status, int(seen_at(one).timestamp() * 1000))
+        found[one.routing_name] = AgentStatus(status, unix_ms(seen_at(one)))
     return found
 
 

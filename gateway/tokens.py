@@ -9,7 +9,7 @@ from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.permissions import find_role
 from kit.async_db import db_call
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 
 WANTED = "want a live channel, session or app token that is for the gateway"
 
@@ -56,4 +56,4 @@ def _measure(identity: Identity) -> Token:
     expires_at = Credential.objects.values_list("expires_at", flat=True).get(pk=identity.credential_id)
     if expires_at is None:
         return Token(identity, None, None)
-    return Token(identity, int(expires_at.timestamp() * 1000), (expires_at - db_now()).total_seconds())
+    return Token(identity, unix_ms(expires_at), (expires_at - db_now()).total_seconds())

@@ -1,4 +1,4 @@
-"""The clock that decides, the database's own; and times as text."""
+"""The clock that decides, the database's own; and times as text and as numbers."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,6 +9,9 @@ from kit import sql
 
 STEADY = timedelta(seconds=0.5)
 HEARD_WITHIN_S = 0.25  # what came later says little of what the time is
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 _off = timedelta(0)
 
@@ -49,6 +52,11 @@ def _store_difference(now: datetime) -> None:
 def iso(moment: datetime) -> str:
     """ISO 8601 in UTC with milliseconds and a Z, as JavaScript writes it."""
     return moment.astimezone(UTC).isoformat("T", "milliseconds").removesuffix("+00:00") + "Z"
+
+
+def unix_ms(moment: datetime) -> int:
+    """Whole milliseconds since 1970, rounded down."""
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def iso_or_none(moment: datetime | None) -> str | None:

@@ -8,6 +8,7 @@ from accounts.models import User
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from agents.models import Session
+from gateway.addressing import NO_SESSION
 from gateway.envelope import Envelope, Json, check_frame, read_type
 from gateway.errors import NOT_FOUND, ErrorCode, FrameRefused
 from gateway.frame_types import is_agent_name
@@ -18,7 +19,6 @@ from kit import batches
 from kit.clock import db_now
 
 MOST_SEATS = 1_000  # that one broadcast is for
-NO_SESSION = 0
 
 
 def deliver(owner: User, frame: Json) -> int:

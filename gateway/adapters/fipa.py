@@ -12,8 +12,8 @@ import msgspec
 
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import ROLES, read_iso
-from kit.clock import iso
+from gateway.frame_types import MAX_NUMBER, ROLES, read_iso
+from kit.clock import iso, unix_ms
 
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"
 CANCEL = "cancel"
@@ -235,13 +235,13 @@ def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
     value = acl.get("reply-by")
     if value is None:
         return None
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER:
         return value
     moment = read_iso(value) if isinstance(value, str) else None
     if moment is None:
         text = "reply-by: want milliseconds, or a time as ISO 8601"
         raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by")
-    return int(moment.timestamp() * 1000)
+    return unix_ms(moment)
 
 
 def _reply_by(frame: Json, metadata: Json) -> str | None:

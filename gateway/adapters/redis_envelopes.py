@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from gateway.channel_names import GENERAL, STATUS, inbox_channel
 from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import ROLES, read_iso
-from kit.clock import iso
+from kit.clock import iso, unix_ms
 
 Dialect = Literal["envelope", "inbox"]
 
 DIALECTS: tuple[Dialect, ...] = ("envelope", "inbox")
 INBOX_CHANNEL = re.compile(r"agent:([^:]+):inbox")
-EVERY_AGENT, STATUS_CHANNEL = "agent:a2a", "agent:status"
 SECONDS_UNTIL = 100_000_000_000  # a smaller time is in seconds: as milliseconds it would be in 1973
 KEPT_TYPES = frozenset(  # any other, such as `question`, is a message
     {"proposal", "decision", "request", "response", "vote", "status", "error"}
@@ -101,12 +101,12 @@ def _from_inbox(given: Mapping[str, Any]) -> Json:
 def _type_of(name: str, channel: str, agent: str, metadata: Json, content: Any) -> str:
     if metadata.get("consensusNeeded") is True:
         return "proposal"
-    if channel == STATUS_CHANNEL:
+    if channel == STATUS:
         return "status"
     if name == "request" and not (isinstance(content, dict) and isinstance(content.get("service"), str)):
         name = "question"  # of an agent, not of a service
     if name not in KEPT_TYPES:
-        return "message" if agent or channel != EVERY_AGENT else "broadcast"
+        return "message" if agent or channel != GENERAL else "broadcast"
     return name
 
 
@@ -139,7 +139,7 @@ def _to_envelope(frame: Json) -> Json:
     metadata = dict(frame.get("metadata", {}))
     kept = _kept_in(metadata)
     agent, type_name = frame.get("agent"), frame["type"]
-    channel = f"agent:{agent}:inbox" if agent else STATUS_CHANNEL if type_name == "status" else EVERY_AGENT
+    channel = inbox_channel(agent) if agent else STATUS if type_name == "status" else GENERAL
     shown = {key: metadata[key] for key in ("priority", "requiresResponse") if key in metadata}
     if type_name == "proposal":
         shown["consensusNeeded"] = True
@@ -214,7 +214,7 @@ def _read_time(given: Mapping[str, Any]) -> int | None:
     value = given.get("timestamp")
     moment = read_iso(value) if isinstance(value, str) else None
     if moment is not None:
-        return int(moment.timestamp() * 1000)
+        return unix_ms(moment)
     if value is None:
         return None
     if isinstance(value, str | bool) or not isinstance(value, int | float):

@@ -15,6 +15,7 @@ from agents.core.waiting import RunningTurn, text_of
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
+from gateway.addressing import NO_SESSION, Sender, find_addressee
 from gateway.agent_protocol import store
 from gateway.agent_protocol.files import files_of
 from gateway.agent_protocol.shapes import ApiStep, RequestBody
@@ -23,12 +24,10 @@ from gateway.client import Gateway
 from gateway.envelope import Envelope
 from gateway.errors import FrameRefused, refuse_denied, refuse_failed
 from gateway.http import start_apart
-from gateway.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question, Sender, find_addressee
-from gateway.permissions import find_only_agent
+from gateway.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
 from kit.async_db import db_call
 
 ASKS_INPUT = frozenset(Interruption)
-NO_SESSION = 0
 
 
 class StepRunner:
@@ -63,9 +62,7 @@ class StepRunner:
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
-        envelope = make_message(begun)
-        only_agent = find_only_agent(identity)
-        sender = Sender(user_id, login, "", identity.credential_id, only_agent=only_agent)
+        envelope, sender = make_message(begun), Sender.of(identity)
         question = Question(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
             message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)

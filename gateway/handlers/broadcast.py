@@ -5,6 +5,8 @@ from typing import Any
 from gateway import frames
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
+from gateway.handlers.team import get_team
+from gateway.registry import check_not_halted
 from gateway.seats import load_connected
 from gateway.team_rules import AgentName
 
@@ -13,7 +15,6 @@ ALIAS = "broadcast"  # as the `agent` of a message
 
 async def broadcast(client: Client, envelope: Envelope) -> None:
     """Push the message to all agents of the team but the sender, and say to which."""
-    client.get_behalf(envelope)
     await _send(client, envelope, envelope.content["message"])
 
 
@@ -23,7 +24,8 @@ async def broadcast_message(client: Client, envelope: Envelope) -> None:
 
 
 async def _send(client: Client, envelope: Envelope, said: Any) -> None:
-    owner_id = client.identity.user_id
+    owner_id = get_team(client, envelope)
+    await client.gateway.router.read(check_not_halted, owner_id)
     own = client.seat.name if client.seat is not None else ""
     seats = [one for one in await client.gateway.router.read(load_connected, owner_id) if one.name != own]
     if own:

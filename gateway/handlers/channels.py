@@ -2,18 +2,16 @@
 
 from collections.abc import Collection, Mapping
 
-from gateway.activity import MESSAGES
+from gateway.channel_names import ACTIVITY, GENERAL, MESSAGES, PLAIN, STATUS, find_inbox_agent, is_channel
 from gateway.channels import AgentFilter
 from gateway.client import Client
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import AGENT_NAME, is_agent_name, is_id
+from gateway.frame_types import is_agent_name
 from gateway.handlers.team import get_team
-from gateway.status_feed import ACTIVITY, STATUS, event_frame, status_frame
+from gateway.status_feed import event_frame, status_frame
 from gateway.statuses import AgentStatus, find_unknown
 
-GENERAL = "agent:a2a"
-PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
 MOST_SUBSCRIPTIONS = 100
 MOST_NAMES = 500
@@ -25,7 +23,7 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     owner_id = get_team(client, envelope)
     channel, names = await _read_channel(client, envelope, owner_id)
     channels = client.gateway.channels
-    held = {one for _, one in channels.subscriptions(client) if _is_known(one)}  # not those that the hub made
+    held = {one for _, one in channels.subscriptions(client) if is_channel(one)}  # not those that the hub made
     if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_many_subscriptions")
@@ -88,11 +86,11 @@ async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tu
         FrameRefused: 2005, 3001, 5004.
     """
     channel, names = envelope.content["channel"], _read_names(envelope)
-    agent = _inbox_of(channel)
+    agent = find_inbox_agent(channel)
     if agent and client.seat is not None and agent != client.seat.name:
         text = "the inbox of an agent is open to it and to its owner"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.channel")
-    if not _is_known(channel):
+    if not is_channel(channel):
         text = f"content.channel: want {', '.join(sorted(PLAIN))}, agent:NAME:inbox or triad:ID"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
     wanted = [*names, agent] if agent else list(names)
@@ -117,19 +115,6 @@ def _read_names(envelope: Envelope) -> Collection[str]:
 def _too_many_names() -> FrameRefused:
     text = f"content.agents: at most {MOST_NAMES} agents narrow a subscription"
     return FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.agents")
-
-
-def _inbox_of(channel: str) -> str:
-    """The agent whose inbox a channel is; empty for other channels."""
-    start, _, rest = channel.partition(":")
-    name, _, end = rest.partition(":")
-    return name if (start, end) == ("agent", "inbox") and AGENT_NAME.fullmatch(name) else ""
-
-
-def _is_known(channel: str) -> bool:
-    """Whether clients may name the channel."""
-    start, _, proposal_id = channel.partition(":")
-    return channel in PLAIN or bool(_inbox_of(channel)) or (start == "triad" and is_id(proposal_id))
 
 
 def _describe(channel: str, names: Collection[str]) -> Json:

@@ -1,6 +1,7 @@
 """The services of inboxes (section 10.5): messages that waited, and what became of them.
 
-An agent reads its own inbox. The team's owner reads any inbox of the team, with a session token and `agent`.
+An agent reads its own inbox, but not while it works for a caller who is not its owner. Clients without a seat read
+any inbox of the team, by `agent`, if their role and token are for it.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from gateway.envelope import Envelope, Json, check_frame
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import FRAME_TYPES, is_agent_name, is_id
 from gateway.frames import new_id
+from gateway.handlers.team import get_team
 
 MOST_AT_ONCE = 100
 DEFAULT_LIMIT = 10
@@ -40,17 +42,19 @@ async def send(client: Client, envelope: Envelope, params: Json) -> Json:
 
 async def get(client: Client, envelope: Envelope, params: Json) -> Json:
     """The newest letters of an inbox; `unread`: only those not read."""
-    return await _load(client, params, is_unread=_read(params, "unread", bool, "a boolean", default=False))
+    return await _load(
+        client, envelope, params, is_unread=_read(params, "unread", bool, "a boolean", default=False)
+    )
 
 
 async def unread(client: Client, envelope: Envelope, params: Json) -> Json:
     """The newest letters that were not read."""
-    return await _load(client, params, is_unread=True)
+    return await _load(client, envelope, params, is_unread=True)
 
 
 async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
     """Note that letters were read: those of `ids`, or `all`."""
-    session_id = _own_seat(client)
+    session_id = _own_seat(client, envelope)
     ids = _read(params, "ids", list, "an array of message ids", default=[])
     wants_all = _read(params, "all", bool, "a boolean", default=False)
     if not ids and not wants_all:
@@ -64,23 +68,24 @@ async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
 
 async def count(client: Client, envelope: Envelope, params: Json) -> Json:
     """How many letters an inbox has, and how many were not read."""
-    session_id = await _find_inbox(client, params)
+    session_id = await _find_inbox(client, envelope, params)
     counted: Json = await client.gateway.router.read(inbox.count_letters, session_id)
     return counted
 
 
 async def clear(client: Client, envelope: Envelope, params: Json) -> Json:
     """Delete what was delivered, and end what waits."""
-    cleared: Json = await client.gateway.router.read(inbox.clear_inbox, _own_seat(client))
+    cleared: Json = await client.gateway.router.read(inbox.clear_inbox, _own_seat(client, envelope))
     return cleared
 
 
 async def list_inboxes(client: Client, envelope: Envelope, params: Json) -> Json:
     """The inboxes that the client may read, with their counts."""
+    owner_id = get_team(client, envelope)
     session_id = client.seat.session_id if client.seat is not None else 0
     if not session_id:
         _check_owner(client)
-    found = await client.gateway.router.read(inbox.list_inboxes, client.identity.user_id, session_id)
+    found = await client.gateway.router.read(inbox.list_inboxes, owner_id, session_id)
     return {"inboxes": found}
 
 
@@ -99,13 +104,13 @@ async def receipt(client: Client, envelope: Envelope, params: Json) -> Json:
     return {"receipts": found}
 
 
-async def _load(client: Client, params: Json, *, is_unread: bool) -> Json:
+async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: bool) -> Json:
     limit = _read(params, "limit", int, "a number", default=DEFAULT_LIMIT)
     offset = _read(params, "offset", int, "a number", default=0)
     if not 1 <= limit <= MOST_AT_ONCE or not 0 <= offset <= FARTHEST:
         wanted = f"limit: want 1 to {MOST_AT_ONCE}; offset: 0 to {FARTHEST}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="content.params.limit")
-    session_id = await _find_inbox(client, params)
+    session_id = await _find_inbox(client, envelope, params)
 
     def load() -> list[Json]:
         return inbox.load_letters(session_id, limit, offset, is_unread=is_unread)
@@ -113,15 +118,17 @@ async def _load(client: Client, params: Json, *, is_unread: bool) -> Json:
     return {"messages": await client.gateway.router.read(load)}
 
 
-def _own_seat(client: Client) -> int:
+def _own_seat(client: Client, envelope: Envelope) -> int:
+    get_team(client, envelope)
     if client.seat is None:
         text = "only an agent does this, with its own inbox"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
     return client.seat.session_id
 
 
-async def _find_inbox(client: Client, params: Json) -> int:
+async def _find_inbox(client: Client, envelope: Envelope, params: Json) -> int:
     """The inbox that `agent` names: the client's own, or any of the team for its owner."""
+    owner_id = get_team(client, envelope)
     name = _read(params, "agent", str, "the name of an agent", default="")
     if client.seat is not None:
         if name and name != client.seat.name:
@@ -132,7 +139,7 @@ async def _find_inbox(client: Client, params: Json) -> int:
     if not is_agent_name(name):
         text = "agent: want the name of an agent of your team"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.params.agent")
-    session_id: int = await client.gateway.router.read(inbox.get_seat, client.identity.user_id, name)
+    session_id: int = await client.gateway.router.read(inbox.get_seat, owner_id, name)
     return session_id
 
 

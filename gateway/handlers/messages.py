@@ -26,7 +26,6 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:
-        client.get_behalf(envelope)
         await broadcast_message(client, envelope)
     elif not await relay(client, envelope, client.get_behalf(envelope)):
         send(client, envelope)

@@ -7,7 +7,6 @@ from agents.links.channel.requests import ActingFor
 from gateway import activity
 from gateway.client import Client
 from gateway.envelope import Envelope
-from gateway.errors import ErrorCode, FrameRefused
 from gateway.frames import encode
 from gateway.registry import TAKE_NO_MESSAGES
 from gateway.seat import carry_envelope, make_told
@@ -17,14 +16,16 @@ from gateway.team_rules import AgentName
 async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
-    Asked are those that want a response, for agents elsewhere or of others, while letters wait for the agent, or
-    while an earlier message of this client is on its way: the order of messages holds.
+    Asked are those that want a response, or repeat another, for agents elsewhere or of others, while letters wait
+    for the agent, or while an earlier message of this client is on its way: the order of messages holds.
 
     Raises:
         FrameRefused: 5004, by the lists of peers.
     """
     identity = client.identity
     owner_id = identity.user_id
+    if client.sender.only_agent:  # a token for one published agent reaches no seat by its name
+        return False
     if envelope.wants_response or behalf.asker.user_id != owner_id or client.messages.is_sending:
         return False
     held = client.gateway.seats.find(owner_id, envelope.agent)
@@ -34,14 +35,16 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
         return False
     if not (await client.gateway.rules.get(owner_id)).relays_told:
         return False
+    recent, key = client.gateway.router.recent, (identity.login, client.sender.seat)
+    if recent.find(key, envelope) is not None:
+        return False
     sender = AgentName(owner_id, identity.login, client.sender.seat)
-    if sender.name and not await client.gateway.rules.may_message(sender, sender._replace(name=held.seat.name)):
-        text = "the lists of peers of these two agents do not allow this"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+    await client.gateway.rules.check_peers(sender, sender._replace(name=held.seat.name))
     (carried,) = carry_envelope(envelope, client.sender.name, "" if sender.name else identity.login)
     frame = make_told(carried.data, held.seat.name)
     if not held.client.push("message", encode(frame)):
         return False
+    recent.add(key, envelope).end()
     if client.gateway.channels.may_reach(owner_id):
         await activity.publish_delivered(client.gateway.channels, owner_id, held.seat.name, frame)
     return True

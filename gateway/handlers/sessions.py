@@ -8,6 +8,7 @@ from gateway.client import Client
 from gateway.envelope import MAX_FRAME_BYTES, Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import MAX_NUMBER
+from gateway.handlers.team import get_team
 from gateway.sessions import rows, shapes, transfer
 from gateway.sessions.access import SessionUser
 
@@ -106,15 +107,11 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     Raises:
         FrameRefused: 5001; 5004 while it works for a caller of another owner, or has no seat yet.
     """
-    identity = client.identity
-    asker = client.get_behalf(envelope).asker
-    if asker.user_id != identity.user_id:
-        text = "while this agent works for another caller it reads no sessions"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
+    owner_id, identity = get_team(client, envelope), client.identity
     if client.seat is None and identity.kind in AGENT_KINDS:
         text = "this connection has no seat: say agentId, or from"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
-    return SessionUser(identity.user_id, identity.login, client.seat.name if client.seat is not None else "")
+    return SessionUser(owner_id, identity.login, client.seat.name if client.seat is not None else "")
 
 
 async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.client import Client
 from gateway.envelope import Envelope
+from gateway.errors import ErrorCode, FrameRefused
 from gateway.handlers import broadcast, channels, discovery, messages, requests, team, triad
 
 Handler = Callable[[Client, Envelope], Awaitable[None]]
@@ -24,3 +25,15 @@ HANDLERS: Mapping[str, Handler] = {
     "proposal": triad.take_proposal,
     "vote": triad.take_vote,
 }
+
+
+def get_handler(type_name: str) -> Handler:
+    """The handler of a type.
+
+    Raises:
+        FrameRefused: 2004, no client may send it here.
+    """
+    if type_name not in HANDLERS:
+        text = f"this hub does not serve {type_name} here"
+        raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+    return HANDLERS[type_name]

@@ -47,7 +47,7 @@ def get_team(client: Client, envelope: Envelope) -> int:
     """The team that the client acts for: the id of its owner.
 
     Raises:
-        FrameRefused: 5004 while it works for a caller who is not its owner.
+        FrameRefused: 5001; 5004 `isolated`, or `works_for_another` while its caller is not its owner.
     """
     owner_id = client.identity.user_id
     if client.get_behalf(envelope).asker.user_id != owner_id:

@@ -8,6 +8,7 @@ from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import is_id
 from gateway.frames import new_id
+from gateway.handlers.team import get_team
 from gateway.models import Proposal
 from gateway.proposal_frames import acknowledge, carry
 from gateway.proposals import NewProposal, NewVote
@@ -80,19 +81,6 @@ async def list_proposals(client: Client, envelope: Envelope, params: Json) -> Js
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_LISTED:
         raise _bad_parameter("limit", f"want a number from 1 to {MOST_LISTED}")
     return {"proposals": await client.gateway.triad.call(proposal_reads.show_latest, owner_id, state, limit)}
-
-
-def get_team(client: Client, envelope: Envelope) -> int:
-    """The owner of the team in which a client proposes and votes.
-
-    Raises:
-        FrameRefused: 5001; 5004 `isolated` while its agent works for a user other than its owner.
-    """
-    behalf = client.get_behalf(envelope)
-    if behalf.asker.user_id != client.identity.user_id:
-        text = "while this agent works for another user it takes no part in decisions of its team"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
-    return behalf.asker.user_id
 
 
 def _read_text(content: Json, name: str) -> str:

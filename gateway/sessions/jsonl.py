@@ -16,11 +16,13 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
 from gateway.sessions.entries import Entry
 from kit import strict_json
+from kit.clock import unix_ms
 from kit.strict_json import UnreadableText
 
 EXPORT_VERSION = 1
 MAX_LINE_BYTES = 1_048_576
 MAX_SESSIONS = 1_000  # of a file
+MAX_LINES = 200_000  # of a file: one of ten million empty lines would take a gigabyte of memory
 
 
 class ReadSession(Struct, frozen=True):
@@ -51,8 +53,10 @@ def read_file(data: bytes, agent: str, index: bytes = b"") -> list[ReadSession]:
     `agent:{agent}:main`, its lines get the session id that they do not have themselves.
 
     Raises:
-        FrameRefused: 4004, a line is wrong: nothing of the file counts.
+        FrameRefused: 4004, a line is wrong: nothing of the file counts; 2005, it has too many.
     """
+    if data.count(b"\n") > MAX_LINES:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"a file has at most {MAX_LINES} lines", reason="too_large")
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     last = lines.pop()  # empty, unless the file ends in the middle of a line
     first = _read_line(lines[0], 1) if lines else None
@@ -147,7 +151,7 @@ def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
 def _read_time(value: Any) -> int | None:
     if isinstance(value, str):
         moment: datetime | None = read_iso(value)
-        return int(moment.timestamp() * 1000) if moment else None
+        return unix_ms(moment) if moment else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and abs(value) <= MAX_NUMBER else None
 

@@ -15,9 +15,9 @@ from kit.batcher import Batcher
 
 logger = logging.getLogger(__name__)
 
-PAUSE_S = 0.1  # between batches: on SQLite each takes the one write lock, which turns need, too
+PAUSE_S = 0.25  # between batches: on SQLite each takes the one write lock, which turns need, too
 MOST_WAITING_BYTES = 33_554_432
-MOST_AT_ONCE = 50  # messages of a transaction: while it runs, SQLite lets no turn be written
+MOST_AT_ONCE = 200  # messages of a transaction: while it runs, SQLite lets no turn be written
 TRIES = 5
 TRY_AGAIN_S = 0.5
 

@@ -7,6 +7,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.frame_types import is_agent_name, is_id
 from gateway.models import SessionLog
 from gateway.sessions.rows import LONGEST_LOCK, MOST_LISTED, Archived, EntryPage, SessionPage
+from kit.clock import unix_ms
 
 LONGEST_LOCK_MS = int(LONGEST_LOCK.total_seconds() * 1000)
 DEFAULT_LISTED = 100
@@ -18,8 +19,8 @@ def show_session(log: SessionLog) -> Json:
         "id": log.session_id,
         "agent": log.agent,
         "entries": log.entries,
-        "createdAt": int(log.created_at.timestamp() * 1000),
-        "lastActivity": int(log.last_entry_at.timestamp() * 1000),
+        "createdAt": unix_ms(log.created_at),
+        "lastActivity": unix_ms(log.last_entry_at),
         "state": log.state,
     }
     more = {"importedFrom": log.imported_from, "compacted": log.compacted}

@@ -14,7 +14,7 @@ from gateway.sessions.entries import make_row, seal_content
 from gateway.sessions.jsonl import ReadSession, read_file, write_export
 from gateway.sessions.rows import read_entries
 from gateway.sessions.writing import MOST_ENTRIES, MOST_SESSION_BYTES
-from kit.clock import db_now
+from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
 
 MAX_FILE_BYTES = 10_485_760
@@ -99,5 +99,4 @@ def _last_entry_at(one: ReadySession, now: datetime) -> datetime:
     """When the session got its last entry, as the entry says: between 1970 and now."""
     if not one.rows:
         return now
-    now_ms = int(now.timestamp() * 1000)
-    return _EPOCH + timedelta(milliseconds=min(max(one.rows[-1].timestamp_ms, 0), now_ms))
+    return _EPOCH + timedelta(milliseconds=min(max(one.rows[-1].timestamp_ms, 0), unix_ms(now)))

@@ -1,6 +1,6 @@
 """Writes what agents said to their sessions, many messages at once, and keeps sessions within limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -33,37 +33,51 @@ def write_records(records: Sequence[Record]) -> None:
     A session that has too many entries is compacted. A team that has too many sessions loses those to which
     nothing was added for longest, archived ones first.
     """
-    _write(records, [seal_content(record.entry.content) for record in records])
-
-
-@transaction.atomic
-def _write(records: Sequence[Record], sealed: Sequence[str]) -> None:
     now = db_now()
+    # Before the transaction: while it runs, SQLite lets no turn be written.
     places = _find_places(records, now)
-    logs = _lock_logs(set(places.values()), now)
-    rows: dict[int, list[SessionEntry]] = {}
-    for record, content in zip(records, sealed, strict=True):
-        place = record.place
+    added: dict[_Key, list[tuple[Entry, str]]] = {}
+    for record in records:
+        place, content = record.place, seal_content(record.entry.content)
         for agent in place.agents:
-            log = logs[places[_Key(place.owner_id, agent, place.base_id), place.writer]]
-            rows.setdefault(log.pk, []).append(make_row(log.pk, log.session_id, record.entry, content))
-    SessionEntry.objects.bulk_create([row for added in rows.values() for row in added])
-    for log in logs.values():
-        add_counts(log, rows[log.pk], now)
+            key = places[_Key(place.owner_id, agent, place.base_id), place.writer]
+            added.setdefault(key, []).append((record.entry, content))
+    _write(added, now)
     for owner_id in {record.place.owner_id for record in records}:
         _trim(owner_id, now)
 
 
+@transaction.atomic
+def _write(added: Mapping[_Key, Sequence[tuple[Entry, str]]], now: datetime) -> None:
+    logs = _lock_logs(set(added), now)
+    rows = {
+        log.pk: [make_row(log.pk, log.session_id, entry, content) for entry, content in added[key]]
+        for key, log in logs.items()
+    }
+    SessionEntry.objects.bulk_create([row for of_log in rows.values() for row in of_log])
+    _add_counts(logs.values(), rows, now)
+
+
 def add_counts(log: SessionLog, added: Sequence[SessionEntry], now: datetime) -> None:
-    """Count new entries of a session, and compact it when it has too many."""
-    size = sum(row.bytes for row in added)
-    # A session that was committed is open again: it has entries that were not.
-    is_committed = log.state == SessionLog.State.COMMITTED
-    reopened = {"state": SessionLog.State.ACTIVE} if is_committed else {}
-    found = SessionLog.objects.filter(pk=log.pk)
-    found.update(entries=F("entries") + len(added), bytes=F("bytes") + size, last_entry_at=now, **reopened)
-    if log.entries + len(added) > MOST_ENTRIES or log.bytes + size > MOST_SESSION_BYTES:
-        compact(log.pk)
+    """Count new entries of a session, and compact it when it has too many. Call it under the lock of its row."""
+    _add_counts([log], {log.pk: added}, now)
+
+
+def _add_counts(logs: Collection[SessionLog], rows: Mapping[int, Sequence[SessionEntry]], now: datetime) -> None:
+    """Count the new entries of sessions: one statement for those that got as many, of as many bytes."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for log in logs:
+        size = sum(row.bytes for row in rows[log.pk])
+        alike.setdefault((len(rows[log.pk]), size), []).append(log.pk)
+        if log.state == SessionLog.State.COMMITTED:  # it has entries again that were not committed
+            SessionLog.objects.filter(pk=log.pk).update(state=SessionLog.State.ACTIVE)
+        log.entries, log.bytes = log.entries + len(rows[log.pk]), log.bytes + size
+    for (entries, size), keys in alike.items():
+        found = SessionLog.objects.filter(pk__in=keys)
+        found.update(entries=F("entries") + entries, bytes=F("bytes") + size, last_entry_at=now)
+    for log in logs:
+        if log.entries > MOST_ENTRIES or log.bytes > MOST_SESSION_BYTES:
+            compact(log.pk)
 
 
 def compact(log_id: int) -> None:
@@ -101,12 +115,38 @@ def forget_old(kept_days: int) -> int:
 def _find_places(records: Sequence[Record], now: datetime) -> Mapping[tuple[_Key, str], _Key]:
     """The session for each first id and writer: a further one where the gateway's own takes no more entries."""
     places: dict[tuple[_Key, str], _Key] = {}
+    chosen_by_gateway: set[tuple[_Key, str]] = set()
     for place in {record.place for record in records}:
         for agent in place.agents:
             key = _Key(place.owner_id, agent, place.base_id)
-            chosen = key if place.session_id else _find_open(key, place.writer, now)
-            places[key, place.writer] = chosen
+            places[key, place.writer] = key
+            if not place.session_id:
+                chosen_by_gateway.add((key, place.writer))
+    firsts = _load_logs({key for key, _ in chosen_by_gateway})
+    ttls = {owner_id: find_ttl_s(owner_id) for owner_id in {key.owner_id for key in firsts}}
+    for key, writer in chosen_by_gateway:
+        if key in firsts and not _is_writable(firsts[key], ttls[key.owner_id], writer, now):
+            places[key, writer] = _find_open(key, writer, now)
     return places
+
+
+def _load_logs(keys: set[_Key]) -> dict[_Key, SessionLog]:
+    """The rows of these sessions that are there."""
+    found = SessionLog.objects.filter(
+        owner_id__in={key.owner_id for key in keys},
+        agent__in={key.agent for key in keys},
+        session_id__in={key.session_id for key in keys},
+    )
+    logs = {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
+    return {key: log for key, log in logs.items() if key in keys}
+
+
+def _is_writable(log: SessionLog, ttl_s: int | None, writer: str, now: datetime) -> bool:
+    try:
+        check_writable(log, ttl_s, writer, now)
+    except FrameRefused:
+        return False
+    return True
 
 
 def _find_open(key: _Key, writer: str, now: datetime) -> _Key:
@@ -115,25 +155,25 @@ def _find_open(key: _Key, writer: str, now: datetime) -> _Key:
     log = SessionLog.objects.filter(named, owner_id=key.owner_id, agent=key.agent).order_by("-pk").first()
     if log is None:
         return key
-    try:
-        check_writable(log, find_ttl_s(key.owner_id), writer, now)
-    except FrameRefused:
-        return key._replace(session_id=f"{key.session_id}-{now_ms()}")
-    return key._replace(session_id=log.session_id)
+    if _is_writable(log, find_ttl_s(key.owner_id), writer, now):
+        return key._replace(session_id=log.session_id)
+    return key._replace(session_id=f"{key.session_id}-{now_ms()}")
 
 
 def _lock_logs(keys: set[_Key], now: datetime) -> dict[_Key, SessionLog]:
     """The rows of these sessions, made where they are not there, and locked in the order of their keys."""
-    wanted = Q()
-    for key in keys:
-        wanted |= Q(**key._asdict())
     logs: dict[_Key, SessionLog] = {}
-    while len(logs) < len(keys):  # again when one is deleted between the two statements
+    while len(logs) < len(keys):  # again when one is deleted between the statements
+        there = _load_logs(keys)
         SessionLog.objects.bulk_create(
-            [SessionLog(**key._asdict(), created_at=now, last_entry_at=now) for key in sorted(keys)],
+            [
+                SessionLog(**key._asdict(), created_at=now, last_entry_at=now)
+                for key in sorted(keys - there.keys())
+            ],
             ignore_conflicts=True,
         )
-        found = SessionLog.objects.filter(wanted).order_by("pk").select_for_update(no_key=True)
+        wanted = [log.pk for log in _load_logs(keys).values()]
+        found = SessionLog.objects.filter(pk__in=wanted).order_by("pk").select_for_update(no_key=True)
         logs = {_Key(log.owner_id, log.agent, log.session_id): log for log in found}
     return logs
 

@@ -221,15 +221,16 @@ async def test_types_that_a_client_does_not_take_are_not_pushed(embedded_hub: Hu
         assert "idle" not in statuses_of(owner, "alpha")
 
 
-async def test_an_agent_that_works_for_another_owner_neither_subscribes_nor_publishes(
-    embedded_hub: HubProcess,
-) -> None:
+async def test_an_agent_that_works_for_another_owner_reaches_nothing_of_its_team(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("lent", "channel")
     async with (
         GatewayClient(embedded_hub.url, token, agentId="oracle") as oracle,
+        GatewayClient(embedded_hub.url, token, agentId="colleague") as colleague,
         GatewayClient(embedded_hub.url, embedded_hub.mint("borrower", "session")) as caller,
     ):
         await oracle.find("auth-response")
+        await colleague.find("auth-response")
+        before = len(colleague.frames)
         handle = await publish(embedded_hub, "lent", "oracle", isolated=False)
         asking = asyncio.create_task(caller.send_message(f"@{handle}", "hi"))
         await oracle.find("message")
@@ -237,8 +238,15 @@ async def test_an_agent_that_works_for_another_owner_neither_subscribes_nor_publ
             ("subscribe", {"channel": "agent:activity"}),
             ("event", {"event": "x"}),
             ("workspace", {"action": "list"}),
+            ("broadcast", {"message": "stop"}),
         ):
             assert code_of(await answered(oracle, type_name, content)) == (5004, "works_for_another")
+        for service in ("get", "unread", "count", "list", "mark_read", "clear"):
+            refused = (await oracle.request(f"inbox.{service}"))["error"]
+            assert (refused["code"], refused["reason"]) == (5004, "works_for_another"), service
+        told = await oracle.send_message("broadcast", "stop")
+        assert (told["content"]["code"], told["content"]["reason"]) == (5004, "works_for_another")
+        assert colleague.frames[before:] == []
         asking.cancel()
 
 
@@ -274,6 +282,17 @@ async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -
         await channels.leave(client)
     assert not channels.may_reach(owner_id)
     assert [channels.count(owner_id, "triad:7"), await db_call(find_watching)(owner_id)] == [0, []]
+
+
+async def test_a_client_that_left_while_the_database_is_away_has_no_subscriptions() -> None:
+    channels, client = Channels("p", LocalPost(), is_alone=True), Pushed()
+    for owner_id in (1, 2, 3):
+        with pytest.raises(RuntimeError, match="Database access not allowed"):
+            await channels.subscribe(owner_id, "agent:status", client)
+    assert channels.total == 3
+    with pytest.raises(RuntimeError, match="Database access not allowed"):
+        await channels.leave(client)
+    assert (channels.total, channels.subscriptions(client)) == (0, {})
 
 
 class Reader:

@@ -1,5 +1,7 @@
 """The memory of messages that were sent lately: what repeats what, and its bounds. No hub."""
 
+import msgspec
+
 from gateway import duplicates
 from gateway.duplicates import RecentMessages
 from gateway.envelope import Envelope, Json
@@ -66,3 +68,25 @@ def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
     recent.keep(second, answer("y" * 400))
     (error,) = second.answers_to("c-3")
     assert (error["content"]["reason"], error["metadata"]["correlationId"]) == ("already_answered", "c-3")
+
+
+def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
+    recent = RecentMessages(Clock())
+    first = recent.add(ALPHA, message(1))
+    recent.keep(first, answer("x" * (duplicates.MOST_BYTES - 200)))
+    recent.drop(ALPHA, message(1), first)
+    assert recent.find(ALPHA, message(1)) is None
+    again = recent.add(ALPHA, message(1))
+    recent.drop(ALPHA, message(1), first)
+    assert recent.find(ALPHA, message(1)) is again
+    recent.keep(again, answer("y" * 400))
+    assert len(again.answers_to("c-4")[0]["content"]) == 400
+
+
+def test_answers_to_messages_without_an_id_take_no_room() -> None:
+    recent = RecentMessages(Clock())
+    without = msgspec.structs.replace(message(1), id="")
+    recent.keep(recent.add(ALPHA, without), answer("x" * (duplicates.MOST_BYTES - 200)))
+    first = recent.add(ALPHA, message(1))
+    recent.keep(first, answer("y" * 400))
+    assert len(first.answers_to("c-5")[0]["content"]) == 400

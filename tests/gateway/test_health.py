@@ -55,7 +55,9 @@ async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess
         assert (await read(embedded_hub, "/agent-status", stranger))["agents"] == []
         async with web(embedded_hub.url, headers=bearer(stranger)) as client:
             foreign, absent = await client.get("/agent-status/hidden"), await client.get("/agent-status/nothing")
+            no_name = await client.get("/agent-status/%00")  # no text of PostgreSQL holds it
         assert (foreign.status_code, foreign.json()) == (absent.status_code, absent.json())
+        assert (no_name.status_code, no_name.json()) == (absent.status_code, absent.json())
         assert (absent.status_code, absent.json()["error"]) == (404, "Not found")
 
 

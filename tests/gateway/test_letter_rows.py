@@ -16,7 +16,7 @@ from gateway.envelope import Envelope
 from gateway.errors import FrameRefused
 from gateway.frames import make_frame
 from gateway.letters import Draft, StoredLetter, store_letter
-from gateway.models import Letter, TeamPolicy
+from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.seat import GATEWAY_LINK, carry_envelope
 from kit.clock import db_now
 from kit.ids import time_ordered
@@ -43,6 +43,7 @@ def draft(
     *,
     sender: Session | None = None,
     by: User | None = None,
+    tells: str = "",
     **metadata: Any,
 ) -> Draft:
     """A message to a seat, of another seat or of a user."""
@@ -61,7 +62,7 @@ def draft(
         behalf=ActingFor(Asker(user_id=caller.pk, login=caller.login), sender.pk if sender is not None else 0),
         place=None,
         sender=name,
-        tells="",
+        tells=tells,
         correlation_id="c-1",
         envelope=envelope,
         carried=carry_envelope(envelope, name, "")[0].data,
@@ -177,6 +178,30 @@ def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all
     settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER = 0, 1
     with pytest.raises(FrameRefused, match="of one sender"):
         store(draft(beta, "x" * 300_000, sender=senders[4]))
+
+
+def test_all_agents_of_another_owner_fill_a_quarter_of_an_inbox_together(beta: Session, settings: Any) -> None:
+    settings.LETTERS_PER_OWNER = 8
+    guest = user("guest")
+    senders = [seat(guest, f"g-{number}") for number in range(3)]
+    for sender in senders[:2]:
+        store(draft(beta, sender.routing_name, sender=sender, by=guest))
+    with pytest.raises(FrameRefused, match="of one sender"):
+        store(draft(beta, "third", sender=senders[2], by=guest))
+
+
+def test_a_list_of_peers_that_changed_ends_the_letter(beta: Session) -> None:
+    alpha, gamma = seat(beta.owner, "alpha"), seat(beta.owner, "gamma")
+    letters = [store(draft(beta, one.routing_name, sender=one, tells="x")) for one in (alpha, gamma)]
+    reply = store(draft(beta, "reply", sender=alpha))
+    TeamAgent.objects.create(owner=beta.owner, name="beta", may_hear_from=["gamma"])
+    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    letters[0].refresh_from_db()
+    assert (letters[0].state, letters[0].reason) == (Letter.State.DEAD, letter_queue.NOT_ALLOWED)
+    for expected in (letters[1], reply):
+        found = claimed(beta)
+        assert found.pk == expected.pk
+        letter_queue.mark_delivered(found)
 
 
 def test_a_share_that_was_taken_back_ends_the_letter(beta: Session) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import re
 from typing import Any
 
 from lab.callers import bearer, reply_text, send, web
@@ -191,6 +192,7 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
     wanted = {"requiresResponse": True, "correlationId": "c-1"}
     question = {"role": "user", "content": "once"}
     async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+        await beta.find("auth-response")
         for _ in range(2):  # the second time from a new connection
             async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
                 await alpha.find("auth-response")
@@ -212,6 +214,69 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
             receipts = (await ask_service(alpha, "inbox.receipt", "r-1", messageId="m-1"))["result"]["receipts"]
             assert len(receipts) == 1
         assert told(beta) == ["q-1", "q-1"]
+
+
+async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedded_hub: HubProcess) -> None:
+    token, owner = await know(embedded_hub, "fleeting", "beta"), embedded_hub.mint("fleeting", "session")
+    async with web(embedded_hub.url) as client:
+
+        async def count() -> float:
+            text = (await client.get("/metrics")).text
+            return float(re.search(r"(?m)^clawbridge_gateway_subscriptions\S* (\S+)$", text)[1])  # type: ignore[index]
+
+        before = await count()
+        for number in range(20):
+            async with GatewayClient(embedded_hub.url, owner) as sender:
+                await sender.find("auth-response")
+                await tell(sender, "beta", number, ttl=60)
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await eventually(lambda: _has_told(beta, 20), "all letters came")
+
+        async def is_as_before() -> bool:
+            return await count() <= before
+
+        await eventually(is_as_before, "the subscriptions are as before", within_s=15)
+
+
+async def _has_told(seat: GatewayClient, count: int) -> bool:
+    return len(told(seat)) >= count
+
+
+async def test_who_leaves_and_repeats_its_message_gets_the_reply(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("returners", "channel")
+    question = {"role": "user", "content": "slow"}
+    wanted = {"requiresResponse": True, "correlationId": "c-1"}
+    async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+        await beta.find("auth-response")
+        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            asked = await beta.find("message")
+        about = {"correlationId": asked["metadata"]["correlationId"]}
+
+        async def is_gone() -> bool:
+            return (await beta.discover())["alpha"] == "offline"
+
+        assert await eventually(is_gone, "the sender has left")
+        await beta.send("message", {"role": "agent", "content": "done"}, agent="alpha", metadata=about)
+        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+            await alpha.find("auth-response")
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            assert (await alpha.reply("c-1"))["content"]["content"] == "done"
+        assert told(beta) == ["q-1"]
+
+
+async def test_a_message_that_was_refused_may_be_sent_again(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "triers", "alpha", "beta")
+    question = {"role": "user", "content": "there?"}
+    wanted = {"requiresResponse": True, "correlationId": "c-1"}
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+        assert code_of(await alpha.reply("c-1")) == (3002, "offline")
+        async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("auth-response")
+            wanted["correlationId"] = "c-2"
+            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: there?"
 
 
 async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:

@@ -17,6 +17,7 @@ from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.channel.agents import sql
 from tests.gateway.client import EchoSeat, GatewayClient
 
 
@@ -333,6 +334,25 @@ async def test_a_broadcast_reaches_the_other_agents_of_the_team(hub: HubProcess)
         assert not [one for one in stranger.frames if one["type"] == "broadcast"]
 
 
+async def test_a_user_who_is_halted_as_a_caller_broadcasts_nothing(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("halted-caller", "channel")
+    alpha, beta = (GatewayClient(embedded_hub.url, token, agentId=name) for name in ("alpha", "beta"))
+    async with alpha, beta:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        sql(
+            embedded_hub,
+            "INSERT INTO agents_halt (kind, user_id, by_staff, reason, made_at)"
+            " SELECT 'caller', id, true, '', CURRENT_TIMESTAMP FROM accounts_user WHERE login = 'halted-caller'",
+        )
+        for number, (type_name, content) in enumerate(
+            (("broadcast", {"message": "stop"}), ("message", {"role": "agent", "content": "stop"}))
+        ):
+            about = {"correlationId": f"c-{number}", "requiresResponse": True}
+            await alpha.send(type_name, content, agent="broadcast", metadata=about)
+            assert code_of(await alpha.reply(f"c-{number}", "response")) == (5004, "halted")
+        assert [one for one in beta.frames if one["type"] in ("broadcast", "message")] == []
+
+
 class ServingSeat(GatewayClient):
     """An agent that adds the numbers of a request."""
 
@@ -402,6 +422,11 @@ async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embe
         )
         reply = await alpha.send_message("beta", "asked")  # a turn, as before
         assert reply["content"]["content"] == "echo: asked"
+        again = {"role": "agent", "content": "again"}
+        for number in (1, 1, 2):  # a repeated one is delivered once
+            await alpha.send("message", again, agent="beta", id=f"again-{number}")
+        await beta.find("message", lambda frame: frame["id"] == "again-2")
+        assert [one["id"] for one in beta.frames if one.get("content") == again] == ["again-1", "again-2"]
         ids = [f"m-{number}" for number in range(100, 120)]
         for frame_id in ids:
             await alpha.send("message", {"role": "agent", "content": "told"}, agent="beta", id=frame_id)

@@ -111,7 +111,7 @@ def test_scopes_narrow_a_role(scopes: str, allowed: set[Action]) -> None:
 
 
 async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:
-    login = "watched-team"
+    login = "observed-team"
     token = (await mint(embedded_hub, login, scopes=["read"]))["token"]
     async with (
         EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
@@ -158,6 +158,11 @@ async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -
         await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
         sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
         assert sent["content"]["result"]["totalSent"] == 0
+        left = await beta.request("inbox.send", agent="alpha", content="hello")
+        assert (left["error"]["code"], left["error"]["reason"]) == (5004, "peer_not_allowed")
+        about = {"requiresResponse": True, "correlationId": "to-all-as-message"}
+        await beta.send("message", {"role": "agent", "content": "stop"}, agent="broadcast", metadata=about)
+        assert (await beta.reply("to-all-as-message", "response"))["content"]["result"]["totalSent"] == 0
         await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
 
         async def is_allowed() -> bool:

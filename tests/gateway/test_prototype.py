@@ -90,6 +90,14 @@ def made() -> PrototypeDialect:
     return PrototypeDialect(lambda: NOW, 8787)
 
 
+def test_a_time_that_no_calendar_has_is_written_as_now() -> None:
+    """Its sender may be anyone: the socket of the recipient goes on."""
+    message = {"type": "message", "content": {"role": "user", "content": "hi"}, "timestamp": 2**53}
+    shown = made().write(json.dumps(message))
+    assert shown is not None
+    assert json.loads(shown)["timestamp"] == TIME
+
+
 @pytest.mark.parametrize("name", READ)
 def test_a_frame_of_the_dialect_is_read(name: str) -> None:
     given, expected = READ[name]

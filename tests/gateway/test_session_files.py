@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import FrameRefused
 from gateway.sessions.entries import Entry
-from gateway.sessions.jsonl import MAX_SESSIONS, read_file, write_export
+from gateway.sessions.jsonl import MAX_LINES, MAX_SESSIONS, read_file, write_export
 from lab.frames import Json
 
 ENTRIES = [
@@ -149,3 +149,9 @@ def test_any_byte_that_is_lost_or_changed_is_noticed() -> None:
 def test_a_file_holds_at_most_so_many_sessions() -> None:
     with pytest.raises(FrameRefused, match=f"at most {MAX_SESSIONS} sessions"):
         read_file(lines(*(LINE | {"sessionId": f"s-{number}"} for number in range(MAX_SESSIONS + 1))), "beta")
+
+
+def test_a_file_holds_at_most_so_many_lines() -> None:
+    with pytest.raises(FrameRefused, match=f"at most {MAX_LINES} lines") as refused:
+        read_file(b"\n" * (MAX_LINES + 1), "beta")
+    assert refused.value.reason == "too_large"

@@ -327,7 +327,7 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
     settings.WEBHOOK_KEYS = ("the second key, made much later on", *settings.WEBHOOK_KEYS)
     out = io.StringIO()
     call_command("rotate_webhook_keys", stdout=out)
-    assert out.getvalue().endswith("2 entries of sessions\n")
+    assert "2 entries of sessions," in out.getvalue()
     settings.WEBHOOK_KEYS = settings.WEBHOOK_KEYS[:1]
     assert texts_of(owner, "beta", "s-1") == [WORD]
     settings.WEBHOOK_KEYS = ("a third key, which sealed nothing yet",)

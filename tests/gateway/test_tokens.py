@@ -1,5 +1,6 @@
 """Which tokens sign in to the gateway, with which role, and what happens when they expire."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -88,7 +89,7 @@ async def test_a_token_that_is_for_something_else_does_not_sign_in(embedded_hub:
 
 
 async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubProcess) -> None:
-    token = (await mint(embedded_hub, "connector", scopes=["connect:connector/coder"]))["token"]
+    token = (await mint(embedded_hub, "token-seat", scopes=["connect:token-seat/coder"]))["token"]
     async with GatewayClient(embedded_hub.url, token) as coder:
         content = (await coder.find("auth-response"))["content"]
         assert (content["agent"], content["role"]) == ("coder", "agent")
@@ -97,7 +98,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
     async with GatewayClient(embedded_hub.url, token, agentId="tester") as tester:
         assert await tester.closed() == 1008
         assert tester.frames[-1]["content"]["code"] == 5004
-    others = (await mint(embedded_hub, "connector", scopes=["connect:another/coder"]))["token"]
+    others = (await mint(embedded_hub, "token-seat", scopes=["connect:another/coder"]))["token"]
     async with GatewayClient(embedded_hub.url, others) as stranger:
         assert await stranger.closed() == 1008
         assert stranger.frames[-1]["content"]["code"] == 5004
@@ -105,7 +106,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
 
 async def test_connect_names_its_agent(embedded_hub: HubProcess) -> None:
     async with web(embedded_hub.url) as client:
-        headers = bearer(embedded_hub.mint("connector", "session"))
+        headers = bearer(embedded_hub.mint("token-seat", "session"))
         for scopes in (["connect"], ["connect:a/b", "publish"]):
             body = {"name": "x", "scopes": scopes}
             assert (await client.post("/api/v1/auth/apps/mint", json=body, headers=headers)).status_code == 400
@@ -128,6 +129,32 @@ async def test_a_token_for_one_agent_messages_it_and_does_nothing_else(embedded_
             assert reply["content"]["content"] == "echo: hello"
             assert (await caller.send_message("beta", "hello"))["content"]["code"] == 3001
             assert await code_of(caller, *LIST) == 5004
+            for service in ("inbox.get", "inbox.unread", "inbox.count", "inbox.list", "inbox.clear"):
+                asked = {"service": service, "params": {"agent": "beta"}}
+                assert await code_of(caller, "request", asked) == 5004, service
+            for agent in ("beta", "absent"):
+                asked = {"service": "inbox.send", "params": {"agent": agent, "content": "hello"}}
+                assert await code_of(caller, "request", asked) == 3001
+            async with web(embedded_hub.url, headers=bearer(embedded_hub.mint(owner, "session"))) as rest:
+                changed = await rest.patch("/api/v1/team/policy", json={"storesTold": False})
+                assert changed.status_code == 200
+            told: Json = {"role": "user", "content": "psst"}
+            for _ in range(5):  # a change of the rules counts within a second
+                assert await code_of(caller, "message", told, agent="beta") == 3001
+                await asyncio.sleep(0.25)
+            assert [one for one in beta.frames if one["type"] == "message"] == []
+
+
+async def test_inboxes_are_read_with_a_token_that_reads(embedded_hub: HubProcess) -> None:
+    owner = "inbox-scopes"
+    async with GatewayClient(embedded_hub.url, embedded_hub.mint(owner, "channel"), agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+    asked = {"service": "inbox.get", "params": {"agent": "alpha"}}
+    for scopes, code in ((["ask"], 5004), (["read"], 5004), (["ask", "read"], 0)):
+        token = (await mint(embedded_hub, owner, scopes=scopes))["token"]
+        async with GatewayClient(embedded_hub.url, token) as client:
+            await client.find("auth-response")
+            assert await code_of(client, "request", asked) == code, scopes
 
 
 async def test_an_expired_token_is_5003_and_another_one_goes_on(embedded_hub: HubProcess) -> None:
@@ -175,6 +202,38 @@ async def test_a_token_that_expires_can_be_renewed_by_one_of_the_same_agent(embe
         assert await code_of(coder, *LIST) == 0
         await revoke(embedded_hub, login, fresh)
         assert await coder.closed() == 4001
+
+
+async def test_a_token_that_may_less_ends_subscriptions_of_the_one_before(embedded_hub: HubProcess) -> None:
+    login = "lesser-token"
+    observer = (await mint(embedded_hub, login, scopes=["read"]))["token"]
+    async with (
+        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client,
+        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as owner,
+    ):
+        await alpha.find("auth-response")
+        for watcher in (client, owner):
+            for channel in ("agent:alpha:inbox", "agent:status"):
+                assert await code_of(watcher, "subscribe", {"channel": channel}) == 0
+        await client.send("auth", {"token": observer})
+        await client.find("auth-response", lambda one: one["content"].get("role") == "observer")
+        await owner.send_message("alpha", "for the inbox")
+        await alpha.send("status", {"status": "idle"})
+        await owner.find("event")
+        await client.find("status", lambda one: one["content"]["status"] == "idle")
+        assert [one for one in client.frames if one["type"] == "event"] == []
+
+
+@pytest.mark.parametrize("name", ["gateway", "broadcast"])
+async def test_no_agent_has_the_name_of_the_hub_or_of_all_agents(embedded_hub: HubProcess, name: str) -> None:
+    token = embedded_hub.mint("reserved-names", "channel")
+    async with GatewayClient(embedded_hub.url, token, agentId=name) as client:
+        assert await client.closed() == 1008
+        assert client.frames[-1]["content"]["code"] == 5004
+    async with GatewayClient(embedded_hub.url, token) as client:
+        await client.find("auth-response")
+        assert await code_of(client, *LIST, **{"from": name}) == 5004
 
 
 @pytest.mark.parametrize("scopes", [["ask", "read"], ["connect:late/coder"]], ids=["client", "seat"])

@@ -208,7 +208,7 @@ async def test_an_agent_that_works_for_another_user_takes_no_part(embedded_hub: 
             asking = group.create_task(send(hub.url, handle, "approve p-10", hub.mint("alice", "session")))
             asked = await alpha.find("message")
             for refused in (await alpha.vote("p-10", "approve"), await alpha.propose("p-11")):
-                assert (refused["code"], refused["reason"]) == (5004, "isolated")
+                assert (refused["code"], refused["reason"]) == (5004, "works_for_another")
             about = {"correlationId": asked["metadata"]["correlationId"]}
             await alpha.send("response", {"result": "no"}, metadata=about)
         assert reply_text(asking.result()) == "no"
