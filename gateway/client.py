@@ -111,6 +111,10 @@ class Client(Subscriber, Protocol):
         """
 
     @property
+    def is_over(self) -> bool:
+        """Whether it is sent nothing any more."""
+
+    @property
     def sender(self) -> Sender:
         """Who its messages are from."""
 

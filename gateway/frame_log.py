@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from django.db import DatabaseError, IntegrityError
+from django.db import DatabaseError, IntegrityError, InterfaceError
 
 from agents.core.ports import Clock
 from gateway.envelope import Envelope
@@ -65,7 +65,7 @@ class FrameLog:
         while True:
             try:
                 return await self._thread.call(partial(_insert, records))
-            except DatabaseError:
+            except (DatabaseError, InterfaceError):
                 logger.exception("gateway.frames_not_written", extra={"records": len(records)})
                 await asyncio.sleep(RETRY_S)
 

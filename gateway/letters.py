@@ -72,11 +72,12 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class StoredLetter:
-    """A letter that waits. `expires_at`: None, it waits for ever."""
+    """A letter that waits. `expires_at`: None, it waits for ever. `is_new`: it was stored just now."""
 
     id: int
     message_id: str
     expires_at: datetime | None
+    is_new: bool = True
 
 
 def priority_of(envelope: Envelope) -> Letter.Priority:
@@ -119,7 +120,7 @@ def store_letter(draft: Draft, *, is_wanted: bool = False) -> StoredLetter | Non
     quotas.lock_owner(recipient.owner_id)
     text = msgspec.json.encode(draft.carried).decode()
     if (twin := _find_twin(draft)) is not None:
-        return StoredLetter(twin.pk, twin.message_id, twin.expires_at)
+        return StoredLetter(twin.pk, twin.message_id, twin.expires_at, is_new=False)
     size = len(text.encode())
     _check_room(recipient.owner_id, draft, size)
     lives_s = draft.lives_s

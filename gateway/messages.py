@@ -210,8 +210,8 @@ class MessageRouter:
         named = AgentName(asker.user_id, asker.login, seat.name)
         return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
-    async def store(self, waits: MustWait) -> StoredLetter:
-        """Store a message that could not be sent.
+    async def store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
+        """Store a message that could not be sent. `is_recorded`: it is in its sessions already.
 
         Raises:
             FrameRefused: it may not wait, or there is no room.
@@ -223,7 +223,8 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         if letter is None:
             raise waits.refused
-        await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
+        if letter.is_new and not is_recorded:
+            await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
         self.letters.wake(waits.draft.recipient_id)
         return letter
 

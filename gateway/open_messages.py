@@ -136,10 +136,10 @@ class OpenMessages:
             recent.end()
             self._open.discard(key)
 
-    async def _store(self, waits: MustWait) -> StoredLetter:
+    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
         if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
             await self._follow()
-        return await self._router.store(waits)
+        return await self._router.store(waits, is_recorded=is_recorded)
 
     async def _follow_turn(
         self, key: str, envelope: Envelope, begun: BegunMessage, sender: Sender, recent: RecentMessage
@@ -151,7 +151,7 @@ class OpenMessages:
         running = begun.running
         settled = await asyncio.shield(running.settled)
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MustWait(begun.draft, refuse_denied(Offline())))
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
         reply = make_reply(key, envelope, running, settled, sender.name)
         if envelope.wants_response:
             await self._answer(reply, recent)

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 import msgspec
+from django.db import transaction
 from msgspec import Struct
 
 from agents.transcript.announcements import SurfaceMessage, send_after_commit
@@ -49,8 +50,22 @@ def send_to_subscribers(proposal: Proposal, frame: Json, agent: str) -> None:
     )
 
 
+def send_to_steward(proposal: Proposal, frame: Json) -> None:
+    """Send a proposal to the agent that breaks its tie, after the commit: see `send_decision`."""
+    transaction.on_commit(
+        lambda: send_to_seats(proposal, frame, load_connected(proposal.owner_id, [proposal.steward]))
+    )
+
+
 def send_decision(proposal: Proposal, frame: Json) -> None:
-    """Send a decision to proposer, members, steward and subscribers after the commit."""
+    """Send a decision to proposer, members, steward and subscribers after the commit.
+
+    Their seats are found after it, too: one that is taken at that moment is found, or finds the decision itself.
+    """
+    transaction.on_commit(lambda: _send_decision(proposal, frame))
+
+
+def _send_decision(proposal: Proposal, frame: Json) -> None:
     named = {*proposal.members, proposal.steward, proposal.proposer} - {""}
     seats = {one.name: one for one in load_connected(proposal.owner_id, named)}
     proposer = seats.get(proposal.proposer) if proposal.awaits_decision else None

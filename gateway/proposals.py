@@ -16,7 +16,7 @@ from gateway.envelope import Json
 from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import Proposal, Vote
 from gateway.proposal_frames import decision_frame, proposal_frame, vote_frame
-from gateway.proposal_news import send_decision, send_to_seats, send_to_subscribers
+from gateway.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
 from gateway.registry import check_not_halted
 from gateway.seats import load_connected
 from gateway.team_changes import get_policy
@@ -267,8 +267,7 @@ def _decide(proposal: Proposal, now: datetime) -> None:
     if verdict.state == deliberation.BLOCKED and proposal.steward:
         proposal.state, proposal.deadline = State.ESCALATED, now + timedelta(seconds=deliberation.TIE_BREAK_S)
         proposal.save(update_fields=["state", "deadline"])
-        if seats := load_connected(proposal.owner_id, [proposal.steward]):
-            send_to_seats(proposal, proposal_frame(proposal, votes), seats)
+        send_to_steward(proposal, proposal_frame(proposal, votes))
     elif verdict.is_open:
         if by_voter and proposal.state == State.PENDING:
             proposal.state = State.DELIBERATING

@@ -44,6 +44,11 @@ class RequestClient:
         return self._identity
 
     @property
+    def is_over(self) -> bool:
+        """Never: it lives as long as its request."""
+        return False
+
+    @property
     def sender(self) -> Sender:
         """Who its messages are from."""
         return Sender.of(self._identity)

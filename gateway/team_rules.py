@@ -1,5 +1,6 @@
 """The rules of teams that every frame is checked by, as each process knows them: read once a second."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import EnvelopeKey, TeamAgent
 from gateway.team_changes import get_policy
 from kit.async_db import db_call
+from kit.tasks import read_failure
 
 PURPOSE = b"clawbridge keys of envelopes"
 READ_EVERY_S = 1.0
@@ -56,16 +58,29 @@ class TeamRules:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: OrderedDict[int, tuple[float, Rules]] = OrderedDict()
+        self._reading: dict[int, asyncio.Task[Rules]] = {}
 
     async def get(self, owner_id: int) -> Rules:
         """The rules of a team."""
         read_at, rules = self._known.get(owner_id, (0.0, None))
-        if rules is None or self._clock() - read_at >= READ_EVERY_S:
-            read_at = self._clock()
+        if rules is not None and self._clock() - read_at < READ_EVERY_S:
+            return rules
+        reading = self._reading.get(owner_id)
+        if reading is None:  # all frames that come meanwhile share one look at the database
+            reading = self._reading[owner_id] = asyncio.create_task(self._read(owner_id))
+            reading.add_done_callback(read_failure)
+        return await asyncio.shield(reading)
+
+    async def _read(self, owner_id: int) -> Rules:
+        read_at = self._clock()
+        try:
             rules = await db_call(_load)(owner_id)
-            self._known[owner_id] = (read_at, rules)
-            while len(self._known) > TEAMS_KEPT:
-                self._known.popitem(last=False)
+        finally:
+            del self._reading[owner_id]
+        self._known[owner_id] = (read_at, rules)
+        self._known.move_to_end(owner_id)
+        while len(self._known) > TEAMS_KEPT:
+            self._known.popitem(last=False)
         return rules
 
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:

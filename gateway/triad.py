@@ -28,6 +28,10 @@ class Participant(Subscriber, Protocol):
 
     protocol: GatewayProtocol
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is sent nothing any more."""
+
     async def say(self, frame: Json) -> None:
         """Send a frame."""
 
@@ -133,5 +137,6 @@ class Triad:
             awaited = await self.call(proposal_reads.load_decisions, seat.owner_id, seat.name)
             for one in awaited:
                 await seat.client.say(one.frame)
-            if awaited:
+            # What was said to a connection that was over is for the next one that takes the seat.
+            if awaited and not seat.client.is_over:
                 await self.call(proposal_reads.end_waits, [one.proposal_id for one in awaited])

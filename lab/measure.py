@@ -27,7 +27,7 @@ from lab.processes import python, run
 from lab.receivers import receiving
 
 PRODUCT = (
-    *("a2a_bridge", "accounts", "agents", "clawbridge", "connect", "gateway", "hub", "kit", "mcp_server"),
+    *("a2a_bridge", "accounts", "agents", "agnt", "clawbridge", "connect", "gateway", "hub", "kit", "mcp_server"),
     *("openai_api", "operators", "webhooks"),
 )
 THIN_LINES = 70

@@ -16,8 +16,8 @@ from gateway.team_rules import AgentName
 async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
-    Asked are those that want a response, for agents elsewhere or of others, while letters wait for the agent, or
-    while an earlier message of this client is on its way: the order of messages holds.
+    Asked are those that want a response, or repeat another, for agents elsewhere or of others, while letters wait
+    for the agent, or while an earlier message of this client is on its way: the order of messages holds.
 
     Raises:
         FrameRefused: 5004, by the lists of peers.
@@ -35,12 +35,16 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
         return False
     if not (await client.gateway.rules.get(owner_id)).relays_told:
         return False
+    recent, key = client.gateway.router.recent, (identity.login, client.sender.seat)
+    if recent.find(key, envelope) is not None:
+        return False
     sender = AgentName(owner_id, identity.login, client.sender.seat)
     await client.gateway.rules.check_peers(sender, sender._replace(name=held.seat.name))
     (carried,) = carry_envelope(envelope, client.sender.name, "" if sender.name else identity.login)
     frame = make_told(carried.data, held.seat.name)
     if not held.client.push("message", encode(frame)):
         return False
+    recent.add(key, envelope).end()
     if client.gateway.channels.may_reach(owner_id):
         await activity.publish_delivered(client.gateway.channels, owner_id, held.seat.name, frame)
     return True

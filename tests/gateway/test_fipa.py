@@ -174,12 +174,13 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
             ({"sender": "another"}, "failure", 5004),
             ({"performative": "agree"}, "not-understood", 2005),
             ({"performative": "subscribe"}, "not-understood", 2005),
-            ({"performative": "request", "content": "no.such.service", "receiver": ""}, "not-understood", 2005),
+            ({"performative": "request", "content": "x", "receiver": "stranger"}, "failure", 3001),
             ({"reply-by": "1999-01-01"}, "not-understood", 2005),
         ]
         for changed, performative, code in cases:
             answer = (await client.post(PATH, json=ask | changed)).json()
-            told = (answer["performative"], answer["content"]["code"], answer["in-reply-to"])
+            content = answer["content"]
+            told = (answer["performative"], content.get("error", content)["code"], answer["in-reply-to"])
             assert told == (performative, code, "c")
         for body in (b"", b"[]", b"{"):
             headers = {"content-type": "application/json"}

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.models import User
@@ -79,7 +79,7 @@ async def test_each_frame_has_a_record_without_its_content(embedded_hub: HubProc
 
 
 async def test_an_owner_filters_the_audit_and_others_see_none_of_it(embedded_hub: HubProcess) -> None:
-    login = "filtered"
+    login = "audit-filtered"
     embedded_hub.mint("unaudited", "session")
     async with GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client:
         for number in range(3):
@@ -114,6 +114,7 @@ class Writer:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.batches: list[int] = []
         self.failures = 0
+        self.failure: type[Exception] = OperationalError
         self.is_open = asyncio.Event()
         self.loop = asyncio.get_running_loop()
         monkeypatch.setattr(frame_log, "_insert", self._insert)
@@ -123,7 +124,7 @@ class Writer:
         asyncio.run_coroutine_threadsafe(self.is_open.wait(), self.loop).result(15)
         if self.failures:
             self.failures -= 1
-            raise OperationalError
+            raise self.failure
         self.batches.append(len(records))
 
 
@@ -154,8 +155,12 @@ async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
     assert max(writer.batches) <= frame_log.AT_ONCE
 
 
-async def test_records_are_kept_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
+async def test_records_are_kept_while_the_database_is_away(
+    monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
+) -> None:
     writer, log = Writer(monkeypatch), FrameLog()
+    writer.failure = failure
     writer.is_open.set()
     writer.failures = 3
     put(log, 0)

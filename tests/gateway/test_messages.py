@@ -422,6 +422,11 @@ async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embe
         )
         reply = await alpha.send_message("beta", "asked")  # a turn, as before
         assert reply["content"]["content"] == "echo: asked"
+        again = {"role": "agent", "content": "again"}
+        for number in (1, 1, 2):  # a repeated one is delivered once
+            await alpha.send("message", again, agent="beta", id=f"again-{number}")
+        await beta.find("message", lambda frame: frame["id"] == "again-2")
+        assert [one["id"] for one in beta.frames if one.get("content") == again] == ["again-1", "again-2"]
         ids = [f"m-{number}" for number in range(100, 120)]
         for frame_id in ids:
             await alpha.send("message", {"role": "agent", "content": "told"}, agent="beta", id=frame_id)

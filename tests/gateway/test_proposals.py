@@ -1,18 +1,27 @@
 """Proposals as rows: thresholds, tie-breaks, limits, and what is recorded of votes."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from django.db import transaction
 
-from accounts.tokens import get_or_create_local_user
-from agents.models import Halt
+from accounts.models import Credential
+from accounts.tokens import get_or_create_local_user, mint
+from agents.models import Connection, Halt, Session
+from agents.transcript import announcements
+from agents.transcript.announcements import AddressedMessage, SurfaceMessage
 from gateway import proposal_reads, proposals
 from gateway.deliberation import CATEGORY_S, TIE_BREAK_S
 from gateway.errors import FrameRefused
 from gateway.models import Proposal, TeamPolicy, Vote
+from gateway.proposal_news import ProposalNews
 from gateway.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.seat import GATEWAY_LINK
 from kit.clock import db_now
+from tests.contracts.rows import HOME, live_process
 
 pytestmark = pytest.mark.django_db
 
@@ -232,3 +241,31 @@ def test_a_user_who_is_halted_as_a_caller_proposes_nothing(owner: int) -> None:
     halt.lifted_at = db_now()
     halt.save()
     assert proposed(owner).key == "p"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("voters", "taken_by"), [(TRIAD[:2], "steward"), (TRIAD, "judge")])
+def test_a_seat_that_is_taken_while_a_vote_commits_is_told(
+    owner: int, voters: list[str], taken_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else would tell it: it looked before the commit, and was not connected before that."""
+    told: list[int] = []
+
+    def note(addressed: Sequence[AddressedMessage]) -> None:
+        for _, message in addressed:
+            assert isinstance(message, SurfaceMessage)
+            news = msgspec.json.decode(message.body, type=ProposalNews)
+            told.extend([*news.connections, news.proposer])
+
+    set_policy(owner, breaks_ties=True, steward="judge", members=TRIAD)
+    proposed(owner)
+    live_process()
+    monkeypatch.setattr(announcements, "_carriers", [note])
+    choices = ["approve", "approve"] if len(voters) == 2 else ["approve", "reject", "abstain"]
+    with transaction.atomic():
+        for voter, choice in zip(voters, choices, strict=True):
+            vote(owner, voter, choice)
+        session = Session.objects.create(owner_id=owner, routing_name=taken_by, link=GATEWAY_LINK)
+        token = mint(session.owner, Credential.Kind.CHANNEL, "test").credential
+        connection = Connection.objects.create(session=session, process_id=HOME, credential=token)
+    assert connection.pk in told

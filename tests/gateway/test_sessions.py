@@ -136,6 +136,22 @@ async def test_what_leaves_the_team_is_in_no_session(embedded_hub: HubProcess) -
         assert [one["id"] for one in (await ask(operator, "list"))["sessions"]] == ["s-2"]
 
 
+async def test_a_message_that_waits_after_all_is_one_entry(hub: HubProcess) -> None:
+    """It was sent to a seat that took no messages, waited then, and was repeated in another process."""
+    token, session = hub.mint("once", "channel"), hub.mint("once", "session")
+    content, about = {"role": "user", "content": "wait"}, {"ttl": 60}
+    async with EchoSeat(hub.url, token, agentId="beta") as beta, GatewayClient(hub.url, session) as operator:
+        await beta.find("auth-response")
+        await beta.shake_hands(supportedMessageTypes=["status"])
+        await operator.send("message", content, agent="beta", id="m-1", sessionId="s-1", metadata=about)
+        await operator.find("event", lambda frame: frame["event"] == "message.queued")
+        assert await said(operator, "beta", "s-1", 1) == [("user", "wait")]
+        async with GatewayClient(hub.urls[-1], session) as again:
+            await again.send("message", content, agent="beta", id="m-1", sessionId="s-1", metadata=about)
+            await again.find("event", lambda frame: frame["event"] == "message.queued")
+            assert await said(again, "beta", "s-1", 1) == [("user", "wait")]
+
+
 class ReadingSeat(GatewayClient):
     """An agent that answers each message with what it may read of its own sessions."""
 

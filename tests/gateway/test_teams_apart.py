@@ -77,7 +77,7 @@ async def answers(client: GatewayClient, agent: str, named: Sequence[tuple[str, 
         )
         before = len(client.frames)
         await client.socket.send(about(frame, agent))
-        if type_name == "message" or (type_name == "request" and "agent" in more):  # answered when it is routed
+        if type_name == "message" or (type_name == "request" and "agent" in more):  # they are answered later
             await client.reply(f"c-{agent}-{number}", "response" if type_name == "request" else "message")
         await client.send("ping", metadata={"correlationId": f"p-{agent}-{number}"})
         end = {"correlationId": f"p-{agent}-{number}"}

@@ -89,7 +89,7 @@ async def test_a_token_that_is_for_something_else_does_not_sign_in(embedded_hub:
 
 
 async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubProcess) -> None:
-    token = (await mint(embedded_hub, "connector", scopes=["connect:connector/coder"]))["token"]
+    token = (await mint(embedded_hub, "token-seat", scopes=["connect:token-seat/coder"]))["token"]
     async with GatewayClient(embedded_hub.url, token) as coder:
         content = (await coder.find("auth-response"))["content"]
         assert (content["agent"], content["role"]) == ("coder", "agent")
@@ -98,7 +98,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
     async with GatewayClient(embedded_hub.url, token, agentId="tester") as tester:
         assert await tester.closed() == 1008
         assert tester.frames[-1]["content"]["code"] == 5004
-    others = (await mint(embedded_hub, "connector", scopes=["connect:another/coder"]))["token"]
+    others = (await mint(embedded_hub, "token-seat", scopes=["connect:another/coder"]))["token"]
     async with GatewayClient(embedded_hub.url, others) as stranger:
         assert await stranger.closed() == 1008
         assert stranger.frames[-1]["content"]["code"] == 5004
@@ -106,7 +106,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
 
 async def test_connect_names_its_agent(embedded_hub: HubProcess) -> None:
     async with web(embedded_hub.url) as client:
-        headers = bearer(embedded_hub.mint("connector", "session"))
+        headers = bearer(embedded_hub.mint("token-seat", "session"))
         for scopes in (["connect"], ["connect:a/b", "publish"]):
             body = {"name": "x", "scopes": scopes}
             assert (await client.post("/api/v1/auth/apps/mint", json=body, headers=headers)).status_code == 400

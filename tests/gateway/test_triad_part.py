@@ -32,6 +32,7 @@ class Listener:
     def __init__(self) -> None:
         self.protocol = GatewayProtocol(lambda: 0.0, 1000)
         self.got: list[str] = []
+        self.is_over = False
         self.tasks: list[asyncio.Task[None]] = []
 
     def push(self, type_name: str, frame: bytes) -> None:
@@ -117,3 +118,21 @@ async def test_a_member_is_sent_a_proposal_once(channels: Channels, owner: int) 
     triad.take(news)
     assert await other.settle() == ["proposal"]
     assert await member.settle() == ["said proposal"]
+
+
+async def test_a_decision_waits_for_the_next_seat_when_the_connection_is_over(
+    channels: Channels, owner: int
+) -> None:
+    triad, lost, back = Triad("here", channels), Listener(), Listener()
+    now = db_now()
+    await db_call(Proposal.objects.create)(
+        owner_id=owner, key="p", proposer="alpha", text="?", members=["beta"], state=Proposal.State.APPROVED,
+        created_at=now, deadline=now, decided_at=now, awaits_decision=True,
+    )  # fmt: skip
+    lost.is_over = True
+    triad.enter(lost, 5, owner, "alpha")
+    await lost.settle()
+    triad.enter(back, 6, owner, "alpha")
+    assert await back.settle() == ["said decision"]
+    triad.enter(back, 7, owner, "alpha")
+    assert await back.settle() == ["said decision"]

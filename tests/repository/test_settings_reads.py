@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tests.repository.tracked import ROOT, named, shown
 
 OF_AGENTS = {"agents", "connect", "mcp_server", "openai_api"}
-PRODUCT = OF_AGENTS | {"a2a_bridge", "accounts", "gateway", "kit", "operators", "webhooks"}
+PRODUCT = OF_AGENTS | {"a2a_bridge", "accounts", "agnt", "gateway", "kit", "operators", "webhooks"}
 
 
 def imported(text: str) -> Iterator[str]:

@@ -57,6 +57,11 @@ class FrameSocket(SocketConsumer):
         self._over = False
         self._closed = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it sends nothing any more but a last frame."""
+        return self._over
+
     async def _say(self, frame: Frame) -> None:
         """Answer a request, if the agent is still there."""
         if not self._over:

@@ -1,0 +1,1 @@
+"""Surface: AGNT envelopes, signed asks of outside programs to the venues of a network."""

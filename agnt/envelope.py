@@ -1,0 +1,206 @@
+"""The AGPEnvelope: reads and checks a request in the order of the protocol, and builds the response. No I/O.
+
+The first flaw answers. Between these steps the caller does what needs rows: keys after `read_body`, limits after
+`read_envelope`, signature and known tuples before `check_timestamp`; `read_payload` (agnt/payloads.py) is last.
+"""
+
+import re
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from agnt.signing import check_age
+from kit import strict_json
+from kit.clock import iso
+from kit.strict_json import UnreadableText
+
+PROTOCOL = "openclaw/a2a/v1"
+NETWORK = "network:agnt"
+INTENTS = frozenset({"network.ping", "venue.list", "booking.search", "booking.confirm"})
+MAX_BODY_BYTES = 262_144
+MAX_CONTEXT_BYTES = 16_384
+DEFAULT_TTL_MS = 5_000
+MAX_TTL_MS = 15_000
+MAX_TIMESTAMP_CHARS = 64
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_FIELDS = frozenset(
+    {"protocol", "from", "from_agent", "to", "intent", "payload", "agent_context", "ttl_ms", "timestamp"}
+)
+
+
+class Heading(Struct, frozen=True, kw_only=True):
+    """What a response repeats of a request. Empty text: the request has none, or none that can be read."""
+
+    sender: str = ""
+    to: str = NETWORK
+    intent: str = ""
+    agent_context: Json = {}  # msgspec copies it for each instance
+    ttl_ms: int = DEFAULT_TTL_MS
+
+
+class Envelope(Heading, frozen=True, kw_only=True):
+    """A checked request; its payload is still to be checked. `timestamp`: as it was sent, empty without one."""
+
+    payload: Json
+    timestamp: str
+
+    @property
+    def event(self) -> tuple[str, str, str]:
+        """The tuple that names the event: equal tuples of a tenant are one event."""
+        return self.sender, self.intent, self.timestamp
+
+
+def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
+    """The fields of an envelope and its text.
+
+    Raises:
+        EnvelopeRefused: `payload_too_large`, `invalid_envelope`.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise EnvelopeRefused(ErrorCode.PAYLOAD_TOO_LARGE, f"an envelope holds at most {MAX_BODY_BYTES} bytes")
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise _refuse_body("want the content type application/json")
+    try:
+        text = strict_json.decode(body)
+        fields = strict_json.parse(text)
+        strict_json.check_strings(text, fields)
+    except UnreadableText as unreadable:
+        raise _refuse_body(str(unreadable)) from None
+    if not isinstance(fields, dict):
+        raise _refuse_body("an envelope is an object")
+    return fields, text
+
+
+def find_heading(fields: Json) -> Heading:
+    """What an error response repeats of an envelope that was refused."""
+    known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
+    heading = {name: value for name, value in known.items() if _is_name(value)}
+    context = fields.get("agent_context", {})
+    if isinstance(context, dict) and _size_of(context) <= MAX_CONTEXT_BYTES:
+        heading["agent_context"] = context
+    if _is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
+        heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
+    return Heading(**heading)
+
+
+def read_envelope(fields: Json) -> Envelope:
+    """The envelope with these fields: checks names and types, then protocol, ttl and intent.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`, `payload_too_large`, `unsupported_protocol`, `unknown_intent`.
+    """
+    _refuse_unknown_fields(fields)
+    sender, context = _find_sender(fields), fields.get("agent_context", {})
+    timestamp = fields.get("timestamp", "")
+    fine = {
+        "from": _is_name(sender),
+        "to": _is_name(fields.get("to", NETWORK)),
+        "intent": isinstance(fields.get("intent"), str) and fields["intent"] != "",
+        "payload": isinstance(fields.get("payload", {}), dict),
+        "agent_context": isinstance(context, dict),
+        "timestamp": timestamp == "" or read_moment(timestamp) is not None,
+    }
+    if wrong := [name for name, is_fine in fine.items() if not is_fine]:
+        raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", wrong)
+    if _size_of(context) > MAX_CONTEXT_BYTES:
+        raise EnvelopeRefused(
+            ErrorCode.PAYLOAD_TOO_LARGE, f"agent_context holds at most {MAX_CONTEXT_BYTES} bytes"
+        )
+    if fields.get("protocol", PROTOCOL) != PROTOCOL:
+        raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
+    ttl_ms = fields.get("ttl_ms", DEFAULT_TTL_MS)
+    if not _is_ttl(ttl_ms):
+        raise refuse_fields("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
+    if fields["intent"] not in INTENTS:
+        raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
+    return Envelope(
+        sender=sender,
+        to=fields.get("to", NETWORK),
+        intent=fields["intent"],
+        payload=fields.get("payload", {}),
+        agent_context=context,
+        ttl_ms=min(ttl_ms, MAX_TTL_MS),
+        timestamp=timestamp,
+    )
+
+
+def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> None:
+    """Refuse an envelope that is too old; call it after the look at known tuples, which are answered at any age.
+
+    Raises:
+        EnvelopeRefused: `timestamp_expired`; `invalid_envelope`: a confirmation without one, where it is strict.
+    """
+    moment = read_moment(envelope.timestamp)
+    if moment is not None:
+        check_age(moment.timestamp(), now_s)
+    elif is_strict and envelope.intent == "booking.confirm":
+        raise refuse_fields("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
+
+
+def respond(heading: Heading, payload: Json, *, elapsed_s: float, now: datetime) -> Json:
+    """The response to a request with this heading, `elapsed_s` after it came; its `ttl_ms` is the rest."""
+    return {
+        "protocol": PROTOCOL,
+        "from": heading.to,
+        "to": heading.sender,
+        "intent": heading.intent,
+        "payload": payload,
+        "agent_context": heading.agent_context,
+        "ttl_ms": max(0, heading.ttl_ms - round(elapsed_s * 1000)),
+        "timestamp": iso(now),
+    }
+
+
+def describe_result(result: Json) -> Json:
+    """The result of an intent as the payload of a response. A result with a status of its own keeps it."""
+    return {"status": "ok"} | result
+
+
+def read_moment(value: Any) -> datetime | None:
+    """The moment that a text names in ISO 8601 with Z or an offset; None when it names none."""
+    if not isinstance(value, str) or len(value) > MAX_TIMESTAMP_CHARS or not _MOMENT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def refuse_fields(message: str, fields: list[str]) -> EnvelopeRefused:
+    """The error for fields that are missing, unknown or wrong."""
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=fields)
+
+
+def _refuse_body(message: str) -> EnvelopeRefused:
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, status=MALFORMED)
+
+
+def _refuse_unknown_fields(fields: Json) -> None:
+    """`via`, the chain of hops, is known and not taken: a hop would pass as the first sender."""
+    if "via" in fields:
+        raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
+    if unknown := sorted(fields.keys() - _FIELDS):
+        raise refuse_fields("the envelope has unknown fields", unknown)
+    both = (fields.get("from"), fields.get("from_agent"))
+    if "from" in fields and "from_agent" in fields and both[0] != both[1]:
+        raise refuse_fields("from and from_agent name two senders", ["from", "from_agent"])
+
+
+def _find_sender(fields: Json) -> Any:
+    return fields.get("from", fields.get("from_agent"))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _is_ttl(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _size_of(context: Json) -> int:
+    return len(msgspec.json.encode(context))

@@ -1,0 +1,1 @@
+"""AGNT envelopes."""

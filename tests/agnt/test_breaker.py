@@ -1,0 +1,307 @@
+"""Circuit breakers: each edge of both levels, with a clock that the test sets."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from agnt.breaker import Breaker, CircuitOpen, Pair, PairPermit, enter, is_failure, leave
+
+
+@dataclass
+class Calls:
+    """Calls to venues of one network; the states are kept as a caller of the breakers keeps them."""
+
+    network: Breaker = field(default_factory=Breaker)
+    venues: dict[str, Breaker] = field(default_factory=dict)
+
+    def start(self, now_s: float, venue: str = "a") -> PairPermit:
+        """Let a call through."""
+        try:
+            pair, permit = enter(self._pair(venue), now_s)
+        except CircuitOpen as refused:
+            self._store(venue, refused.pair)
+            raise
+        self._store(venue, pair)
+        return permit
+
+    def end(self, permit: PairPermit, now_s: float, venue: str = "a", *, failed: bool = True) -> None:
+        """The result of a call."""
+        self._store(venue, leave(self._pair(venue), permit, now_s, venue=venue, failed=failed))
+
+    def fail(self, *times_s: float, venue: str = "a") -> None:
+        """Calls that fail at once."""
+        for now_s in times_s:
+            self.end(self.start(now_s, venue), now_s, venue)
+
+    def succeed(self, now_s: float, venue: str = "a") -> None:
+        """A call that succeeds at once."""
+        self.end(self.start(now_s, venue), now_s, venue, failed=False)
+
+    def refused(self, now_s: float, venue: str = "a") -> CircuitOpen:
+        """The refusal of a call."""
+        with pytest.raises(CircuitOpen) as refused:
+            self.start(now_s, venue)
+        return refused.value
+
+    def state(self, now_s: float, venue: str = "a") -> str:
+        """What the next call would meet; it is not made."""
+        try:
+            _, permit = enter(self._pair(venue), now_s)
+        except CircuitOpen as refused:
+            return "network open" if refused.is_network else "open"
+        return "probe" if permit.venue.is_probe or permit.network.is_probe else "closed"
+
+    def _pair(self, venue: str) -> Pair:
+        return Pair(self.venues.get(venue, Breaker()), self.network)
+
+    def _store(self, venue: str, pair: Pair) -> None:
+        self.venues[venue], self.network = pair.venue, pair.network
+
+
+def opened() -> Calls:
+    """Calls of which the fifth failure came at second 0."""
+    calls = Calls()
+    calls.fail(-4, -3, -2, -1, 0)
+    return calls
+
+
+def open_network() -> Calls:
+    """The breaker of the network opened at second 0, those of its venues are closed."""
+    calls = Calls()
+    for number, venue in enumerate("abcde"):
+        calls.fail(number - 4, venue=venue)
+    return calls
+
+
+def test_the_fifth_failure_opens_it() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, 3)
+    assert calls.state(4) == "closed"
+    calls.fail(4)
+    refused = calls.refused(4)
+    assert (refused.retry_after_s, refused.is_network) == (300, False)
+    assert calls.refused(303.5).retry_after_s == 1
+    assert calls.venues["a"].openings == 1
+
+
+def test_failures_age_out() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, 3, 601)
+    assert calls.state(601) == "closed"
+    calls.fail(601)  # with those of 1, 2 and 3: five
+    assert calls.state(601) == "open"
+
+
+def test_a_failure_600_seconds_ago_still_counts() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, 3, 600)
+    assert calls.state(600) == "open"
+
+
+def test_a_success_does_not_clear_failures() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, 3)
+    calls.succeed(4)
+    assert calls.state(4) == "closed"
+    calls.fail(5)
+    assert calls.state(5) == "open"
+
+
+def test_an_open_breaker_refuses_for_300_seconds() -> None:
+    calls = opened()
+    assert [calls.state(now_s) for now_s in (0, 150, 299.9)] == ["open"] * 3
+    assert calls.state(300) == "probe"
+
+
+def test_of_ten_calls_one_is_the_probe() -> None:
+    calls = opened()
+    assert calls.start(300).venue.is_probe
+    assert [calls.refused(300).retry_after_s for _ in range(9)] == [20] * 9
+
+
+def test_a_probe_that_succeeds_closes_it_and_clears_failures() -> None:
+    calls = opened()
+    calls.succeed(300)
+    assert calls.venues["a"] == Breaker(openings=1)
+    calls.fail(301, 302, 303, 304)
+    assert calls.state(304) == "closed"
+    calls.fail(305)
+    assert calls.state(305) == "open"
+
+
+def test_a_probe_that_fails_opens_it_for_another_300_seconds() -> None:
+    calls = opened()
+    probe = calls.start(300)
+    calls.end(probe, 310)
+    assert calls.venues["a"].openings == 2
+    assert [calls.state(now_s) for now_s in (310, 609.9, 610)] == ["open", "open", "probe"]
+
+
+def test_a_late_result_of_a_call_before_the_opening_is_ignored() -> None:
+    calls = Calls()
+    late = [calls.start(-9) for _ in range(7)]
+    calls.fail(-4, -3, -2, -1, 0)
+    calls.end(late[0], 10)
+    calls.end(late[1], 10, failed=False)
+    assert [calls.state(now_s) for now_s in (10, 299.9, 300)] == ["open", "open", "probe"]
+    probe = calls.start(300)
+    calls.end(late[2], 301)
+    calls.end(late[3], 301, failed=False)
+    assert calls.state(301) == "open"
+    calls.end(probe, 302, failed=False)
+    for permit in late[4:]:
+        calls.end(permit, 303)
+    assert calls.venues["a"].failures == ()
+    calls.fail(304, 305)
+    assert calls.state(305) == "closed"
+
+
+def test_a_probe_that_never_returns_is_a_failure_after_20_seconds() -> None:
+    calls = opened()
+    lost = calls.start(300)
+    assert calls.refused(319.9).retry_after_s == 1
+    assert calls.refused(320).retry_after_s == 300
+    assert calls.venues["a"].openings == 2
+    calls.end(lost, 330, failed=False)
+    assert [calls.state(now_s) for now_s in (330, 619.9, 620)] == ["open", "open", "probe"]
+
+
+def test_a_probe_that_returns_after_20_seconds_is_ignored() -> None:
+    calls = opened()
+    late = calls.start(300)
+    calls.end(late, 321, failed=False)
+    assert [calls.state(now_s) for now_s in (321, 620)] == ["open", "probe"]
+    assert calls.venues["a"].openings == 2
+
+
+def test_long_after_a_lost_probe_the_next_call_is_a_probe() -> None:
+    calls = opened()
+    calls.start(300)
+    assert calls.start(10_000).venue.is_probe
+    assert calls.venues["a"].openings == 2
+
+
+def test_a_result_that_is_reported_twice_counts_once_after_a_probe() -> None:
+    calls = opened()
+    probe = calls.start(300)
+    calls.end(probe, 301, failed=False)
+    calls.end(probe, 301)
+    assert calls.venues["a"] == Breaker(openings=1)
+
+
+def test_venues_do_not_affect_each_other() -> None:
+    calls = opened()
+    assert calls.state(1, "a") == "open"
+    assert calls.state(1, "b") == "closed"
+    calls.succeed(1, "b")
+
+
+def test_the_failures_of_one_venue_do_not_open_the_network() -> None:
+    calls = opened()
+    for second in range(300, 3000, 320):
+        calls.fail(second)
+    assert calls.network.openings == 0
+    assert len(calls.network.failures) <= 5
+    assert calls.state(3000, "b") == "closed"
+
+
+def test_the_failures_of_two_venues_open_the_network() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, 3)
+    calls.fail(4, venue="b")
+    assert calls.state(5, "c") == "network open"
+    assert calls.network.openings == 1
+    assert calls.venues["b"].openings == 0
+
+
+def test_a_second_venue_opens_it_after_five_failures_of_the_first() -> None:
+    calls = opened()
+    assert calls.state(1, "b") == "closed"
+    calls.fail(1, venue="b")
+    assert calls.state(1, "c") == "network open"
+
+
+def test_a_refusal_by_the_network_is_no_failure_of_the_venue() -> None:
+    calls = open_network()
+    before = calls.venues["a"]
+    for _ in range(10):
+        assert calls.refused(1).is_network
+    assert calls.venues["a"] == before
+    assert calls.venues["a"].openings == 0
+
+
+def test_a_refusal_by_a_venue_counts_nowhere() -> None:
+    calls = opened()
+    before = calls.network
+    for _ in range(10):
+        assert not calls.refused(1).is_network
+    assert calls.network == before
+
+
+def test_the_breaker_of_the_venue_is_asked_first() -> None:
+    calls = open_network()
+    calls.venues["a"] = Breaker(opened_at_s=100, openings=1)
+    refused = calls.refused(200, "a")
+    assert (refused.is_network, refused.retry_after_s) == (False, 200)
+
+
+def test_a_refusal_by_the_network_takes_no_probe_of_the_venue() -> None:
+    calls = opened()
+    for number, venue in enumerate("bcde"):
+        calls.fail(100 + number, venue=venue)  # opens the network: five failures of two venues and more
+        if calls.network.is_open:
+            break
+    assert calls.refused(301).is_network
+    assert calls.venues["a"].probe_until_s is None
+    assert calls.start(400).venue.is_probe
+
+
+def test_a_refusal_by_a_venue_takes_no_probe_of_the_network() -> None:
+    calls = open_network()
+    calls.venues["a"] = Breaker(opened_at_s=200, openings=1)
+    assert not calls.refused(300, "a").is_network
+    assert calls.network.probe_until_s is None
+    assert calls.start(300, "b").network.is_probe
+
+
+def test_of_ten_venues_one_probes_the_network() -> None:
+    calls = open_network()
+    probe = calls.start(300, "v0")
+    assert probe.network.is_probe
+    assert not probe.venue.is_probe
+    assert all(calls.refused(300, f"v{number}").is_network for number in range(1, 10))
+    calls.end(probe, 301, "v0", failed=False)
+    assert calls.state(301, "v1") == "closed"
+
+
+def test_a_failed_probe_of_the_network_opens_it_again() -> None:
+    calls = open_network()
+    calls.fail(300, venue="x")
+    assert (calls.network.openings, calls.state(599, "y"), calls.state(600, "y")) == (2, "network open", "probe")
+    assert len(calls.venues["x"].failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(None, True), (500, True), (503, True), (200, False), (404, False), (429, False), (499, False)],
+)
+def test_which_answers_are_failures(status: int | None, *, expected: bool) -> None:
+    assert is_failure(status) is expected
+
+
+def test_a_breaker_remembers_at_most_five_failures() -> None:
+    calls = Calls()
+    permits = [calls.start(0, f"v{number}") for number in range(1000)]
+    for permit in permits:
+        calls.end(permit, 1, "one")
+    assert len(calls.network.failures) == 5
+    assert calls.venues["one"].failures == ()
+
+
+def test_a_state_is_stored_and_read_again() -> None:
+    calls = Calls()
+    calls.fail(0, 1)
+    for breaker in (calls.venues["a"], opened().venues["a"], Breaker()):
+        stored = msgspec.json.encode(breaker)
+        assert msgspec.json.decode(stored, type=Breaker) == breaker

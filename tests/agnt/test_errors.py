@@ -1,0 +1,54 @@
+"""Errors of envelopes: each code has its status, and says whether the envelope may be sent again."""
+
+import pytest
+
+from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+
+STATUSES = {
+    503: ["circuit_open"],
+    401: ["invalid_signature", "unauthorized", "timestamp_expired"],
+    400: ["unknown_intent", "unsupported_protocol"],
+    504: ["ttl_exceeded"],
+    502: ["venue_unreachable"],
+    422: ["invalid_envelope"],
+    403: ["tier_required", "scope_denied", "tls_required"],
+    404: ["venue_not_found"],
+    409: ["slot_unavailable", "idempotency_conflict", "in_progress"],
+    413: ["payload_too_large"],
+    429: ["rate_limited"],
+    500: ["internal_error"],
+}
+RETRYABLE = {"circuit_open", "ttl_exceeded", "venue_unreachable", "in_progress", "rate_limited", "internal_error"}
+
+
+def test_each_code_has_its_status() -> None:
+    assert set(MEANINGS) == set(ErrorCode)
+    expected = {code: status for status, codes in STATUSES.items() for code in codes}
+    assert {code.value: meaning.status for code, meaning in MEANINGS.items()} == expected
+    assert {code.value for code, meaning in MEANINGS.items() if meaning.is_retryable} == RETRYABLE
+
+
+def test_an_error_as_the_protocol_shows_it() -> None:
+    refused = EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=211.2)
+    error = {"code": "circuit_open", "message": "the venue failed too often", "retryable": True}
+    assert describe_error(refused) == {"status": "error", "error": error | {"retry_after_s": 212}}
+    assert error_headers(refused) == {"X-A2A-Error": "circuit_open", "Retry-After": "212"}
+    assert refused.status == 503
+
+
+def test_an_error_names_fields_and_protocols() -> None:
+    fields = EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "missing", fields=["from"])
+    assert describe_error(fields)["error"]["fields"] == ["from"]
+    assert "retry_after_s" not in describe_error(fields)["error"]
+    protocol = EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, "no", supported=["openclaw/a2a/v1"])
+    assert describe_error(protocol)["error"]["supported"] == ["openclaw/a2a/v1"]
+
+
+def test_named_fields_are_bounded() -> None:
+    refused = EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "unknown", fields=["x" * 1000] * 1000)
+    assert describe_error(refused)["error"]["fields"] == ["x" * 64] * 16
+
+
+@pytest.mark.parametrize(("code", "expected"), [("unauthorized", "Bearer"), ("invalid_signature", None)])
+def test_only_a_missing_key_is_asked_for(code: str, expected: str | None) -> None:
+    assert error_headers(EnvelopeRefused(ErrorCode(code), "no")).get("WWW-Authenticate") == expected

@@ -1,0 +1,123 @@
+"""Payloads of the four intents: values, defaults, limits, and unknown keys."""
+
+from typing import Any
+
+import pytest
+
+from agnt.envelope import read_envelope
+from agnt.errors import EnvelopeRefused
+from agnt.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
+
+
+def read(intent: str, payload: dict[str, Any], *, is_strict: bool = True) -> tuple[Order, list[str]]:
+    return read_payload(read_envelope({"from": "a", "intent": intent, "payload": payload}), is_strict=is_strict)
+
+
+def refused_fields(intent: str, payload: dict[str, Any], *, is_strict: bool = True) -> list[str]:
+    with pytest.raises(EnvelopeRefused) as refused:
+        read(intent, payload, is_strict=is_strict)
+    assert (refused.value.code.value, refused.value.status) == ("invalid_envelope", 422)
+    return refused.value.fields
+
+
+def test_defaults() -> None:
+    assert read("venue.list", {}) == (VenueList(limit=50), [])
+    assert read("booking.search", {}) == (Search(limit=10), [])
+    assert read("booking.confirm", {"venue_id": "la-brisa"}) == (Confirm(venue_id="la-brisa"), [])
+
+
+def test_a_ping_ignores_its_payload() -> None:
+    assert read("network.ping", {"any": [1]}) == (Ping(), [])
+
+
+def test_values() -> None:
+    listing = {"category": "bar", "location": "canggu", "limit": 7}
+    assert read("venue.list", listing)[0] == VenueList(category="bar", location="canggu", limit=7)
+    search = {"query": "sunset dinner", "location": "canggu", "limit": 5}
+    assert read("booking.search", search)[0] == Search(query="sunset dinner", location="canggu", limit=5)
+    confirm = {"venue_id": "v", "slot_id": "s", "time": "19:30", "party_size": 2, "user_note": "window"}
+    expected = Confirm(venue_id="v", slot_id="s", slot_time="19:30", party_size=2, user_note="window")
+    assert read("booking.confirm", confirm)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("intent", "given", "used"),
+    [
+        ("venue.list", 100, 100),
+        ("venue.list", 10**30, 100),
+        ("booking.search", 25, 25),
+        ("booking.search", 26, 25),
+    ],
+)
+def test_a_limit_above_the_largest_is_the_largest(intent: str, given: int, used: int) -> None:
+    order, _ = read(intent, {"limit": given})
+    assert isinstance(order, VenueList | Search)
+    assert order.limit == used
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.0, "5", True, None])
+@pytest.mark.parametrize("intent", ["venue.list", "booking.search"])
+def test_wrong_limits(intent: str, limit: Any) -> None:
+    assert refused_fields(intent, {"limit": limit}) == ["payload.limit"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("venue_id", ""),
+        ("venue_id", None),
+        ("venue_id", 7),
+        ("venue_id", "x" * 129),
+        ("slot_id", 1),
+        ("time", 1930),
+        ("slot_time", "x" * 65),
+        ("party_size", 0),
+        ("party_size", -2),
+        ("party_size", 2.0),
+        ("party_size", "2"),
+        ("party_size", True),
+        ("party_size", 10**30),
+        ("user_note", "x" * 501),
+        ("user_note", {}),
+    ],
+)
+def test_wrong_values_of_a_confirmation(key: str, value: Any) -> None:
+    assert refused_fields("booking.confirm", {"venue_id": "v"} | {key: value}) == [f"payload.{key}"]
+
+
+def test_texts_that_are_too_long() -> None:
+    assert refused_fields("venue.list", {"category": "x" * 81, "location": "x" * 121}) == [
+        "payload.category",
+        "payload.location",
+    ]
+    assert refused_fields("booking.search", {"query": "x" * 501}) == ["payload.query"]
+    assert read("booking.confirm", {"venue_id": "v", "user_note": "é" * 500})
+
+
+def test_a_confirmation_needs_a_venue() -> None:
+    assert refused_fields("booking.confirm", {"party_size": 0}) == ["payload.venue_id", "payload.party_size"]
+
+
+def test_both_names_of_the_time() -> None:
+    for names in (["time"], ["slot_time"], ["time", "slot_time"]):
+        order, _ = read("booking.confirm", {"venue_id": "v"} | dict.fromkeys(names, "19:30"))
+        assert order == Confirm(venue_id="v", slot_time="19:30")
+    both = {"venue_id": "v", "time": "19:30", "slot_time": "19:31"}
+    assert refused_fields("booking.confirm", both) == ["payload.time", "payload.slot_time"]
+
+
+def test_unknown_keys() -> None:
+    unknown = {"zeta": 1, "alpha": {"deep": []}, "limit": 3}
+    assert refused_fields("venue.list", unknown) == ["payload.alpha", "payload.zeta"]
+    assert read("venue.list", unknown, is_strict=False) == (VenueList(limit=3), ["alpha", "zeta"])
+    assert refused_fields("venue.list", unknown | {"limit": 0}, is_strict=False) == ["payload.limit"]
+
+
+def test_dropped_keys_are_bounded() -> None:
+    many = {f"{number:05}" + "x" * 90: number for number in range(1000)}
+    _, dropped = read("venue.list", many, is_strict=False)
+    assert (len(dropped), {len(key) for key in dropped}) == (16, {64})
+
+
+def test_the_keys_of_the_signature_are_known() -> None:
+    assert read("venue.list", {"_ts": 1, "_from": "a", "_sig": "00"}) == (VenueList(), [])
