@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 PING_EVERY_S = 20.0  # its pong is the sign of life of the gateway
 FATAL_CODES = frozenset({5002, 5004})
+NO_SERVICES = "this agent has no services: send it a message"
 VOTE_HINT = "Vote on this proposal. Begin with approve, reject or abstain.\n\n"
 
 
@@ -93,6 +94,9 @@ class GatewayConnection(Connection):
                 self._on_welcome(Welcome(session_id=client_id, routing_name=self._name))
             case "message" | "proposal" if frame.type == "message" or self._votes:
                 self._ask(frame)
+            case "request":
+                with suppress(ConnectionClosed):
+                    await self._send(gateway_frames.failure(frame, NO_SERVICES))
             case "ping":
                 with suppress(ConnectionClosed):
                     await self._send(gateway_frames.encode("pong", {}))

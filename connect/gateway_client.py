@@ -107,13 +107,13 @@ class GatewayClient:
         """Send a message that wants no reply. An error about it is a frame of `async for`."""
         await self.send("message", {"role": "agent", "content": content}, agent=agent, metadata=metadata)
 
-    async def request(self, service: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Ask a service of the gateway, such as `agents.list`; its result.
+    async def request(self, service: str, params: Mapping[str, Any] | None = None, *, agent: str = "") -> Any:
+        """Ask a service of the gateway, such as `agents.list`, or one of an agent; its result.
 
         Raises:
             GatewayError: it refused.
         """
-        frame = await self._request("request", {"service": service, "params": dict(params or {})})
+        frame = await self._request("request", {"service": service, "params": dict(params or {})}, agent=agent)
         return frame.content.get("result")
 
     async def subscribe(self, channel: str, *agents: str) -> None:

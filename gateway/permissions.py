@@ -6,7 +6,7 @@ A role is that of a token in the team of its user. What is shared by other users
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, Identity, TokenScope
-from gateway.channel_names import STATUS, find_inbox_agent
+from gateway.channel_names import STATUS, find_inbox_agent, is_channel
 from gateway.envelope import Envelope, Json
 from gateway.errors import ErrorCode, FrameRefused
 
@@ -138,15 +138,13 @@ def check_subscription(identity: Identity, seat: str, channel: str) -> None:
     Raises:
         FrameRefused: 5004.
     """
-    if channel == STATUS:
-        check_action(identity, Action.FIND, own=seat, agent=seat)
-    else:
-        check_action(identity, Action.READ_AGENT, own=seat, agent=find_inbox_agent(channel) or seat)
+    action = Action.FIND if channel == STATUS else Action.READ_AGENT
+    check_action(identity, action, own=seat, agent=find_inbox_agent(channel) or seat)
 
 
 def may_subscribe(identity: Identity, seat: str, channel: str) -> bool:
     """Whether a client may stay subscribed. Channels that the hub made for it are its own."""
-    if not channel.startswith(("agent:", "triad:")):
+    if not is_channel(channel):
         return True
     try:
         check_subscription(identity, seat, channel)

@@ -25,6 +25,10 @@ COMMANDS_ON_A_HUB = frozenset(
         "pause_sending",
         "resume_sending",
         "gateway",
+        "gateway_agent",
+        "gateway_envelopes",
+        "gateway_session",
+        "load_team",
     }
 )
 

@@ -63,6 +63,8 @@ async def test_the_connector_answers_for_a_seat(embedded_hub: HubProcess) -> Non
         with pytest.raises(GatewayError, match="command failed with exit status 3\nno") as caught:
             await client.ask("shell", "fail\n")
         assert (caught.value.code, caught.value.name) == (3004, "AGENT_ERROR")
+        with pytest.raises(GatewayError, match="no services"):  # at once, and not when the time is up
+            await client.request("add", {"numbers": [1]}, agent="shell")
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(WITHIN_S):
             assert await process.wait() == 0
@@ -112,6 +114,8 @@ async def test_two_clients_of_the_library_talk(embedded_hub: HubProcess) -> None
         async for frame in client:
             if frame.text == "refuse":
                 await client.fail(frame, "not today")
+            elif frame.type == "request":
+                await client.send("response", {"result": frame.content["params"]}, metadata=frame.metadata)
             elif frame.wants_response:
                 await client.reply(frame, {"heard": frame.text, "from": frame.sender})
 
@@ -121,6 +125,7 @@ async def test_two_clients_of_the_library_talk(embedded_hub: HubProcess) -> None
     ):
         serving = asyncio.create_task(serve(alpha))
         assert await beta.ask("alpha", "hi") == {"heard": "hi", "from": "beta"}
+        assert await beta.request("repeat", {"what": "this"}, agent="alpha") == {"what": "this"}
         with pytest.raises(GatewayError, match="not today"):
             await beta.ask("alpha", "refuse")
         with pytest.raises(GatewayError) as caught:

@@ -1,17 +1,22 @@
 """The agents of a team: roles, statuses, workspaces, teams as data, and what their owner changes."""
 
 import asyncio
+import io
 import json
 from functools import partial
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
+from accounts.models import User
+from agents.models import Session
+from gateway.seat import GATEWAY_LINK
 from gateway.team_file import DEFAULT_TEAM, BadTeamFile, read_team
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage, manage, run_command
+from lab.hub_storage import MakeStorage, manage
 from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient
 from tests.gateway.test_channels import answered, statuses_of, subscribed
@@ -163,20 +168,32 @@ async def test_commands_show_agents_and_restart_them(two_process_hub: HubProcess
         await seat.find("auth-response")
         await subscribed(watcher, "agent:status")
         assert (await asyncio.to_thread(command, "list")).split()[:4] == ["coder", "online", "agent", "active"]
-        assert "online" in await asyncio.to_thread(command, "status", "coder")
-        shown = json.loads(await asyncio.to_thread(command, "config", "coder", "get"))
-        assert shown == {"name": "coder", "role": "agent", "active": True, "config": {}}
         await asyncio.to_thread(command, "restart", "coder")
         assert (await seat.find("disconnect"))["content"]["reason"] == "error"
         await seat.closed()
         await watcher.find("status", lambda one: one["content"]["status"] == "offline")
     async with EchoSeat(hub.urls[-1], token, agentId="coder") as seat:
         await seat.find("auth-response")
-    for words in (("status", "absent"), ("restart", "coder")):
-        command_line = ("gateway_agent", *words, "--login", "commanded")
-        done = await asyncio.to_thread(run_command, hub.home.env, *command_line)
-        assert done.returncode, words
-        assert ("3002" if words == ("restart", "coder") else "3001") in done.stderr
+
+
+@pytest.mark.django_db
+def test_commands_show_one_agent_and_its_settings() -> None:
+    owner = User.objects.create(login="commanded")
+    Session.objects.create(owner=owner, routing_name="coder", link=GATEWAY_LINK)
+
+    def command(*words: str) -> str:
+        out = io.StringIO()
+        call_command("gateway_agent", *words, "--login", "commanded", stdout=out)
+        return out.getvalue()
+
+    assert command("list") == command("status", "coder")
+    assert command("status", "coder").split()[:4] == ["coder", "offline", "agent", "active"]
+    shown = json.loads(command("config", "coder", "get"))
+    assert shown == {"name": "coder", "role": "agent", "active": True, "config": {}}
+    with pytest.raises(CommandError, match="3001"):
+        command("status", "absent")
+    with pytest.raises(CommandError, match="3002"):
+        command("restart", "coder")
 
 
 async def test_an_owner_changes_agents_and_rules_by_rest(embedded_hub: HubProcess) -> None:

@@ -19,6 +19,7 @@ from lab.waiting import eventually
 BUDGET = 50
 CALLERS = 200
 CONNECT_OVER_S = 1.0  # a machine that connects all at one moment may take longer than the hub waits for a head
+REST_S = (0.1, 1.0)  # between the asks of one caller: one agent answers, and a refusal costs as much as an ask
 AT_ONCE = 20
 BUSY = "agent is processing a turn for another caller"
 CAPPED = "agent already holds"
@@ -40,7 +41,7 @@ async def ask_until_spent(client: httpx.AsyncClient, handle: str, token: str) ->
     while not (text := await outcome(client, handle, token)).endswith(f"hit its daily budget ({BUDGET})"):
         assert text == "" or text == BUSY or text.startswith(CAPPED), text
         seen["accepted" if not text else "refused"] += 1
-        await asyncio.sleep(random.uniform(0.02, 0.4))
+        await asyncio.sleep(random.uniform(*REST_S))
     return seen
 
 

@@ -20,6 +20,7 @@ from tests.remote.servers import Json
 
 STREAMING = Way("1.0", "JSONRPC", True)
 CALLERS = [STREAMING, Way("1.0", "JSONRPC", False), Way("1.0", "HTTP+JSON", True)]
+EXAMPLES = [pytest.param(12, id="some"), pytest.param(80, id="many", marks=pytest.mark.deep)]
 OLDER = [Way("0.3", "JSONRPC", True), Way("0.3", "JSONRPC", False)]
 
 
@@ -161,12 +162,14 @@ def scripts(draw: st.DrawFn) -> list[Json]:
     return turns
 
 
-@settings(max_examples=40, deadline=None)
-@given(turns=scripts(), way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS))
-def test_any_sequence_of_artifacts_is_the_same_through_the_hub(
-    relay: Relay, turns: list[Json], way: Way, caller: Way
-) -> None:
-    check_same(way, caller, *relay.both(way, turns, caller))
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_any_sequence_of_artifacts_is_the_same_through_the_hub(relay: Relay, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(turns=scripts(), way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS))
+    def is_same(turns: list[Json], way: Way, caller: Way) -> None:
+        check_same(way, caller, *relay.both(way, turns, caller))
+
+    is_same()
 
 
 def check_same(way: Way, caller: Way, direct: Seen, through: Seen) -> None:
@@ -183,17 +186,21 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(message=MESSAGES, way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS + OLDER))
-@example(MIXED, STREAMING, STREAMING)
-@example(MIXED, STREAMING, OLDER[0])
-@example(MIXED, WAYS[-1], OLDER[1])
-def test_any_message_is_the_same_through_the_hub(relay: Relay, message: Json, way: Way, caller: Way) -> None:
-    if caller in OLDER:
-        message = {**message, "parts": [as_older(one) for one in message["parts"] if not is_file(one)]}
-        assume(message["parts"])
-    direct, through = relay.both_hear(way, message, caller)
-    assert through == direct
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_any_message_is_the_same_through_the_hub(relay: Relay, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(message=MESSAGES, way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS + OLDER))
+    @example(MIXED, STREAMING, STREAMING)
+    @example(MIXED, STREAMING, OLDER[0])
+    @example(MIXED, WAYS[-1], OLDER[1])
+    def is_same(message: Json, way: Way, caller: Way) -> None:
+        if caller in OLDER:
+            message = {**message, "parts": [as_older(one) for one in message["parts"] if not is_file(one)]}
+            assume(message["parts"])
+        direct, through = relay.both_hear(way, message, caller)
+        assert through == direct
+
+    is_same()
 
 
 def is_file(part: Json) -> bool:
