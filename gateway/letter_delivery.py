@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import msgspec
 from django.db import DatabaseError
@@ -36,7 +35,7 @@ from gateway.replies import make_reply, text_of
 from gateway.seat import ENVELOPE_TYPE
 from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
-from kit.async_db import db_call
+from kit.async_db import DbCalls
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -44,14 +43,12 @@ from kit.waits import Waiters
 
 logger = logging.getLogger(__name__)
 
-READING_AT_ONCE = 4  # a thousand seats that come back at once must leave threads to the rest of the process
+CALLS_AT_ONCE = 4  # also when a thousand seats come back at once
 DELIVERED_WITHIN_S = seconds(20.0, at_least_s=8.0)
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 RESTS_S = 10.0  # a seat that took none, before the next try: each leaves a turn that failed
 ASKS_FOR_REPLY_EVERY_S = 2.0  # the push that says so may be lost
-
-Result = TypeVar("Result")
 
 
 class LetterDelivery:
@@ -64,7 +61,7 @@ class LetterDelivery:
         self._process_id = process_id
         self._dispatcher = dispatcher
         self._channels = channels
-        self._reading = asyncio.Semaphore(READING_AT_ONCE)
+        self._call = DbCalls(CALLS_AT_ONCE)
         self._busy_with: dict[int, bool] = {}  # recipients, each with whether to look again
         self._resting: dict[int, float] = {}  # recipients, each until when
         self._empty: set[int] = set()  # recipients with seats here for whom nothing waits
@@ -186,18 +183,12 @@ class LetterDelivery:
             settled = await asyncio.shield(running.settled)
         if settled is not None and _is_undelivered(letter, settled):
             is_uncertain = settled.reason != Failure.NOT_DELIVERED
-            await self._release(letter, is_uncertain=is_uncertain)
+            await self._call(letter_queue.release, letter, is_uncertain=is_uncertain)
             return None
         await self._call(letter_queue.mark_delivered, letter)
         if letter.wants_response:
             self._tasks.start(self._bring_reply(letter, running), name=f"reply to letter {letter.pk}")
         return 0.0
-
-    async def _release(self, letter: Letter, *, is_uncertain: bool) -> None:
-        def put_back() -> None:
-            letter_queue.release(letter, is_uncertain=is_uncertain)
-
-        await self._call(put_back)
 
     async def _bring_reply(self, letter: Letter, running: RunningTurn) -> None:
         """Keep the reply of a letter for its sender, when it comes."""
@@ -209,10 +200,6 @@ class LetterDelivery:
             refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
             frame = error_frame(refused)
         await self._call(letter_queue.answer_sender, letter, frame)
-
-    async def _call(self, function: Callable[..., Result], *args: object) -> Result:
-        async with self._reading:
-            return await db_call(function)(*args)
 
 
 class _Watch:

@@ -1,11 +1,8 @@
 """Messages that clients send to agents: who they are for, and the turn of each."""
 
-import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from django.db import DatabaseError
 
@@ -34,15 +31,13 @@ from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
 from gateway.team_rules import AgentName, TeamRules
 from kit import trace
-from kit.async_db import db_call
+from kit.async_db import DbCalls
 from kit.clock import approximate_now
 from kit.ids import time_ordered
 
 LONGEST_WAIT_S = 600.0
-FINDING_AT_ONCE = 4  # a flood of messages must not starve the rest of the process of pool threads
+READS_AT_ONCE = 4  # of the clients of this process
 REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
-
-Result = TypeVar("Result")
 
 
 class Question(NamedTuple):
@@ -72,7 +67,7 @@ class BegunMessage:
 
 
 class MessageRouter:
-    """Asks what the clients of this process send to agents."""
+    """Asks what the clients of this process send to agents. `read`: reads the database for a client."""
 
     def __init__(
         self,
@@ -88,12 +83,7 @@ class MessageRouter:
         self._rules = rules
         self.letters = letters
         self.recent = RecentMessages(time.monotonic)
-        self._finding = asyncio.Semaphore(FINDING_AT_ONCE)
-
-    async def read(self, function: Callable[..., Result], *args: object) -> Result:
-        """Read the database for a client, with few others at once."""
-        async with self._finding:
-            return await db_call(function)(*args)
+        self.read = DbCalls(READS_AT_ONCE)
 
     async def begin(
         self,
@@ -218,7 +208,7 @@ class MessageRouter:
         """
         self.letters.expect(waits.draft.recipient_id)
         try:
-            letter = await self.read(partial(store_letter, is_wanted=waits.is_wanted), waits.draft)
+            letter = await self.read(store_letter, waits.draft, is_wanted=waits.is_wanted)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,12 +15,9 @@ from gateway.envelope import Json
 from gateway.proposal_news import ProposalNews
 from gateway.proposals import MOST_OPEN
 from gateway.protocol import GatewayProtocol
-from kit.async_db import db_call
+from kit.async_db import DbCalls
 
-CALLS_AT_ONCE = 4  # a flood of votes must not starve the rest of the process of pool threads
-
-P = ParamSpec("P")
-Result = TypeVar("Result")
+CALLS_AT_ONCE = 4  # of all clients of this process
 
 
 class Participant(Subscriber, Protocol):
@@ -63,19 +60,17 @@ class SeatHere:
 
 
 class Triad:
-    """Knows the seats of this process, and the clients without a seat that await decisions."""
+    """Knows the seats of this process, and the clients without a seat that await decisions.
+
+    `call`: reads or writes rows of proposals.
+    """
 
     def __init__(self, process_id: str, channels: Channels) -> None:
         self.process_id = process_id
         self._channels = channels
         self._seats: dict[int, SeatHere] = {}  # by the id of the connection
         self._awaiting: WeakValueDictionary[int, Participant] = WeakValueDictionary()  # by the row of the proposal
-        self._calling = asyncio.Semaphore(CALLS_AT_ONCE)
-
-    async def call(self, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-        """Read or write rows, with few others at once."""
-        async with self._calling:
-            return await db_call(function)(*args, **kwargs)
+        self.call = DbCalls(CALLS_AT_ONCE)
 
     def enter(self, client: Participant, connection_id: int, owner_id: int, name: str) -> None:
         """An agent took its seat: send it what it may vote on, and decisions on what it proposed."""

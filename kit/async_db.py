@@ -27,6 +27,18 @@ def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     return wrapped
 
 
+class DbCalls:
+    """Database calls of one kind, at most `at_once` together: a flood of them leaves pool threads to the rest."""
+
+    def __init__(self, at_once: int) -> None:
+        self._room = asyncio.Semaphore(at_once)
+
+    async def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run one whole synchronous function as `db_call`, when there is room."""
+        async with self._room:
+            return await db_call(function)(*args, **kwargs)
+
+
 async def release_connection() -> None:
     """Close the database connection of the thread in which Django ran the view."""
     await aclose_old_connections()
