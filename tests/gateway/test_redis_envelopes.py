@@ -158,7 +158,7 @@ def test_messages_are_imported_once_and_bad_ones_are_reported(team: User, tmp_pa
     assert shown[-1]["type"] == "task"
     assert shown[1]["to"] == "beta"
     assert len(waiting()) == 4
-    with pytest.raises(CommandError, match="there is no account"):
+    with pytest.raises(CommandError, match="no user has the login"):
         call_command("gateway_envelopes", "export", "--login", "stranger")
 
 

@@ -18,6 +18,7 @@ from gateway.adapters.delivery import deliver, read_waiting
 from gateway.adapters.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
 from gateway.envelope import MAX_FRAME_BYTES, Json
 from gateway.errors import FrameRefused
+from hub.management.owners import add_login, owner_of
 from kit import strict_json
 
 SHOWN_BAD = 100
@@ -38,7 +39,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
         parser.add_argument("direction", choices=["import", "export"])
-        parser.add_argument("--login", required=True, help="whose team")
+        add_login(parser)
         parser.add_argument("--redis", metavar="URL", help="read or write the lists of this server, not a file")
         parser.add_argument(
             "--file", default="-", help="JSON, an envelope on each line; -: standard input or output"
@@ -52,9 +53,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Move them; exit code 1 when one of them was bad."""
-        user = User.objects.named(options["login"])
-        if user is None:
-            raise CommandError(f"there is no account @{options['login']}")
+        user = owner_of(options)
         try:
             (self._import if options["direction"] == "import" else self._export)(user, options)
         except RedisError as failure:

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.models import User
 from gateway.envelope import Json
 from gateway.errors import FrameRefused
 from gateway.sessions import rows, shapes, transfer
 from gateway.sessions.access import SessionUser
+from hub.management.owners import add_login, owner_of
 
 Options = dict[str, Any]
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
-        parser.add_argument("--login", required=True, help="whose team")
+        add_login(parser)
         actions = parser.add_subparsers(dest="action", required=True)
         listing = actions.add_parser("list", help="a line for each session")
         listing.add_argument("agent", nargs="?", default="")
@@ -46,9 +46,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do it, or say why not."""
-        user = User.objects.named(options["login"])
-        if user is None:
-            raise CommandError(f"there is no account @{options['login']}")
+        user = owner_of(options)
         try:
             self._actions[options["action"]](self, SessionUser(user.pk, user.login), options)
         except FrameRefused as refused:
