@@ -23,12 +23,12 @@ def test_quick():
 
 
 def test_slow():
-    time.sleep(1)
+    time.sleep(0.3)
 
 
 @pytest.mark.deep
 def test_deep():
-    time.sleep(1)
+    time.sleep(0.3)
 """
 
 
