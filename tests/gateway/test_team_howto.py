@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,9 @@ def test_the_page_runs_a_team(embedded_hub: HubProcess, tmp_path: Path) -> None:
         printed = run(TALK, tmp_path, environment)
         shown = "".join(f"    {line}".rstrip(" ") + "\n" for line in printed.splitlines())
         assert f"```\n\n{shown}\n" in PAGE, printed
-        assert f"    {run(LIST_AGENTS, tmp_path, environment)}\n" in PAGE
+        until = time.monotonic() + WITHIN_S  # the agents of the conversation leave it a moment later
+        while f"    {(listed := run(LIST_AGENTS, tmp_path, environment))}\n" not in PAGE:
+            assert time.monotonic() < until, listed
         headers = bearer(environment["SESSION_TOKEN"])
         page = httpx.get(f"{embedded_hub.url}/desk/team", headers=headers).text
         assert [name for name in ("alpha", "beta", "charlie", "coder", "planner") if f">{name}<" not in page] == []
