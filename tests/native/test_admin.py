@@ -15,8 +15,17 @@ from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.core.directory import load_caller_budgets
-from agents.models import Agent, CallerBlock, Halt, RemoteServer, Turn
-from gateway.models import Proposal, Vote
+from agents.models import Agent, CallerBlock, Halt, RemoteServer, Session, Turn
+from gateway.models import (
+    EnvelopeKey,
+    FrameRecord,
+    Letter,
+    Proposal,
+    SessionLog,
+    TeamAgent,
+    TeamPolicy,
+    Vote,
+)
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.subscriptions import happen, subscribed
 
@@ -133,6 +142,22 @@ def test_a_row_of_another_user_is_as_absent_as_one_that_is_not(alice: Person, bo
             assert theirs.status_code in (302, 403)
 
 
+def have_team(owner: User, seat: Session) -> None:
+    """A row of each table of the gateway that the admin shows."""
+    now = timezone.now()
+    proposal = Proposal.objects.create(
+        owner=owner, key="p-1", proposer="bob", text="?", members=[], created_at=now, deadline=now
+    )
+    Vote.objects.create(proposal=proposal, voter="alpha", vote="approve", voted_at=now)
+    TeamAgent.objects.create(owner=owner, name="alpha")
+    TeamPolicy.objects.create(owner=owner)
+    SessionLog.objects.create(owner=owner, agent="alpha", session_id="s-1", created_at=now, last_entry_at=now)
+    FrameRecord.objects.create(owner=owner, at=now, source="alpha", type="ping", outcome="served", bytes=1)
+    EnvelopeKey.objects.create(owner=owner, key_id="key-1", name="one", secret="sealed")
+    said = {"owner": owner, "sender_owner": owner, "sender": "alpha", "message_id": "m-1", "addressed_to": "beta"}
+    Letter.objects.create(recipient=seat, envelope="{}", bytes=2, received_at=now, **said)
+
+
 def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     alice: Person, bob: Person, staff: Person
 ) -> None:
@@ -146,11 +171,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     ProviderIdentity.objects.create(user=bob.user, issuer="https://id.example", subject="bob")
     Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
-    now = timezone.now()
-    proposal = Proposal.objects.create(
-        owner=bob.user, key="p-1", proposer="bob", text="?", members=[], created_at=now, deadline=now
-    )
-    Vote.objects.create(proposal=proposal, voter="alpha", vote="approve", voted_at=now)
+    have_team(bob.user, agent.session)
     subscribed(bob.user)
     happen(bob.user)
     act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has
