@@ -21,7 +21,7 @@ from agents.web.desk import require_owner
 from gateway.members import Member, load_members
 from gateway.models import FrameRecord, Proposal, Vote
 from gateway.web import changes
-from kit.clock import db_now
+from kit.clock import db_now, iso
 
 PROPOSALS_ON_A_PAGE = 10
 FRAMES_SHOWN = 50
@@ -45,6 +45,11 @@ class ProposalRow:
     def is_open(self) -> bool:
         """Whether it is not decided."""
         return self.left_ms is not None
+
+    @property
+    def until(self) -> str:
+        """Its deadline, as scripts read it."""
+        return iso(self.proposal.deadline)
 
     @property
     def mark(self) -> str:

@@ -25,6 +25,7 @@ from tests.browser.pages import CONSENT
 from tests.browser.sessions import is_live, request_permission, tail
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
 from tests.browser.visitor import Visitor, visiting
+from tests.gateway.client import GatewayClient
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
 AT_ONCE = 7  # of the others: `make test` takes one of each kind in turn, on one walk
@@ -97,6 +98,7 @@ async def test_no_page_is_left_out() -> None:
         "delivery": 1,
         "token": 1,
         "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
+        "proposal": 1,
     }
     visited = [
         path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
@@ -161,6 +163,11 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"{session}/rows",
         f"{session}/files",
         f"{session}/delete",
+        "/desk/team",
+        f"/desk/team?{urlencode({'of': hostile.text()})}",
+        "/desk/team/rules",
+        "/desk/team/agents/alpha",
+        f"/desk/team/proposals/{found['proposal']}",
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
@@ -198,7 +205,22 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "told": told["id"],
             "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
+            "proposal": await deliberate(site, owner, channel, hostile),
         }
+
+
+async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:
+    """What agents of a team propose, and why they vote; the number of the proposal."""
+    about = {"correlationId": "p-1"}
+    async with GatewayClient(site.url, channel, agentId="alpha") as alpha:
+        said = {"proposal": hostile.text(), "reasoning": hostile.text()}
+        await alpha.send("proposal", said, metadata=about)
+        await alpha.find("response")
+        await alpha.send("vote", {"vote": "approve", "reasoning": hostile.text()}, metadata=about)
+        await alpha.find("response", lambda frame: "vote" in frame["content"].get("result", {}))
+    proposals = (await owner.get("/api/v1/team/proposals")).json()["items"]
+    number: int = proposals[0]["id"]
+    return number
 
 
 async def happen(session: Echo, hostile: Hostile) -> None:
