@@ -51,7 +51,7 @@ export class Transcript {
     if (!known || here.children.length > MOST_ROWS) this.replaceAll(from);
     else this.insert(fresh, this.findRow(known.id));
     this.settle(fresh);
-    this.drawGrowing();
+    this.drawGrowing({ except_new: this.is_behind }); // those follow the lines that are fetched next
     if (was_at_end) this.toEnd();
   }
 
