@@ -78,7 +78,7 @@ def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
 def find_heading(fields: Json) -> Heading:
     """What an error response repeats of an envelope that was refused."""
     known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
-    heading = {name: value for name, value in known.items() if _is_name(value)}
+    heading = {name: value for name, value in known.items() if is_name(value)}
     context = fields.get("agent_context", {})
     if isinstance(context, dict) and _size_of(context) <= MAX_CONTEXT_BYTES:
         heading["agent_context"] = context
@@ -97,8 +97,8 @@ def read_envelope(fields: Json) -> Envelope:
     sender, context = _find_sender(fields), fields.get("agent_context", {})
     timestamp = fields.get("timestamp", "")
     fine = {
-        "from": _is_name(sender),
-        "to": _is_name(fields.get("to", NETWORK)),
+        "from": is_name(sender),
+        "to": is_name(fields.get("to", NETWORK)),
         "intent": isinstance(fields.get("intent"), str) and fields["intent"] != "",
         "payload": isinstance(fields.get("payload", {}), dict),
         "agent_context": isinstance(context, dict),
@@ -194,7 +194,7 @@ def _find_sender(fields: Json) -> Any:
     return fields.get("from", fields.get("from_agent"))
 
 
-def _is_name(value: Any) -> bool:
+def is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 

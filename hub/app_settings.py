@@ -5,6 +5,7 @@ from django.conf import settings
 from a2a_bridge import settings as bridge
 from accounts import settings as accounts
 from agents import settings as agents
+from agnt import settings as agnt
 from gateway import settings as gateway
 from webhooks import settings as webhooks
 
@@ -71,3 +72,4 @@ def inject_settings() -> None:
             letters_mb_per_owner=settings.LETTERS_MB_PER_OWNER,
         )
     )
+    agnt.set_settings(agnt.AgntSettings(signing_key=settings.A2A_SIGNING_KEY))

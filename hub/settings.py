@@ -30,6 +30,7 @@ REDIS_URL = env.text("REDIS_URL")
 DEMO = env.flag("DEMO")
 GATEWAY = env.flag("GATEWAY")
 GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
+AGNT = env.flag("AGNT", default=True)
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
@@ -69,6 +70,9 @@ TRACE_UI_URL = env.link_template("TRACE_UI_URL", "{trace_id}")
 WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
+
+# What signs AGNT envelopes.
+A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")
 
 # Whom it mails: owners who want alerts.
 EMAIL = env.choice("EMAIL", "OFF", ("OFF", "CONSOLE", "SMTP"))
@@ -196,6 +200,7 @@ INSTALLED_APPS = [
     "agents",
     "a2a_bridge",
     "gateway",
+    "agnt",
     "hub",
 ]
 

@@ -1,0 +1,16 @@
+"""The settings that `agnt` reads; hub/app_settings.py sets them."""
+
+from dataclasses import dataclass, field
+
+from kit.injected import Injected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgntSettings:
+    """See docs/reference/settings.md. `signing_key`: empty, `agnt.keys.get_master_key` derives one."""
+
+    signing_key: str = field(repr=False)
+
+
+_settings = Injected[AgntSettings]("agnt.settings")
+get_settings, set_settings = _settings.get, _settings.set
