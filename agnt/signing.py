@@ -7,9 +7,8 @@ import hashlib
 import hmac
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import Struct
 
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 
@@ -19,11 +18,12 @@ _HEADER = re.compile(r"ts=(0|[1-9][0-9]{0,11}),v1=([0-9a-f]{64})")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-class SigningKeys(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
     """The keys of one sender. `previous` verifies too, until `previous_until_s` (Unix seconds); empty: none."""
 
-    current: bytes
-    previous: bytes = b""
+    current: bytes = field(repr=False)
+    previous: bytes = field(default=b"", repr=False)
     previous_until_s: float = 0
 
     def live_at(self, now_s: float) -> tuple[bytes, ...]:

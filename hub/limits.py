@@ -1,7 +1,7 @@
 """The callers' rate limit, by the `limits` library: in process memory, or in Redis for several processes.
 
-Messages between agents of one owner have a rate of their own, counted by credential in each process. Asks of venues
-have none here: the key that sent the envelope was counted already.
+Messages between agents of one owner have a rate of their own, counted by credential in each process. Asks of
+venues have none here: the key that sent the envelope was counted already.
 """
 
 import asyncio
