@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 from kit.breaker import Breaker, BreakerRules, Failure, Permit
 
+COOLDOWN_S = 300
 PROBE_S = 20  # the longest time to live of an envelope, and 5 s
-OF_VENUE = BreakerRules(failures=5, window_s=600, cooldown_s=300, probe_s=PROBE_S)
+OF_VENUE = BreakerRules(failures=5, window_s=600, cooldown_s=COOLDOWN_S, probe_s=PROBE_S)
 OF_NETWORK = replace(OF_VENUE, sources=2)
 
 __all__ = [
+    "COOLDOWN_S",
     "OF_NETWORK",
     "OF_VENUE",
     "PROBE_S",

@@ -1,58 +1,52 @@
-"""What the handlers of envelopes need from outside; hub/wiring.py chooses the implementation."""
+"""What the endpoint of envelopes needs of other modules: venues that answer, and counters of `/metrics`."""
 
 from typing import Protocol
 
 from msgspec import Struct
 
 from agnt.envelope import Envelope
-from agnt.errors import Json
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.payloads import Confirm
 
 
 class NetworkRef(Struct, frozen=True, kw_only=True):
-    """A network, as an ask to one of its venues needs it: ids of rows."""
+    """The network and the key of an envelope. Asks of its venues run as `service_user_id`."""
 
     network_id: int
     owner_id: int
     service_user_id: int
+    key_id: int
+    is_strict: bool
 
 
 class VenueRef(Struct, frozen=True, kw_only=True):
-    """A venue, as an ask to it needs it. `venue_id`: of its row; `public_id`: `venue_id` on the wire.
-
-    `agent_name`: `agent_id` on the wire, may be empty. `agent_id`: of the row of the hub's agent that is asked;
-    None: the venue is asked at `url`, or is not asked.
-    """
+    """A venue that is asked: through the hub when it has an `agent_id`, else by HTTP at its `url`."""
 
     venue_id: int
     public_id: str
     slug: str
     agent_name: str
     name: str
-    agent_id: int | None = None
-    url: str = ""
+    agent_id: int | None
+    url: str
 
     @property
     def is_asked(self) -> bool:
-        """Whether a booking needs the word of the venue: it has an agent, or a URL."""
+        """Whether it answers for itself; otherwise its row does."""
         return self.agent_id is not None or self.url != ""
 
 
 class VenueAnswer(Struct, frozen=True, kw_only=True):
-    """What a venue confirmed; what it did not name is as it was asked for."""
+    """What a venue confirmed. Empty or None: as it was asked for."""
 
-    slot_id: str
-    slot_time: str
-    party_size: int | None
+    slot_id: str = ""
+    slot_time: str = ""
+    party_size: int | None = None
     note: str = ""
 
 
 class VenueAsks(Protocol):
-    """Asks venues. `deadline`: of the monotonic clock; both methods end before it.
-
-    Call neither for a venue that `is_asked` denies. A caller that cancels one gets no answer; the venue may have
-    acted all the same.
-    """
+    """Asks venues. `deadline`: of the monotonic clock; the caller cancels what takes longer."""
 
     async def confirm(
         self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
@@ -60,17 +54,50 @@ class VenueAsks(Protocol):
         """Have a venue confirm a booking.
 
         Raises:
-            EnvelopeRefused: `circuit_open`: nothing was sent; `venue_unreachable`; `slot_unavailable`;
-                `ttl_exceeded`: the venue may have confirmed it.
+            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `slot_unavailable`, `ttl_exceeded`.
         """
-        ...
 
     async def ask(
         self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
     ) -> Json:
-        """The payload with which a venue answers an intent.
+        """Pass an envelope to the agent that it names; its result.
 
         Raises:
-            EnvelopeRefused: as `confirm`.
+            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `ttl_exceeded`.
         """
-        ...
+
+
+class EnvelopeCounts(Protocol):
+    """Counts for `/metrics`; called by the event loop alone."""
+
+    def note_envelope(self, intent: str, tier: str, status: str) -> None:
+        """An envelope was answered. `status`: `ok`, `duplicate` or an error code; an unknown `intent` is empty."""
+
+    def note_charge(self) -> None:
+        """A usage event was committed."""
+
+
+class UnreachableVenues:
+    """`VenueAsks` of a hub that asks none."""
+
+    async def confirm(
+        self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
+    ) -> VenueAnswer:
+        """See `VenueAsks`."""
+        raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "the venue cannot be reached")
+
+    async def ask(
+        self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
+    ) -> Json:
+        """See `VenueAsks`."""
+        raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "the venue cannot be reached")
+
+
+class NoCounts:
+    """`EnvelopeCounts` that counts nothing."""
+
+    def note_envelope(self, intent: str, tier: str, status: str) -> None:
+        """See `EnvelopeCounts`."""
+
+    def note_charge(self) -> None:
+        """See `EnvelopeCounts`."""
