@@ -8,16 +8,7 @@ import msgspec
 from accounts.authn import digest
 from agnt.answers import Answer, allow, make_refusal
 from agnt.arrivals import Arrival
-from agnt.envelope import (
-    DEFAULT_TTL_MS,
-    MAX_BODY_BYTES,
-    Envelope,
-    Heading,
-    find_heading,
-    read_body,
-    read_envelope,
-    refuse_fields,
-)
+from agnt.envelope import Envelope, Heading, find_heading, read_body, read_envelope, refuse_fields
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.intake_batch import Clock
 from agnt.interactions import MAX_USER_AGENT_CHARS
@@ -25,6 +16,7 @@ from agnt.runner import EnvelopeRunner
 from agnt.signature_checks import SIGNATURE_HEADER
 from agnt.status import StatusReports
 from agnt.transport import METHOD_NOT_ALLOWED, check_transport, find_token
+from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
 from kit.clock import approximate_now
 

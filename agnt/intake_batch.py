@@ -25,7 +25,7 @@ from agnt.arrivals import (
     Work,
 )
 from agnt.confirming import NewBooking, describe_booking, make_booking, write_bookings
-from agnt.envelope import NETWORK, Envelope, check_timestamp, describe_result, respond
+from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers.confirm import get_recipient, get_venue, name_venues, refuse_unknown_venue
 from agnt.handlers.ping import answer_ping
@@ -42,6 +42,7 @@ from agnt.replays import Event, NewSeen, Seen, UsedSignature
 from agnt.signature_checks import check_signature
 from agnt.venue_index import VenueIndex, VenueIndexes
 from agnt.venue_lookup import VenueName, find_venues, refer_to
+from agnt.wire import NETWORK
 
 RETRY_SOON_S = 2
 OK, DUPLICATE = "ok", "duplicate"

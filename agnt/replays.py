@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from agnt.envelope import Envelope, read_moment
 from agnt.models import SeenEnvelope, SeenSignature
-from agnt.payloads import SIGNED
 from agnt.signing import MAX_AGE_S, canonical_json
+from agnt.wire import SIGNATURE_KEYS
 from kit import sql
 
 CONFIRMATIONS_KEPT = timedelta(days=1)
@@ -72,7 +72,7 @@ def lock_networks(network_ids: Collection[int]) -> None:
 
 def digest_payload(envelope: Envelope) -> str:
     """What tells envelopes with the same event apart: the recipient, and the payload without its signature."""
-    payload = {name: value for name, value in envelope.payload.items() if name not in SIGNED}
+    payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
     return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
 
 

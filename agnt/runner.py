@@ -7,13 +7,13 @@ import time
 from accounts.open_requests import OpenRequests
 from agnt.answers import Answer, make_answer, make_refusal
 from agnt.arrivals import Answered, Arrival, AskVenue, InProgress, Refused, Settlement, VenuesChanged
-from agnt.envelope import INTENTS
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
 from agnt.intake_batch import Clock
 from agnt.payloads import Confirm
 from agnt.ports import EnvelopeCounts, VenueAsks
 from agnt.venue_index import VenueIndexes
+from agnt.wire import INTENTS
 
 logger = logging.getLogger(__name__)
 

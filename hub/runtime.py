@@ -119,6 +119,7 @@ class Runtime:
         for name, link in hub_services.links.items():
             await end(name, link.close())
         await end("gateway", hub_services.gateway.close())
+        await end("venues", hub_services.venue_asker.close())
         await end("agnt", hub_services.agnt.runner.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())

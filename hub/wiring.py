@@ -42,11 +42,13 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
+from agnt.breakers import StoredBreakers
 from agnt.endpoint import AgntEndpoint
 from agnt.intake import Intake
-from agnt.ports import NoCounts, UnreachableVenues
+from agnt.ports import NoCounts
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
+from agnt.venue_asks import VenueAsker
 from agnt.venue_index import VenueIndexes
 from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
@@ -117,6 +119,7 @@ class HubServices:
     fipa: FipaEndpoint
     gateway_health: TeamHealth
     agnt: AgntEndpoint
+    venue_asker: VenueAsker
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -277,6 +280,7 @@ def build_services() -> HubServices:
         public_url=settings.PUBLIC_URL,
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+    venue_asker = VenueAsker(dispatcher, StoredBreakers())
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -319,7 +323,8 @@ def build_services() -> HubServices:
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
             post.is_reachable if isinstance(post, RedisPost) else None,
         ),
-        agnt=_agnt(callers),
+        agnt=_agnt(callers, venue_asker),
+        venue_asker=venue_asker,
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
@@ -331,9 +336,9 @@ def build_services() -> HubServices:
     return hub_services
 
 
-def _agnt(callers: OpenRequests) -> AgntEndpoint:
+def _agnt(callers: OpenRequests, venue_asker: VenueAsker) -> AgntEndpoint:
     indexes = VenueIndexes()
-    runner = EnvelopeRunner(Intake(indexes), indexes, UnreachableVenues(), NoCounts(), callers)
+    runner = EnvelopeRunner(Intake(indexes), indexes, venue_asker, NoCounts(), callers)
     return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 

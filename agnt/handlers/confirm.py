@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from agnt.envelope import NETWORK, Envelope, refuse_fields
+from agnt.envelope import Envelope, refuse_fields
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.models import Venue
 from agnt.payloads import Confirm
 from agnt.venue_lookup import VenueName
+from agnt.wire import NETWORK
 
 
 def name_venues(network_id: int, envelope: Envelope) -> list[VenueName]:
