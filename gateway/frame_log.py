@@ -14,10 +14,10 @@ from functools import partial
 from django.db import DatabaseError, IntegrityError, InterfaceError
 
 from agents.core.ports import Clock
-from gateway.envelope import Envelope
-from gateway.errors import FrameRefused
-from gateway.frames import GATEWAY
 from gateway.models import FrameRecord
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import GATEWAY
 from kit.async_db import DbThread
 from kit.batcher import Batcher
 from kit.clock import approximate_now

@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 
 from accounts.paging import read_query
 from accounts.rest import caller_of
-from gateway.frame_types import FRAME_TYPES, read_iso
 from gateway.models import FrameRecord
+from gateway.wire.frame_types import FRAME_TYPES, read_iso
 from kit.clock import iso
 from kit.describe import Items, Time
 

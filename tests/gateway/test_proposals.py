@@ -13,13 +13,13 @@ from accounts.tokens import get_or_create_local_user, mint
 from agents.models import Connection, Halt, Session
 from agents.transcript import announcements
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
-from gateway import proposal_reads, proposals
-from gateway.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.errors import FrameRefused
+from gateway.connections.seat import GATEWAY_LINK
 from gateway.models import Proposal, TeamPolicy, Vote
-from gateway.proposal_news import ProposalNews
-from gateway.proposals import NewProposal, NewVote, cast_vote, close_due, propose
-from gateway.seat import GATEWAY_LINK
+from gateway.triad import proposal_reads, proposals
+from gateway.triad.deliberation import CATEGORY_S, TIE_BREAK_S
+from gateway.triad.proposal_news import ProposalNews
+from gateway.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.contracts.rows import HOME, live_process
 

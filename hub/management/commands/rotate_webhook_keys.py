@@ -8,7 +8,7 @@ from a2a_bridge.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from gateway.sessions.entries import reseal_entries
-from gateway.signatures import reseal_keys
+from gateway.team.signatures import reseal_keys
 from webhooks.queues import reseal_secrets
 
 
