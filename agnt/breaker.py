@@ -6,9 +6,7 @@ stores the states, so that all processes share them: each change happens to a st
 """
 
 import math
-
-from msgspec import Struct
-from msgspec.structs import replace
+from dataclasses import dataclass, replace
 
 FAILURES = 5
 WINDOW_S = 600
@@ -17,14 +15,16 @@ PROBE_S = 20  # the longest time to live of an envelope, and 5 s
 VENUES_OF_NETWORK = 2  # so many must be among the failures that open the breaker of a network
 
 
-class Failure(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Failure:
     """A failed call. `at_s`: Unix seconds, as all times here."""
 
     at_s: float
     venue: str
 
 
-class Breaker(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Breaker:
     """The state of one breaker. `opened_at_s` None: closed. `probe_until_s`: a probe is out until then.
 
     `failures`: the last ones, at most five; only a closed breaker has some. `openings`: how often it opened; a
@@ -42,21 +42,24 @@ class Breaker(Struct, frozen=True):
         return self.opened_at_s is not None
 
 
-class Permit(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Permit:
     """A call that a breaker let through; give it back with the result. `opening`: `openings` at that time."""
 
     opening: int
     is_probe: bool
 
 
-class Pair(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Pair:
     """The breakers that a call to a venue passes."""
 
     venue: Breaker = Breaker()
     network: Breaker = Breaker()
 
 
-class PairPermit(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class PairPermit:
     """A call that both breakers let through."""
 
     venue: Permit

@@ -7,9 +7,8 @@ import hashlib
 import hmac
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import Struct
 
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 
@@ -19,11 +18,12 @@ _HEADER = re.compile(r"ts=(0|[1-9][0-9]{0,11}),v1=([0-9a-f]{64})")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 
 
-class SigningKeys(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
     """The keys of one sender. `previous` verifies too, until `previous_until_s` (Unix seconds); empty: none."""
 
-    current: bytes
-    previous: bytes = b""
+    current: bytes = field(repr=False)
+    previous: bytes = field(default=b"", repr=False)
     previous_until_s: float = 0
 
     def live_at(self, now_s: float) -> tuple[bytes, ...]:
@@ -42,6 +42,22 @@ def derive_tenant_key(master: bytes, tenant: str) -> bytes:
     if not master:
         raise ValueError("the master key is empty")
     return hmac.digest(master, f"a2a-signing:{tenant}".encode(), hashlib.sha256)
+
+
+def read_key(text: str) -> bytes:
+    """The key that a configured secret stands for: its UTF-8 bytes, or those that `hex:` and hex digits name.
+
+    Raises:
+        ValueError: it is empty, or not hex.
+    """
+    try:
+        is_hex = text.startswith("hex:")
+        key = bytes.fromhex(text.removeprefix("hex:")) if is_hex else text.encode(errors="surrogateescape")
+    except ValueError:
+        raise ValueError("want hex digits behind hex:") from None
+    if not key:
+        raise ValueError("the secret is empty")
+    return key
 
 
 def canonical_json(value: Any) -> bytes:

@@ -196,6 +196,7 @@ INSTALLED_APPS = [
     "agents",
     "a2a_bridge",
     "gateway",
+    "agnt",
     "hub",
 ]
 
