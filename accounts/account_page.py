@@ -26,6 +26,7 @@ from accounts.snippets import mcp_json
 from accounts.tokens import MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
 
 Kind = Credential.Kind
+REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
 UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask and read."
@@ -48,6 +49,11 @@ class Row:
     def device(self) -> str:
         """The program it was made for."""
         return device_name(self.credential.user_agent)
+
+    @property
+    def can_be_replaced(self) -> bool:
+        """Whether `rotate` makes another like it."""
+        return self.credential.kind in REPLACED
 
 
 @never_cache
@@ -110,7 +116,7 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
     caller = signed_in(request)
     if caller is None:
         return to_signin(request)
-    own = caller.user.credentials.live().exclude(kind=Kind.SESSION)
+    own = caller.user.credentials.live().filter(kind__in=REPLACED)
     old = own.select_related("user").filter(pk=credential_id).first()
     if old is None:
         return HttpResponseRedirect(reverse("account"))

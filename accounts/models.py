@@ -133,6 +133,7 @@ class Credential(models.Model):
         SESSION = "session", "sign-in session (cw_sess_)"
         CHANNEL = "channel", "agent's channel token (ck_live_)"
         APP = "app", "app token (cw_app_)"
+        AGNT = "agnt", "AGNT key (agnt_live_)"
 
     class Source(models.TextChoices):
         WEB = "web", "browser sign-in"

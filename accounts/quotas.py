@@ -4,7 +4,7 @@ from accounts.models import Credential, User
 from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 
-TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP, Credential.Kind.AGNT)
 
 
 class QuotaExceeded(Refused):
@@ -29,7 +29,7 @@ def check(held: int, most: int, what: str) -> None:
 
 
 def check_tokens(user: User) -> None:
-    """Refuse another channel or app token; call it in the transaction that makes it.
+    """Refuse another token that is counted; call it in the transaction that makes it.
 
     Raises:
         QuotaExceeded: there are as many live ones as one may have.

@@ -44,8 +44,12 @@ def unseal(sealed: str, purpose: bytes) -> str:
 
 def pseudonym(name: str, purpose: bytes) -> str:
     """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
-    key = get_settings().secret_key
-    return hmac.digest(_derived(purpose, key), name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
+    return hmac.digest(derive_key(purpose), name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
+
+
+def derive_key(purpose: bytes) -> bytes:
+    """32 bytes for this purpose alone. They change with Django's secret key."""
+    return _derived(purpose, get_settings().secret_key)
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:

@@ -21,6 +21,7 @@ PREFIXES = {
     Kind.SESSION: "cw_sess_",
     Kind.CHANNEL: "ck_live_",
     Kind.APP: "cw_app_",
+    Kind.AGNT: "agnt_live_",
 }
 SESSION_LIFETIME = timedelta(days=30)
 MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signed it is published

@@ -15,7 +15,7 @@ from agnt.errors import EnvelopeRefused, ErrorCode, Json
 MAX_AGE_S = 300
 MAX_AHEAD_S = 60
 _HEADER = re.compile(r"ts=(0|[1-9][0-9]{0,11}),v1=([0-9a-f]{64})")
-_SIGNATURE = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,17 @@ class SigningKeys:
         if self.previous and now_s < self.previous_until_s:
             return (self.current, self.previous)
         return (self.current,)
+
+
+def read_key(secret: str) -> bytes:
+    """The key that a configured secret is: 64 hex digits are 32 bytes, as the hub gives them out; else its UTF-8.
+
+    Raises:
+        ValueError: it is empty.
+    """
+    if not secret:
+        raise ValueError("the secret is empty")
+    return bytes.fromhex(secret) if _HEX.fullmatch(secret) else secret.encode()
 
 
 def derive_tenant_key(master: bytes, tenant: str) -> bytes:
@@ -93,7 +104,7 @@ def verify_payload(
     if "_sig" not in payload and not is_demanded:
         return ""
     signature, signed_at = payload.get("_sig"), payload.get("_ts")
-    if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
+    if not isinstance(signature, str) or not _HEX.fullmatch(signature):
         raise _refuse("the payload is not signed" if signature is None else "_sig: want 64 lower-case hex digits")
     if not isinstance(signed_at, int) or isinstance(signed_at, bool):
         raise _refuse("_ts: want Unix seconds as an integer")

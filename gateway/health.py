@@ -20,6 +20,7 @@ from agents.models.session import alive_since
 from gateway.connections.seat import GATEWAY_LINK
 from gateway.team.members import Member, find_member, load_members
 from gateway.wire.frame_types import is_agent_name
+from gateway.wire.permissions import find_role
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import db_now, unix_ms
@@ -145,7 +146,7 @@ class TeamHealth:
         """
         token = presented({"authorization": request.headers.get("authorization", "")})
         found = (await self.ledger.look_up(token.digest, None)).identity if token else None
-        if found is None or not found.may_list_agents or found.only_agent:
+        if found is None or find_role(found) is None or not found.may_list_agents or found.only_agent:
             raise RequestRefused(401, "unauthorized", "Unauthorized")
         return found
 

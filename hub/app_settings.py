@@ -5,6 +5,7 @@ from django.conf import settings
 from a2a_bridge import settings as bridge
 from accounts import settings as accounts
 from agents import settings as agents
+from agnt import settings as agnt
 from gateway import settings as gateway
 from webhooks import settings as webhooks
 
@@ -69,5 +70,15 @@ def inject_settings() -> None:
         gateway.GatewaySettings(
             letters_per_owner=settings.LETTERS_PER_OWNER,
             letters_mb_per_owner=settings.LETTERS_MB_PER_OWNER,
+        )
+    )
+    agnt.set_settings(
+        agnt.AgntSettings(
+            signing_key=settings.A2A_SIGNING_KEY,
+            venues_per_network=settings.VENUES_PER_NETWORK,
+            invoices_dir=settings.INVOICES_DIR,
+            stripe_api_key=settings.STRIPE_API_KEY,
+            stripe_api_url=settings.STRIPE_API_URL,
+            stripe_meter=settings.STRIPE_METER,
         )
     )

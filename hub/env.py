@@ -16,6 +16,7 @@ from accounts.oauth.providers import LOOPBACK, Provider, is_safe, read_providers
 from accounts.oauth.signup import Signup, read_signup
 
 MIN_KEY_CHARS = 32
+MIN_MASTER_CHARS = 16
 PUBLIC_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
@@ -162,6 +163,14 @@ def keys(name: str) -> tuple[str, ...]:
         raise ImproperlyConfigured(
             f"{name}: want keys of at least {MIN_KEY_CHARS} characters, separated by spaces"
         )
+    return found
+
+
+def master_key(name: str) -> str:
+    """One secret text that keys are derived from; empty when it is not set."""
+    found = text(name)
+    if found and len(found) < MIN_MASTER_CHARS:
+        raise ImproperlyConfigured(f"{name}: want at least {MIN_MASTER_CHARS} characters")
     return found
 
 

@@ -23,7 +23,7 @@ _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape 
 MOST_LINES = 200
 _turn: ContextVar[str] = ContextVar("turn", default="")
 
-_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|gh[a-z]_|whsec_)\w{4,}")
+_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|agnt_live_|gh[a-z]_|whsec_)\w{4,}")
 _JWT = re.compile(r"(eyJ)[\w-]{4,}\.[\w-]{4,}\.[\w-]{4,}")
 _BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

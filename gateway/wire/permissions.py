@@ -5,7 +5,7 @@ A role is that of a token in the team of its user. What is shared by other users
 
 from enum import StrEnum, auto
 
-from accounts.authn import AGENT_KINDS, Identity, TokenScope
+from accounts.authn import AGENT_KINDS, CALLER_KINDS, Identity, TokenScope
 from gateway.wire.channel_names import STATUS, find_inbox_agent, is_channel
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -98,6 +98,8 @@ def find_role(identity: Identity) -> Role | None:
     """The role of a token in its user's team; None: it does not sign in to the gateway."""
     if identity.kind == "session":
         return Role.ADMIN
+    if identity.kind not in (*CALLER_KINDS, *AGENT_KINDS):
+        return None
     if identity.kind in AGENT_KINDS or TokenScope.CONNECT in identity.scopes.split():
         return Role.AGENT
     if identity.may(TokenScope.ASK, agent=identity.only_agent):

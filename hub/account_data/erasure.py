@@ -33,6 +33,20 @@ from agents.models import (
 )
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
+from agnt.models import (
+    ApiKey,
+    Booking,
+    Breaker,
+    Interaction,
+    Invoice,
+    KeyUsage,
+    Network,
+    SeenEnvelope,
+    SeenSignature,
+    UsageEvent,
+    Venue,
+)
+from agnt.networks import find_network
 from gateway.models import (
     ChannelWatch,
     EnvelopeKey,
@@ -46,6 +60,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
+from hub.account_data.closure import close
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
 from kit import batches
 from kit.sql import advisory_lock
@@ -92,6 +107,9 @@ def erase(user: User) -> bool:
     """
     if not user.former_login:
         return True  # it was done: there is no name to look for
+    network = find_network(user)
+    if network and not erase(close(network.service_user_id, by_operator=True)):
+        return False
     if QueuedAsk.objects.filter(caller=user).exists() or Turn.objects.open().filter(caller=user).exists():
         return False  # in this order: an ask that waits becomes a turn, and its end writes the question once more
     traces = find_user_traces(user)
@@ -112,6 +130,17 @@ def erase(user: User) -> bool:
 
 
 def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
+    yield UsageEvent.objects.filter(network__owner=user)  # it and bookings keep what follows from being deleted
+    yield Invoice.objects.filter(network__owner=user)
+    yield Interaction.objects.filter(network__owner=user)
+    yield Booking.objects.filter(network__owner=user)
+    yield SeenEnvelope.objects.filter(network__owner=user)
+    yield SeenSignature.objects.filter(network__owner=user)
+    yield KeyUsage.objects.filter(key__network__owner=user)
+    yield ApiKey.objects.filter(network__owner=user)
+    yield Breaker.objects.filter(network__owner=user)
+    yield Venue.objects.filter(network__owner=user)
+    yield Network.objects.filter(owner=user)
     yield SessionEntry.objects.filter(log__owner=user)
     yield SessionLog.objects.filter(owner=user)
     yield Delivery.objects.filter(subscription__owner=user)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
+from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -140,6 +142,14 @@ PARTS: Sequence[Part] = (
     Part("protocol_artifact", ProtocolArtifact, lambda user: Q(task__owner=user), at_once=FEW),
     Part("frame", FrameRecord, lambda user: Q(owner=user)),
     Part("envelope_key", EnvelopeKey, lambda user: Q(owner=user)),
+    Part("network", Network, lambda user: Q(owner=user)),
+    Part("venue", Venue, lambda user: Q(network__owner=user)),
+    Part("api_key", ApiKey, lambda user: Q(network__owner=user)),
+    Part("key_usage", KeyUsage, lambda user: Q(key__network__owner=user)),
+    Part("booking", Booking, lambda user: Q(network__owner=user)),
+    Part("usage_event", UsageEvent, lambda user: Q(network__owner=user)),
+    Part("invoice", Invoice, lambda user: Q(network__owner=user)),
+    Part("interaction", Interaction, lambda user: Q(network__owner=user)),
     Part("remote_name", RemoteName, lambda user: Q(caller=user)),
 )
 
@@ -228,7 +238,7 @@ def _value(row: Any, field: Any) -> Any:
             return iso(value)
         case date():
             return value.isoformat()
-        case UUID():
+        case UUID() | Decimal():
             return str(value)
         case bytes() | memoryview():
             return base64.b64encode(value).decode()

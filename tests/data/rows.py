@@ -10,6 +10,7 @@ from django.utils import timezone
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
+    Agent,
     AgentGrant,
     Alert,
     AlertAddress,
@@ -29,6 +30,18 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
+from agnt.keys import mint_key
+from agnt.models import (
+    Booking,
+    Breaker,
+    Interaction,
+    Invoice,
+    KeyUsage,
+    SeenEnvelope,
+    SeenSignature,
+    UsageEvent,
+    Venue,
+)
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -139,6 +152,7 @@ def owner_of_everything(word: str, other: Person) -> Person:
         bytes=1,
         received_at=now,
     )
+    _network(user, word, agent)
     remote = RemoteServer.objects.create(session=theirs.session, card_url="https://far.example")
     FrameRecord.objects.create(
         owner=user, at=now, source=user.login, destination=word, type="message", outcome="served", bytes=1
@@ -198,6 +212,29 @@ def owner_of_everything(word: str, other: Person) -> Person:
         Invitation.objects.create(digest=f"i-{login}", login=login, made_by=maker, expires_at=now)
     who.user.credentials.update(name=word, machine_id=word, user_agent=word, last_used_at=now - timedelta(hours=1))
     return who
+
+
+def _network(owner: User, word: str, agent: Agent) -> None:
+    """A network with a venue, a key, and a booking that is invoiced."""
+    now = timezone.now()
+    key = mint_key(owner, word, customer=word, senders=[word]).key
+    network = key.network
+    venue = Venue.objects.create(
+        network=network, slug=word, agent_name=word, name=word, description=word, tags=[word], agent=agent
+    )
+    Breaker.objects.create(network=network, venue=venue, failures=[[1.5, word]])
+    KeyUsage.objects.create(key=key, day=now.date(), calls=1)
+    booking = Booking.objects.create(network=network, venue=venue, key=key, sender=word, user_note=word)
+    invoice = Invoice.objects.create(network=network, customer=word, day=now.date(), external_id=word)
+    charge = {"key": key, "customer": word, "amount_cents": 25, "at": now}
+    UsageEvent.objects.create(network=network, booking=booking, invoice=invoice, **charge)
+    event = {"sender": word, "intent": "booking.confirm"}
+    SeenEnvelope.objects.create(
+        network=network, key=key, timestamp="t", payload_digest="d", answer=word, expires_at=now, **event
+    )
+    SeenSignature.objects.create(network=network, signature="s", event_digest="d", expires_at=now)
+    done = {"status": "ok", "http_status": 200, "latency_ms": 1, "metadata": {"userAgent": word}}
+    Interaction.objects.create(network=network, key=key, at=now, venue=venue, booking=booking, **event, **done)
 
 
 def stored_task(caller: User, pk: str, handle: str, word: str) -> StoredTask:

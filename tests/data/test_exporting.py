@@ -39,6 +39,9 @@ NOT_EXPORTED = {
     "Connection",
     "Attachment",
     "ChannelWatch",  # as long as a process has subscribers
+    "SeenEnvelope",  # a day old at most; what it answered is the booking
+    "SeenSignature",  # minutes old
+    "Breaker",
     "Mail",  # sent within hours, and then gone; its link confirms an address
     "QueuedAsk",  # a minute's; what became of it is a turn
     "User_groups",

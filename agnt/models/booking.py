@@ -1,0 +1,98 @@
+"""Bookings, and what they cost. Money is integer US cents."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from agnt.models.key import ApiKey
+from agnt.models.network import Network
+from agnt.models.venue import Venue
+
+
+class Booking(models.Model):
+    """A booking that an outside program confirmed. A venue with bookings is deactivated, not deleted.
+
+    `sender`: `from` of the envelope. `slot_time`: as it was sent.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        CONFIRMED = "confirmed"
+        COMPLETED = "completed"
+        CANCELLED = "cancelled"
+        NO_SHOW = "no_show"
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    network = models.ForeignKey(Network, models.CASCADE, related_name="bookings", db_index=False)
+    venue = models.ForeignKey(Venue, models.RESTRICT, related_name="bookings", db_index=False)
+    key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, blank=True, related_name="bookings")
+    sender = models.CharField(max_length=128)
+    slot_id = models.CharField(max_length=128, blank=True, default="")
+    slot_time = models.CharField(max_length=64, blank=True, default="")
+    party_size = models.PositiveIntegerField(null=True, blank=True)
+    user_note = models.CharField(max_length=500, blank=True, default="")
+    status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["network", "created_at"], name="booking_by_time"),
+            models.Index(fields=["venue", "created_at"], name="booking_by_venue"),
+        ]
+
+    def __str__(self) -> str:
+        return f"booking {self.public_id}"
+
+
+class Invoice(models.Model):
+    """What one customer of a network pays for one UTC day.
+
+    `tried_at`: when it was sent first, if it may have arrived. `external_id`: its id at the invoicer, once sent.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        SENT = "sent"
+
+    network = models.ForeignKey(Network, models.CASCADE, related_name="invoices", db_index=False)
+    customer = models.CharField(max_length=100)
+    day = models.DateField()
+    total_cents = models.PositiveBigIntegerField(default=0)
+    count = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=4, choices=State, default=State.OPEN)
+    tried_at = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    external_id = models.CharField(max_length=128, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["network", "customer", "day"], name="one_invoice_per_customer_and_day")
+        ]
+        indexes = [models.Index(fields=["id"], condition=Q(state="open"), name="invoice_open")]
+
+    def __str__(self) -> str:
+        return f"invoice {self.pk}"
+
+
+class UsageEvent(models.Model):
+    """The charge for one booking. `customer`: as the key had it then. `invoice` null: it is not invoiced yet."""
+
+    network = models.ForeignKey(Network, models.CASCADE, related_name="usage_events", db_index=False)
+    booking = models.OneToOneField(Booking, models.RESTRICT, related_name="usage_event")
+    key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, blank=True, related_name="usage_events")
+    customer = models.CharField(max_length=100)
+    amount_cents = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    invoice = models.ForeignKey(Invoice, models.RESTRICT, null=True, blank=True, related_name="events")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["network", "at"], name="usage_event_by_time"),
+            models.Index(fields=["at"], condition=Q(invoice=None), name="usage_event_not_invoiced"),
+        ]
+
+    def __str__(self) -> str:
+        return f"usage event {self.pk}"

@@ -1,0 +1,38 @@
+"""Networks: what an owner offers to outside programs."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.models import User
+
+
+class NetworkQuerySet(models.QuerySet["Network"]):
+    def note_venue_change(self) -> None:
+        """Have every process read the venues anew; call it in the transaction that changes one."""
+        self.update(venues_version=F("venues_version") + 1)
+
+
+class Network(models.Model):
+    """The network of one owner, with the rules for the envelopes that its keys send (`agnt.networks` makes it).
+
+    `service_user`: asks to the agents of venues run as this user. `is_strict`: unknown keys of a payload are
+    refused. `requires_signature`: envelopes without `_sig` are refused. `takes_hops`: `via` is accepted.
+    `venues_version`: grows with each change of a venue.
+    """
+
+    owner = models.OneToOneField(User, models.CASCADE, related_name="network")
+    service_user = models.OneToOneField(User, models.PROTECT, related_name="served_network", editable=False)
+    is_strict = models.BooleanField(default=True, help_text="Refuse unknown keys of a payload.")
+    requires_signature = models.BooleanField(default=False, help_text="Refuse envelopes without a signature.")
+    takes_hops = models.BooleanField(default=False, help_text="Accept envelopes that came through other networks.")
+    venues_version = models.PositiveBigIntegerField(default=0, editable=False)
+    interactions_kept_days = models.PositiveSmallIntegerField(default=7)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[models.Manager["Network"]] = models.Manager.from_queryset(NetworkQuerySet)()
+
+    def __str__(self) -> str:
+        return f"network of user {self.owner_id}"

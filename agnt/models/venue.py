@@ -1,0 +1,93 @@
+"""Venues, the listings of a network; and the circuit breakers of asks to them."""
+
+import uuid
+from decimal import Decimal
+from typing import ClassVar
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from agents.models import Agent
+from agnt.models.network import Network
+
+
+class VenueQuerySet(models.QuerySet["Venue"]):
+    def in_order(self) -> "VenueQuerySet":
+        """As envelopes and pages list them."""
+        return self.order_by("-priority_rank", "name", "pk")
+
+
+class Venue(models.Model):
+    """A venue of a network. Each change goes with `Network.objects.filter(...).note_venue_change()`.
+
+    `public_id`: `venue_id` on the wire; `slug`: names it too. `agent_name`: `agent_id` on the wire, empty: it has
+    none. A booking asks `agent` through the hub, or `url` by HTTP; a venue with neither takes every booking.
+    `tags`: a list of strings. `priority_rank`: the highest is listed first.
+    """
+
+    network = models.ForeignKey(Network, models.CASCADE, related_name="venues", db_index=False)
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    slug = models.CharField(max_length=80)
+    agent_name = models.CharField(max_length=128, blank=True, default="")
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    category = models.CharField(max_length=80, blank=True, default="")
+    area = models.CharField(max_length=120, blank=True, default="")
+    city = models.CharField(max_length=120, blank=True, default="")
+    tags = models.JSONField(default=list, blank=True)
+    price_range = models.CharField(max_length=16, blank=True, default="")
+    referral_fee_pct = models.DecimalField(
+        max_digits=5,
+        decimal_places=2,
+        default=Decimal(7),
+        validators=[MinValueValidator(0), MaxValueValidator(100)],
+    )
+    priority_rank = models.IntegerField(default=0)
+    is_active = models.BooleanField(default=True)
+    agent = models.ForeignKey(Agent, models.SET_NULL, null=True, blank=True, related_name="venues")
+    url = models.CharField(max_length=2048, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[models.Manager["Venue"]] = models.Manager.from_queryset(VenueQuerySet)()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("network", Lower("slug"), name="one_venue_per_slug_in_any_case"),
+            models.UniqueConstraint(
+                fields=["network", "agent_name"], condition=~Q(agent_name=""), name="one_venue_per_agent_name"
+            ),
+            models.CheckConstraint(condition=Q(agent=None) | Q(url=""), name="a_venue_has_an_agent_or_a_url"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Breaker(models.Model):
+    """The state of `agnt.breaker.Breaker`, shared by all processes; changed only under a lock on the row.
+
+    `venue` null: the breaker of the network. `failures`: a list of `[at_s, venue]`. Times: Unix seconds.
+    """
+
+    network = models.ForeignKey(Network, models.CASCADE, related_name="breakers")
+    venue = models.OneToOneField(Venue, models.CASCADE, null=True, blank=True, related_name="breaker")
+    failures = models.JSONField(default=list)
+    opened_at_s = models.FloatField(null=True, blank=True)
+    probe_until_s = models.FloatField(null=True, blank=True)
+    openings = models.PositiveIntegerField(default=0)
+
+    objects: ClassVar[models.Manager["Breaker"]] = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["network"], condition=Q(venue=None), name="one_breaker_of_a_network_itself"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"breaker {self.pk}"
