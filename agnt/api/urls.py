@@ -12,7 +12,9 @@ urlpatterns = [
     path("network/venues/<uuid:venue_id>", venues.OneNetworkVenue.as_view(), name="network-venue"),
     path("network/keys", keys.NetworkKeys.as_view(), name="network-keys"),
     path("network/keys/<uuid:api_key_id>", keys.OneNetworkKey.as_view(), name="network-key"),
-    path("network/keys/<uuid:api_key_id>/secret", keys.RotateKeySecret.as_view(), name="network-key-secret"),
+    path(
+        "network/keys/<uuid:api_key_id>/rotate-secret", keys.RotateKeySecret.as_view(), name="network-key-rotate"
+    ),
     path("network/bookings", bookings.NetworkBookings.as_view(), name="network-bookings"),
     path("network/bookings/<uuid:booking_id>", bookings.OneNetworkBooking.as_view(), name="network-booking"),
     path("network/usage", network.NetworkUsage.as_view(), name="network-usage"),

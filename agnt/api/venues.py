@@ -213,7 +213,7 @@ def show_venue(venue: Venue) -> ApiVenue:
         "city": venue.city,
         "tags": venue.tags,
         "priceRange": venue.price_range,
-        "referralFeePct": str(venue.referral_fee_pct),
+        "referralFeePct": f"{venue.referral_fee_pct:.2f}",
         "priorityRank": venue.priority_rank,
         "active": venue.is_active,
         "agent": f"@{venue.agent.handle}" if venue.agent else None,
