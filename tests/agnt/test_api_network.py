@@ -68,9 +68,7 @@ def test_a_booking_is_listed_read_and_moved_along(alice: Person) -> None:
     booking = make_booking(venue, key, slot_time="19:30", party_size=2, user_note="window")
     [shown] = get(alice, "/bookings")["items"]
     assert shown == get(alice, f"/bookings/{booking.public_id}")
-    assert {
-        name: shown[name] for name in ("venueId", "venueSlug", "keyId", "slotId", "slotTime", "partySize")
-    } == {
+    assert shown.items() >= {
         "venueId": str(venue.public_id),
         "venueSlug": "la-brisa",
         "keyId": str(key.public_id),
