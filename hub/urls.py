@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("gateway.triad.rest")),
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
+    path("api/v1/", include("agnt.api.urls")),
     path("api/channel/", include(channel_urlpatterns)),
     path("api/a2a/", include("gateway.frame_rest")),
     path("admin/", site.urls),
