@@ -6,7 +6,7 @@ read: no record is dropped.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -14,10 +14,10 @@ from functools import partial
 from django.db import DatabaseError, IntegrityError, InterfaceError
 
 from agents.core.ports import Clock
-from gateway.envelope import Envelope
-from gateway.errors import FrameRefused
-from gateway.frames import GATEWAY
 from gateway.models import FrameRecord
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import GATEWAY
 from kit.async_db import DbThread
 from kit.batcher import Batcher
 from kit.clock import approximate_now
@@ -32,10 +32,30 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-class FrameLog:
-    """Writes the records of the clients of one process."""
+def insert_records(records: Sequence[FrameRecord]) -> None:
+    """Write records; those of a team that was deleted meanwhile are left out."""
+    try:
+        FrameRecord.objects.bulk_create(records)
+    except IntegrityError:
+        for record in records:
+            _insert_one(record)
 
-    def __init__(self) -> None:
+
+def _insert_one(record: FrameRecord) -> None:
+    try:
+        FrameRecord.objects.bulk_create([record])
+    except IntegrityError:
+        logger.warning("gateway.frame_of_no_team", extra={"user_id": record.owner_id})
+
+
+class FrameLog:
+    """Writes the records of the clients of one process. `retry_s`: between tries while the database is away."""
+
+    def __init__(
+        self, insert: Callable[[Sequence[FrameRecord]], None] = insert_records, retry_s: float = RETRY_S
+    ) -> None:
+        self._insert = insert
+        self._retry_s = retry_s
         self._thread = DbThread("frame log")
         self._batcher: Batcher[FrameRecord] = Batcher(self._write)
         self._last: asyncio.Future[None] | None = None
@@ -64,10 +84,10 @@ class FrameLog:
     async def _write_some(self, records: Sequence[FrameRecord]) -> None:
         while True:
             try:
-                return await self._thread.call(partial(_insert, records))
+                return await self._thread.call(partial(self._insert, records))
             except (DatabaseError, InterfaceError):
                 logger.exception("gateway.frames_not_written", extra={"records": len(records)})
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
 
 
 @dataclass(slots=True)
@@ -141,18 +161,3 @@ class FrameNote:
 def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:
     """Note that a frame of `size` bytes came in just now."""
     return FrameNote(log=log, clock=clock, bytes=size, began=clock(), at=approximate_now())
-
-
-def _insert(records: Sequence[FrameRecord]) -> None:
-    try:
-        FrameRecord.objects.bulk_create(records)
-    except IntegrityError:  # a team was deleted meanwhile
-        for record in records:
-            _insert_one(record)
-
-
-def _insert_one(record: FrameRecord) -> None:
-    try:
-        FrameRecord.objects.bulk_create([record])
-    except IntegrityError:
-        logger.warning("gateway.frame_of_no_team", extra={"user_id": record.owner_id})

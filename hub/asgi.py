@@ -21,9 +21,9 @@ from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
+from gateway.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
 from gateway.prototype import speaks_prototype, translated  # noqa: E402
-from gateway.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402

@@ -20,8 +20,8 @@ from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
-from gateway.client import Gateway
-from gateway.proposals import close_due
+from gateway.connections.client import Gateway
+from gateway.triad.proposals import close_due
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices

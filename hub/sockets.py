@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from gateway.socket import PATHS as GATEWAY_PATHS
+from gateway.connections.socket import PATHS as GATEWAY_PATHS
 from kit.asgi import below
 from kit.durations import seconds
 

@@ -53,12 +53,12 @@ from agnt.venue_index import VenueIndexes
 from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
-from gateway.client import Gateway
-from gateway.client_limit import GatewayClients
+from gateway.connections.client import Gateway
+from gateway.connections.client_limit import GatewayClients
+from gateway.connections.seat import GATEWAY_LINK
+from gateway.connections.socket import GatewaySocket
 from gateway.health import TeamHealth
 from gateway.http import GatewayHttp
-from gateway.seat import GATEWAY_LINK
-from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender

@@ -4,13 +4,13 @@ A team chooses this by its rule `storesTold`. The audit has its record of each, 
 """
 
 from agents.links.channel.requests import ActingFor
-from gateway import activity
-from gateway.client import Client
-from gateway.envelope import Envelope
-from gateway.frames import encode
-from gateway.registry import TAKE_NO_MESSAGES
-from gateway.seat import carry_envelope, make_told
-from gateway.team_rules import AgentName
+from gateway.connections.client import Client
+from gateway.connections.seat import carry_envelope, make_told
+from gateway.messages import activity
+from gateway.team.registry import TAKE_NO_MESSAGES
+from gateway.team.team_rules import AgentName
+from gateway.wire.envelope import Envelope
+from gateway.wire.frames import encode
 
 
 async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:

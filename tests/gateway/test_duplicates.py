@@ -2,9 +2,9 @@
 
 import msgspec
 
-from gateway import duplicates
-from gateway.duplicates import RecentMessages
-from gateway.envelope import Envelope, Json
+from gateway.messages import duplicates
+from gateway.messages.duplicates import RecentMessages
+from gateway.wire.envelope import Envelope, Json
 
 ALPHA = ("owner", "alpha")
 
