@@ -5,7 +5,7 @@ rows that are locked, at a time that the database's clock says after the lock: o
 probes.
 """
 
-from collections import Counter
+import threading
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from agnt.breaker import Breaker, CircuitOpen, Failure, Pair, PairPermit, enter, leave
+from agnt.metrics import AgntCounts
 from agnt.models import Breaker as BreakerRow
 from kit.clock import approximate_now, db_now
 
-NETWORK, VENUE = "network", "venue"
 _COLUMNS = ("venue_id", "failures", "opened_at_s", "probe_until_s", "openings")
 
 
@@ -28,13 +28,14 @@ class VenueKey(NamedTuple):
 
 
 class StoredBreakers:
-    """The breakers of all venues. `openings`: how often this process opened one of a `network`, or of a `venue`.
+    """The breakers of all venues. `counts`: is told of each that this process opens, in the thread that does.
 
     Both methods query the database: call them in a thread.
     """
 
-    def __init__(self) -> None:
-        self.openings: Counter[str] = Counter({NETWORK: 0, VENUE: 0})
+    def __init__(self, counts: AgntCounts) -> None:
+        self._counts = counts
+        self._counting = threading.Lock()
 
     def enter(self, key: VenueKey) -> PairPermit:
         """Let a call through.
@@ -81,8 +82,11 @@ class StoredBreakers:
         return permit
 
     def _note_openings(self, before: Pair, after: Pair) -> None:
-        self.openings[VENUE] += after.venue.openings - before.venue.openings
-        self.openings[NETWORK] += after.network.openings - before.network.openings
+        with self._counting:
+            for _ in range(after.network.openings - before.network.openings):
+                self._counts.breaker_opened()
+            for _ in range(after.venue.openings - before.venue.openings):
+                self._counts.venue_breaker_opened()
 
 
 def _rows_of(key: VenueKey) -> QuerySet[BreakerRow]:

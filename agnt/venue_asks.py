@@ -54,10 +54,10 @@ class PassingBreakers:
 
 
 class VenueAsker:
-    """`agnt.ports.VenueAsks` of a hub. `breakers`: counts its openings."""
+    """`agnt.ports.VenueAsks` of a hub."""
 
     def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
-        self.breakers = breakers
+        self._breakers = breakers
         self._agents = VenueAgents(dispatcher)
         self._http = StreamingHttp(rules())
         self._client = Client(
@@ -144,7 +144,7 @@ class VenueAsker:
             route = find_agent(network, venue) if venue.agent_id is not None else None
             if route is None and venue.agent_id is not None:
                 raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
-            return self.breakers.enter(key), route
+            return self._breakers.enter(key), route
 
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
@@ -157,7 +157,7 @@ class VenueAsker:
 
     async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
         if failed or permit.is_probe:  # the success of a call past closed breakers changes nothing
-            await self._db(self.breakers.leave, key, permit, failed=failed)
+            await self._db(self._breakers.leave, key, permit, failed=failed)
 
     async def _ask_by_http(self, venue: VenueRef, ask: Ask, deadline: float) -> Json:
         endpoint = Endpoint(venue.url, secret=derive_venue_secret(venue.public_id))

@@ -280,7 +280,7 @@ def build_services() -> HubServices:
         public_url=settings.PUBLIC_URL,
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
-    venue_asker = VenueAsker(dispatcher, StoredBreakers())
+    venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,

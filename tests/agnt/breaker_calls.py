@@ -15,8 +15,9 @@ django.setup()
 
 from agnt.breaker import CircuitOpen  # noqa: E402
 from agnt.breakers import StoredBreakers, VenueKey  # noqa: E402
+from agnt.metrics import AgntCounts  # noqa: E402
 
-BREAKERS = StoredBreakers()
+BREAKERS = StoredBreakers(AgntCounts())
 
 
 def call(key: VenueKey) -> str:
