@@ -4,6 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -11,7 +12,6 @@ from agnt.signing import SigningKeys, verify_payload
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import manage
 from lab.waiting import eventually
 from tests.agnt.venues import (
     CONFIRMED,
@@ -21,6 +21,7 @@ from tests.agnt.venues import (
     envelope_in,
     leaves,
     response,
+    secret_of,
     silent,
     state,
     text,
@@ -77,9 +78,9 @@ async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
         "party_size": 4,
         "user_note": "window ☕",
     }
-    secret = await asyncio.to_thread(_venue_secret, keeper.hub, booked["venue"]["venue_id"])
+    secret = await secret_of(keeper.hub, booked["venue"]["venue_id"])
     assert verify_payload(given["payload"], keys=SigningKeys(secret), sender=SENDER, now_s=time.time())
-    for words in ("la-brisa".replace("-", " ").title(), SENDER, "window ☕", '"status": "confirmed"'):
+    for words in ("La Brisa", SENDER, "window ☕", '"status": "confirmed"'):
         assert words in prompt["text"]
     assert (booked["status"], booked["slot_id"], booked["slot_time"]) == ("pending", "s-1", "19:45")
     assert (booked["party_size"], booked["note"]) == (4, "by the sea")
@@ -342,6 +343,23 @@ async def test_a_repeated_confirm_asks_the_venue_once(keeper: Keeper, asker: Pro
     assert bookings(keeper) == (1, 1)
 
 
-def _venue_secret(hub: HubProcess, venue_id: str) -> bytes:
-    from_shell = f"from agnt.venue_secrets import show_venue_secret; print('is', show_venue_secret('{venue_id}'))"
-    return bytes.fromhex(manage(hub.home.env, "shell", "-c", from_shell).split("is ")[-1].strip())
+async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
+    """Over two processes where the hub has two."""
+    keeper = Keeper(hub)
+    async with (
+        keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED, after_s=0.5)) as agent,
+        AsyncExitStack() as stack,
+    ):
+        askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
+        for one in askers:
+            await stack.enter_async_context(one.client)
+        for number in range(5):
+            assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
+        for one in askers:
+            assert error_of(await one.confirm("v")) == "circuit_open"
+        keeper.age_breakers(300)
+        answers = await asyncio.gather(*(askers[number % len(askers)].confirm("v") for number in range(10)))
+        assert sorted(one.status_code for one in answers) == [200, *[503] * 9]
+        assert len(agent.prompts) == 6
+        assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}

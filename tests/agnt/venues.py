@@ -12,6 +12,7 @@ from lab.agents import publish
 from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.hub_storage import manage
 from tests.agnt.wire import Key, add_venue, mint, new_login, note_change
 from tests.channel.agents import sql
 
@@ -101,6 +102,13 @@ async def twice(agent: VenueAgent, prompt: Json) -> None:
     """Answers, and then answers otherwise."""
     await data(CONFIRMED | {"note": "first"})(agent, prompt)
     await data({"status": "slot_unavailable"})(agent, prompt)
+
+
+async def secret_of(hub: HubProcess, venue_id: str) -> bytes:
+    """What a hub signs with for a venue."""
+    shown = f"from agnt.venue_secrets import show_venue_secret; print('is', show_venue_secret('{venue_id}'))"
+    said = await asyncio.to_thread(manage, hub.home.env, "shell", "-c", shown)
+    return bytes.fromhex(said.split("is ")[-1].strip())
 
 
 @dataclass
