@@ -1,4 +1,4 @@
-"""Signatures of envelopes at a real hub: current and previous secrets, ages, used ones, and what a network demands."""
+"""Signatures of envelopes at a real hub: secrets, ages, used ones, and what a network demands."""
 
 import hmac
 import json
