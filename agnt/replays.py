@@ -6,7 +6,7 @@ transaction ends, in every process.
 
 import hashlib
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection
@@ -168,9 +168,9 @@ def leased_until(envelope: Envelope, now: datetime) -> datetime:
     return now + timedelta(milliseconds=envelope.ttl_ms) + LEASE_GRACE
 
 
-def _read_time(value: datetime | str) -> datetime:
-    """A time as the driver gives it: SQLite's is text in UTC."""
-    return value if isinstance(value, datetime) else datetime.fromisoformat(f"{value}+00:00")
+def _read_time(value: datetime) -> datetime:
+    """A time as the driver gives it: SQLite's is in UTC, and does not say so."""
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 _FIND_SEEN = (

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.05
 TOO_LATE = "the answer took longer than ttl_ms"
+STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
 
 
 class EnvelopeRunner:
@@ -66,56 +67,66 @@ class EnvelopeRunner:
         await self._intake.close()
 
     async def _answer(self, arrival: Arrival) -> Answered:
+        late = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
         while True:
-            await self._decide(arrival)
+            await self._decide(arrival, late)
             outcome = arrival.outcome
             if isinstance(outcome, InProgress):
-                await self._wait_for_first(arrival)
+                late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
+                await self._pause(arrival, late)
             elif isinstance(outcome, VenuesChanged):
-                await self._load_venues(arrival, outcome)
+                await self._load_venues(arrival, outcome, late)
             elif isinstance(outcome, AskVenue):
                 return await self._ask(arrival, outcome)
             else:
                 return _get_answered(outcome)
 
-    async def _decide(self, arrival: Arrival) -> None:
-        """Have the intake decide; at the deadline the caller is answered, and the intake goes on."""
+    async def _decide(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Have the intake decide; at the deadline the caller is answered, and the intake goes on.
+
+        Raises:
+            EnvelopeRefused: `late`, the time is up.
+        """
         arrival.outcome = None
         deciding = self._intake.submit(arrival)
         done, _ = await asyncio.wait({deciding}, timeout=self._left_s(arrival))
         if not done:
-            deciding.add_done_callback(lambda _: self._abandon(arrival))
-            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
+            deciding.add_done_callback(lambda _: self._abandon(arrival, late))
+            raise late
         deciding.result()
 
-    def _abandon(self, arrival: Arrival) -> None:
-        """Free an event that began to run when its caller had been answered."""
-        if isinstance(arrival.outcome, AskVenue):
-            late = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
-            self._intake.submit(Settlement(arrival=arrival, asked=arrival.outcome, refusal=late))
+    def _abandon(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Log what the caller was told, where the intake has not; free an event that has begun to run since."""
+        outcome = arrival.outcome
+        if isinstance(outcome, AskVenue):
+            self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
+        elif isinstance(outcome, InProgress | VenuesChanged):
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
 
-    async def _wait_for_first(self, arrival: Arrival) -> None:
-        """Pause before the next look at a request with the same event.
+    async def _pause(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Wait before the next look at a request with the same event.
 
         Raises:
-            EnvelopeRefused: `in_progress`, the time is up.
+            EnvelopeRefused: `late`, the time is up.
         """
         left_s = self._left_s(arrival)
         await asyncio.sleep(min(left_s, LOOK_EVERY_S))
         if left_s <= LOOK_EVERY_S:
-            text = "the first request with this from, intent and timestamp is still being answered"
-            refusal = EnvelopeRefused(ErrorCode.IN_PROGRESS, text, retry_after_s=1)
-            self._intake.submit(Settlement(arrival=arrival, refusal=refusal))
-            raise refusal
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            raise late
 
-    async def _load_venues(self, arrival: Arrival, changed: VenuesChanged) -> None:
+    async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
+        """Wait for the venues of a network.
+
+        Raises:
+            EnvelopeRefused: `late`, the time is up.
+        """
         try:
             async with asyncio.timeout(self._left_s(arrival)):
                 await self._indexes.load(changed.network_id, changed.version)
         except TimeoutError:
-            refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
-            self._intake.submit(Settlement(arrival=arrival, refusal=refusal))
-            raise refusal from None
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            raise late from None
 
     async def _ask(self, arrival: Arrival, asked: AskVenue) -> Answered:
         """Ask a venue and write how it ended."""
