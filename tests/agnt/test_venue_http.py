@@ -98,14 +98,17 @@ async def test_what_does_not_confirm(
 
 
 async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keeper, asker: Program) -> None:
+    is_over = asyncio.Event()
+
     async def hold(asked: Asked, writer: asyncio.StreamWriter) -> None:
-        await asyncio.Event().wait()
+        await is_over.wait()
 
     async with raw_server(hold) as far:
         keeper.add_url("holds", f"{far.url}/a2a/v1")
         late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=600)
         assert error_of(late) == "ttl_exceeded"
         assert keeper.breaker("holds")["failures"] == 1
+        is_over.set()
     keeper.add_url("gone", f"{far.url}/a2a/v1")
     assert error_of(await asker.confirm("gone")) == "venue_unreachable"
     assert keeper.breaker("gone")["failures"] == 1
