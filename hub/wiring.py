@@ -45,6 +45,7 @@ from agents.transcript.storage import StorageMeter
 from agnt.breakers import StoredBreakers
 from agnt.endpoint import AgntEndpoint
 from agnt.intake import Intake
+from agnt.own_calls import EnvelopeCalls
 from agnt.ports import NoCounts
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
@@ -281,6 +282,7 @@ def build_services() -> HubServices:
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
+    agnt = _agnt(callers, venue_asker)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -299,6 +301,7 @@ def build_services() -> HubServices:
         http_json=HttpJson(access, runner),
         mcp=McpEndpoint(
             runner,
+            EnvelopeCalls(agnt.runner) if settings.AGNT else None,
             Elicitations(process_id, post, callers),
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
@@ -323,7 +326,7 @@ def build_services() -> HubServices:
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
             post.is_reachable if isinstance(post, RedisPost) else None,
         ),
-        agnt=_agnt(callers, venue_asker),
+        agnt=agnt,
         venue_asker=venue_asker,
         pushes=pushes,
         pusher=push_thread,

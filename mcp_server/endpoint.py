@@ -12,7 +12,9 @@ import msgspec
 
 from a2a_bridge.answering import CallRunner
 from a2a_bridge.errors import form_error
-from accounts.authn import TokenScope, Unauthenticated, presented
+from accounts.authn import TokenScope, Unauthenticated, digest, presented
+from agnt.own_calls import EnvelopeCalls
+from agnt.transport import find_token
 from kit import strict_json
 from kit.asgi import (
     ClientLeft,
@@ -36,6 +38,7 @@ PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 # In the ASGI scope.
 CALLER_KEY, LISTS_AGENTS_KEY, ELICIT_KEY = "mcp_server.caller", "mcp_server.lists_agents", "mcp_server.elicit"
+KEY_CALLER_KEY = "mcp_server.key_caller"  # of a caller with an AGNT key, who has no CALLER_KEY
 SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
 CORS = [
@@ -100,14 +103,25 @@ class ServingSdk:
 
 
 class McpEndpoint:
-    """Answers `PATH`. `public_url`: the address that clients sign in for."""
+    """Answers `PATH`. `public_url`: the address that clients sign in for.
 
-    def __init__(self, runner: CallRunner, elicitations: Elicitations, public_url: str, version: str) -> None:
+    `envelopes`: runs the tools of callers with an AGNT key; None: the hub takes no such keys.
+    """
+
+    def __init__(
+        self,
+        runner: CallRunner,
+        envelopes: EnvelopeCalls | None,
+        elicitations: Elicitations,
+        public_url: str,
+        version: str,
+    ) -> None:
         self.elicitations = elicitations
         self._ledger = runner.ledger
+        self._envelopes = envelopes
         self._public_url = public_url
         calls = ToolCalls(runner)
-        self._sdk = ServingSdk(lambda module: module.build_manager(calls, version))
+        self._sdk = ServingSdk(lambda module: module.build_manager(calls, envelopes, version))
         address, scopes = f"{public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
         self._challenge = f'Bearer resource_metadata="{address}", scope="{scopes}"'.encode()
 
@@ -118,6 +132,9 @@ class McpEndpoint:
             return
         response = Response(send, [*CORS, request.enter_trace()])
         try:
+            if self._envelopes is not None and (key := find_token(request)):
+                await self._answer_key(self._envelopes, request, response, key)
+                return
             caller, body, message = await self._check(request)
             if "method" not in message:
                 await self.elicitations.take_response(caller, message)
@@ -151,6 +168,25 @@ class McpEndpoint:
     async def close(self) -> None:
         """End what is open."""
         await self._sdk.close()
+
+    async def _answer_key(
+        self, envelopes: EnvelopeCalls, request: HttpRequest, response: "Response", key: str
+    ) -> None:
+        """Answer a caller with an AGNT key, who has tools of its own, and can be asked nothing.
+
+        Raises:
+            RequestRefused, RpcError: the first thing that is wrong.
+            ClientLeft: it went away.
+        """
+        body = await request.read_checked(("POST",))
+        user_agent = request.headers.get("user-agent", "")
+        caller = await envelopes.find_caller(key, digest(key), user_agent)
+        if caller is None:
+            raise Unauthenticated
+        read_message(body)
+        manager = await self._sdk.get_manager()
+        scope = {**request.scope, KEY_CALLER_KEY: caller}
+        await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
 
     async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes, dict[str, Any]]:
         """The caller, the body as the SDK may read it, and the message in it.

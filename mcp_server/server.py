@@ -14,7 +14,9 @@ from msgspec import Struct
 from a2a_bridge.answering import public_error
 from a2a_bridge.requests import Cancel, Get
 from a2a_bridge.tasks.record import State
+from agnt.own_calls import EnvelopeCalls
 from kit.async_db import db_call
+from mcp_server.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.arguments import (
     MAX_HANDLE_CHARS,
     AnswerTask,
@@ -28,7 +30,7 @@ from mcp_server.arguments import (
 from mcp_server.calls import ToolCaller, ToolCalls
 from mcp_server.catalog import describe_agents, find_handle, load_agent_tools
 from mcp_server.elicitation import ANSWER
-from mcp_server.endpoint import CALLER_KEY, LISTS_AGENTS_KEY
+from mcp_server.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.results import render_error, render_result, render_text
 from mcp_server.tool_call import (
     NOT_ANSWERED,
@@ -182,10 +184,13 @@ class ToolHandlers:
     """The SDK's two requests about tools."""
 
     calls: ToolCalls
+    envelopes: EnvelopeCalls | None = None
 
     async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The hub's tools first; then, where the client's address asks for them, one for each agent."""
         scope, cursor = context.request.scope, (params.cursor if params else None) or ""
+        if KEY_CALLER_KEY in scope:
+            return types.ListToolsResult(tools=AGNT_LISTED)
         if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
             raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
         caller: ToolCaller = scope[CALLER_KEY]
@@ -202,6 +207,13 @@ class ToolHandlers:
     async def call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         """Run a tool; wrong arguments and refusals are results that say what to do."""
         scope = context.request.scope
+        if self.envelopes is not None and (key_caller := scope.get(KEY_CALLER_KEY)) is not None:
+            try:
+                return await call_agnt_tool(self.envelopes, key_caller, params)
+            except MCPError:
+                raise
+            except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
+                return render_error(public_error(failure))
         caller: ToolCaller = scope[CALLER_KEY]
         tool = TOOLS.get(params.name)
         run = tool.run if tool is not None else None
@@ -220,9 +232,9 @@ def _show_agent(name: str, title: str, description: str) -> types.Tool:
     return tool.shown_as(name)
 
 
-def build_manager(calls: ToolCalls, version: str) -> StreamableHTTPSessionManager:
+def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: str) -> StreamableHTTPSessionManager:
     """What answers the requests of `endpoint`: without sessions, so that any process answers any of them."""
-    handlers = ToolHandlers(calls)
+    handlers = ToolHandlers(calls, envelopes)
     server: Server[Any] = Server(
         NAME,
         version=version,
