@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from agnt.arrivals import Arrival
+from agnt.endpoint import MAX_USER_AGENT_CHARS
 from agnt.envelope import Heading, find_heading, read_envelope
 from agnt.errors import EnvelopeRefused, Json
-from agnt.interactions import MAX_USER_AGENT_CHARS
 from agnt.keys import FoundKey, find_key
 from agnt.runner import EnvelopeRunner
 from agnt.wire import DEFAULT_TTL_MS, NETWORK, build_envelope
