@@ -1,7 +1,7 @@
 """Networks for their owners: rules and venues to change, keys to revoke, bookings to move along, records."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -304,7 +304,7 @@ class RecordAdmin(OwnerScopedAdmin):
     """Rows of a network that the hub writes; nothing here is changed by hand."""
 
     owner_lookup = "network__owner"
-    list_select_related: tuple[str, ...] = ("network",)
+    list_select_related: ClassVar[tuple[str, ...]] = ("network",)
     ordering = ("-pk",)
 
 
