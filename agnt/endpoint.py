@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -9,13 +11,11 @@ from accounts.authn import digest
 from agnt.answers import Answer, allow, make_refusal
 from agnt.arrivals import Arrival
 from agnt.envelope import Envelope, Heading, find_heading, read_body, read_envelope, refuse_fields
-from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
 from agnt.intake_batch import Clock
-from agnt.interactions import MAX_USER_AGENT_CHARS
+from agnt.key_checks import SIGNATURE_HEADER
 from agnt.runner import EnvelopeRunner
-from agnt.signature_checks import SIGNATURE_HEADER
 from agnt.status import StatusReports
-from agnt.transport import METHOD_NOT_ALLOWED, check_transport, find_token
 from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
 from kit.clock import approximate_now
@@ -25,6 +25,11 @@ STATUS_PATH = "/a2a/v1/status"
 VENUES_PATH = "/network/venues"
 PATHS = frozenset({PATH, STATUS_PATH, VENUES_PATH})
 REQUEST_TIMEOUT = 408
+MAX_USER_AGENT_CHARS = 200
+KEY_PREFIX = "agnt_live_"
+KEY_NAMES = frozenset({"key", "api_key", "apikey", "token", "access_token", "authorization", "x-api-key"})
+METHOD_NOT_ALLOWED = 405
+UNENCRYPTED = frozenset({"http", "ws"})
 MAX_LIMIT_DIGITS = 9
 
 logger = logging.getLogger(__name__)
@@ -116,6 +121,40 @@ class AgntEndpoint:
             user_agent=request.headers.get("user-agent", "")[:MAX_USER_AGENT_CHARS],
             is_envelope=request.path != VENUES_PATH,
         )
+
+
+def check_transport(request: HttpRequest, methods: Sequence[str], *, is_https: bool) -> None:
+    """Refuse what came in plain text to a hub with TLS, another HTTP method, keys in the address, and two keys.
+
+    Raises:
+        EnvelopeRefused: `tls_required`; `invalid_envelope` on 405 and 400.
+    """
+    if is_https and request.scope.get("scheme", "http") in UNENCRYPTED:
+        raise EnvelopeRefused(ErrorCode.TLS_REQUIRED, "send it over HTTPS, and give this key up: it was readable")
+    if request.method not in methods:
+        raise EnvelopeRefused(
+            ErrorCode.INVALID_ENVELOPE, f"want {' or '.join(methods)}", status=METHOD_NOT_ALLOWED
+        )
+    if _has_key(request.scope.get("query_string", b"")):
+        text = "a key belongs in the header Authorization, never in the address"
+        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+    if request.contradicted:
+        text = f"the header {request.contradicted} came with two values"
+        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+
+
+def find_token(request: HttpRequest) -> str:
+    """The AGNT key in the header `Authorization`; empty where there is none, or something else."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token.startswith(KEY_PREFIX) else ""
+
+
+def _has_key(query: bytes) -> bool:
+    if not query:
+        return False
+    pairs = parse_qsl(str(query, "latin-1"), keep_blank_values=True)
+    return any(name.lower() in KEY_NAMES or KEY_PREFIX in value or KEY_PREFIX in name for name, value in pairs)
 
 
 async def _read_bounded(request: HttpRequest) -> bytes:

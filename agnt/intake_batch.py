@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from accounts.models import Credential
-from agnt import replays
+from agnt import intake_rows
 from agnt.arrivals import (
     Answered,
     Arrival,
@@ -27,20 +27,16 @@ from agnt.arrivals import (
 from agnt.confirming import NewBooking, describe_booking, make_booking, write_bookings
 from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.handlers.confirm import get_recipient, get_venue, name_venues, refuse_unknown_venue
-from agnt.handlers.ping import answer_ping
-from agnt.handlers.search import answer_search
-from agnt.handlers.venues import answer_list
-from agnt.interactions import NewInteraction, write_interactions
+from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
+from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_interactions
+from agnt.key_checks import check_permission, check_signature
 from agnt.keys import FoundKey
-from agnt.limits import Rate, check_rate, count_calls, make_rate
+from agnt.limits import Rate, check_rate, make_rate
 from agnt.models import Venue
-from agnt.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
-from agnt.permissions import check_permission
+from agnt.payloads import Confirm, Order, read_payload
 from agnt.ports import NetworkRef, VenueAnswer
-from agnt.replays import Event, NewSeen, Seen, UsedSignature
-from agnt.signature_checks import check_signature
-from agnt.venue_index import VenueIndex, VenueIndexes
+from agnt.replays import KnownEvents, event_of
+from agnt.venue_index import VenueIndexes
 from agnt.venue_lookup import VenueName, find_venues, refer_to
 from agnt.wire import NETWORK
 
@@ -75,21 +71,16 @@ class Batch:
         self._now = now
         self._clock = clock
         self._is_degraded = is_degraded
-        self._seen: dict[Event, Seen] = {}
-        self._signatures: dict[UsedSignature, str] = {}
+        self._known = KnownEvents(now, is_stored=not is_degraded)
         self._venues: dict[VenueName, Venue] = {}
-        self._new_seen: dict[Event, NewSeen] = {}
-        self._new_signatures: dict[UsedSignature, str] = {}
-        self._finished: list[Seen] = []
-        self._freed: list[int] = []
         self._bookings: list[NewBooking] = []
         self._interactions: list[tuple[NewInteraction, NewBooking | None]] = []
-        self._asked: list[tuple[int, Event | None]] = []
+        self._asked: list[tuple[int, Event]] = []
 
     def run(self) -> None:
         """Decide and write; call it in a transaction, unless nothing can be written."""
         if not self._is_degraded:
-            replays.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
+            intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
             self._count_calls()
         self._load()
         for number, work in enumerate(self._works):
@@ -118,22 +109,16 @@ class Batch:
 
     def _load(self) -> None:
         """Read the rows by which envelopes are decided, each kind in one query."""
-        events, signatures, names = set(), set(), set()
+        came: list[tuple[FoundKey, Envelope]] = []
         for work in self._works:
             key = self._key_of(work)
             envelope = (work.arrival if isinstance(work, Settlement) else work).envelope
-            if key is None or envelope is None:
-                continue
-            if envelope.timestamp:
-                events.add(_event_of(key, envelope))
-            if isinstance(signature := envelope.payload.get("_sig"), str):
-                signatures.add(UsedSignature(key.network_id, signature))
-            if envelope.to != NETWORK or envelope.intent == "booking.confirm":
-                names.update(name_venues(key.network_id, envelope))
-        if not self._is_degraded:
-            self._seen = replays.find_seen(events)
-            self._signatures = replays.find_signatures(signatures, self._now)
-        self._venues = find_venues(names)
+            if key is not None and envelope is not None:
+                came.append((key, envelope))
+        self._known.load(came)
+        self._venues = find_venues(
+            {name for key, envelope in came for name in name_venues(key.network_id, envelope)}
+        )
 
     def _decide(self, number: int, arrival: Arrival) -> Outcome:
         """The outcome of a request, by the first rule that refuses it."""
@@ -161,10 +146,12 @@ class Batch:
             check_permission(key, envelope)
         if rate is not None:
             check_rate(rate, self._now)
-        signed_late = self._check_signature(arrival, key, envelope)
-        event = _event_of(key, envelope) if envelope.timestamp else None
-        if event is not None and (known := self._answer_known(arrival, key, envelope, event)):
-            return known
+        signed_late = self._check_signature(arrival, key, envelope) if arrival.is_envelope else None
+        if known := self._known.find(key, envelope):
+            if not known.is_done:
+                return InProgress()
+            self._log(arrival, key, DUPLICATE, known.http_status)
+            return Answered(known.answer.encode(), is_replay=True)
         if signed_late:
             raise signed_late
         if arrival.is_envelope:
@@ -179,9 +166,9 @@ class Batch:
         index = self._indexes.find(key.network_id, key.venues_version)
         if index is None:
             return VenuesChanged(key.network_id, key.venues_version)
-        result = _read(index, order, key, envelope, self._now)
+        result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=self._now)
         body = self._answer(arrival, result)
-        self._store(key, envelope, body)
+        self._known.store(key, envelope, body, None)
         self._log(arrival, key, OK, 200, dropped=dropped)
         return Answered(body)
 
@@ -196,7 +183,8 @@ class Batch:
             venue = get_recipient(key.network_id, envelope, self._venues)
         asked = refer_to(venue)
         if asked.is_asked:
-            self._claim(number, key, envelope)
+            self._known.claim(key, envelope)
+            self._asked.append((number, event_of(key, envelope)))
             return AskVenue(seen_id=0, network=network, venue=asked, order=order, dropped=dropped)
         if not isinstance(order, Confirm):
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
@@ -218,7 +206,7 @@ class Batch:
         made = make_booking(network, key.customer, envelope.sender, venue, order, self._now, answer)
         self._bookings.append(made)
         body = self._answer(arrival, describe_booking(made.booking, answer.note))
-        self._store(key, envelope, body, running=running)
+        self._known.store(key, envelope, body, running)
         self._log(arrival, key, OK, 200, dropped=dropped, venue_id=venue.pk, booking=made)
         return Answered(body, has_charged=True)
 
@@ -228,7 +216,7 @@ class Batch:
         key, envelope = arrival.key, arrival.envelope
         assert key is not None  # noqa: S101  for the type checker: it was admitted with one
         venue_id = asked.venue.venue_id if asked else None
-        running = self._find_claim(key, envelope, asked)
+        running = self._known.find_claim(key, envelope, asked.seen_id) if asked and envelope else None
         try:
             if settlement.refusal:
                 raise settlement.refusal
@@ -246,20 +234,17 @@ class Batch:
                     arrival, key, envelope, venue, asked.order, answer, dropped=asked.dropped, running=running
                 )
             body = self._answer(arrival, settlement.result or {})
-            self._store(key, envelope, body, running=running)
+            self._known.store(key, envelope, body, running)
             self._log(arrival, key, OK, 200, dropped=asked.dropped, venue_id=venue_id)
             return Answered(body)
         except EnvelopeRefused as refused:
-            if running is not None:
-                self._freed.append(running.row_id)
-                self._seen = {event: seen for event, seen in self._seen.items() if seen is not running}
+            if running is not None and envelope is not None:
+                self._known.free(key, envelope, running)
             self._log(arrival, key, refused.code.value, refused.status, venue_id=venue_id)
             return Refused(refused)
 
     def _check_signature(self, arrival: Arrival, key: FoundKey, envelope: Envelope) -> EnvelopeRefused | None:
-        """Check signatures and remember that of the payload; the refusal of an old one, which may be known."""
-        if not arrival.is_envelope:
-            return None
+        """Check the signatures; the refusal of an old one, whose event may be known."""
         signed = check_signature(
             key,
             envelope,
@@ -269,68 +254,8 @@ class Batch:
             now_s=self._now.timestamp(),
         )
         if signed.signature:
-            used = UsedSignature(key.network_id, signed.signature)
-            digest = replays.digest_event(_event_of(key, envelope))
-            known = self._signatures.get(used)
-            if known is None and signed.late is None:
-                self._signatures[used] = self._new_signatures[used] = digest
-            elif known is not None and known != digest:
-                raise EnvelopeRefused(ErrorCode.INVALID_SIGNATURE, "this signature came with another envelope")
+            self._known.use_signature(key, envelope, signed.signature, is_late=signed.late is not None)
         return signed.late
-
-    def _answer_known(self, arrival: Arrival, key: FoundKey, envelope: Envelope, event: Event) -> Outcome | None:
-        """What an event gets that came before; None when it is new, or what was stored has expired."""
-        seen = self._seen.get(event)
-        if seen is None:
-            return None
-        if seen.expires_at <= self._now:
-            self._freed.append(seen.row_id)
-            del self._seen[event]
-            return None
-        if seen.digest != replays.digest_payload(envelope):
-            text = "another payload came with this from, intent and timestamp"
-            raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
-        if not seen.is_done:
-            return InProgress()
-        self._log(arrival, key, DUPLICATE, seen.http_status)
-        return Answered(seen.answer.encode(), is_replay=True)
-
-    def _store(self, key: FoundKey, envelope: Envelope, body: bytes, running: Seen | None = None) -> None:
-        """Keep an answer for requests with the same event."""
-        if not envelope.timestamp or self._is_degraded:
-            return
-        until = replays.kept_until(envelope, self._now)
-        if running is not None:
-            running.is_done, running.answer, running.http_status, running.expires_at = (
-                True,
-                body.decode(),
-                200,
-                until,
-            )
-            self._finished.append(running)
-            return
-        seen = Seen(0, replays.digest_payload(envelope), True, body.decode(), 200, until)
-        self._add(key, envelope, seen)
-
-    def _claim(self, number: int, key: FoundKey, envelope: Envelope) -> None:
-        """Note that an event runs, so that others wait for it."""
-        if not envelope.timestamp:
-            return
-        until = replays.leased_until(envelope, self._now)
-        self._add(key, envelope, Seen(0, replays.digest_payload(envelope), False, "", 0, until))
-        self._asked.append((number, _event_of(key, envelope)))
-
-    def _add(self, key: FoundKey, envelope: Envelope, seen: Seen) -> None:
-        event = _event_of(key, envelope)
-        self._seen[event] = seen
-        self._new_seen[event] = NewSeen(event, seen, key.key_id)
-
-    def _find_claim(self, key: FoundKey, envelope: Envelope | None, asked: AskVenue | None) -> Seen | None:
-        """The running event of a settlement, unless its lease ended and another request took it over."""
-        if envelope is None or asked is None or not asked.seen_id:
-            return None
-        seen = self._seen.get(_event_of(key, envelope))
-        return seen if seen is not None and seen.row_id == asked.seen_id and not seen.is_done else None
 
     def _answer(self, arrival: Arrival, result: Json) -> bytes:
         """The body of a response that succeeded."""
@@ -375,11 +300,8 @@ class Batch:
 
     def _write(self) -> None:
         """Write what was decided."""
-        replays.forget_seen(self._freed)
         write_bookings(self._bookings)
-        ids = replays.write_seen(list(self._new_seen.values()))
-        replays.finish_seen(self._finished)
-        replays.write_signatures(self._new_signatures, self._now)
+        ids = self._known.write()
         write_interactions(
             [row._replace(booking_id=made.booking.pk) if made else row for row, made in self._interactions]
         )
@@ -387,8 +309,8 @@ class Batch:
             Credential.touch(stale)
         for number, event in self._asked:
             asked = self.outcomes[number]
-            assert isinstance(asked, AskVenue) and event is not None  # noqa: S101, PT018  for the type checker
-            self.outcomes[number] = msgspec.structs.replace(asked, seen_id=ids[event])
+            if isinstance(asked, AskVenue) and event in ids:
+                self.outcomes[number] = msgspec.structs.replace(asked, seen_id=ids[event])
 
 
 def refer_to_network(key: FoundKey) -> NetworkRef:
@@ -405,19 +327,3 @@ def refer_to_network(key: FoundKey) -> NetworkRef:
 def refuse_writing() -> EnvelopeRefused:
     """The error for what has to be stored while the database takes no writes; nothing was done."""
     return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)
-
-
-def _event_of(key: FoundKey, envelope: Envelope) -> Event:
-    return Event(key.network_id, *envelope.event)
-
-
-def _read(index: VenueIndex, order: Order, key: FoundKey, envelope: Envelope, now: datetime) -> Json:
-    """What a read answers."""
-    match order:
-        case Ping():
-            return answer_ping(index, tier=key.tier, sender=envelope.sender)
-        case VenueList():
-            return answer_list(index, order)
-        case Search():
-            return answer_search(index, order, now)
-    raise TypeError(order)

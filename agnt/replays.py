@@ -1,192 +1,145 @@
-"""What networks have received: events that run or were answered, and signatures that were used.
+"""Events that came before: answered again, waited for, or refused; and signatures that were used before.
 
-The caller holds the lock of the networks (`lock_networks`), so that what is found here stays as it is until the
-transaction ends, in every process.
+What a batch adds is seen by those after it in the batch, and written at its end.
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from collections.abc import Collection
+from datetime import datetime, timedelta
 
-from django.db import connection
-from msgspec import Struct
-
+from agnt import intake_rows
 from agnt.envelope import Envelope, read_moment
-from agnt.models import SeenEnvelope, SeenSignature
+from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.intake_rows import Event, NewSeen, Seen, UsedSignature
+from agnt.keys import FoundKey
 from agnt.signing import MAX_AGE_S, canonical_json
 from agnt.wire import SIGNATURE_KEYS
-from kit import sql
 
 CONFIRMATIONS_KEPT = timedelta(days=1)
 READS_KEPT = timedelta(seconds=300)
-SIGNATURES_KEPT = timedelta(seconds=360)
 LEASE_GRACE = timedelta(seconds=5)  # after its time to live, an envelope that is not answered is run again
-_LOCKS = 2_011_642  # the class of the advisory locks of networks; any number that no other lock has
+OK = 200
 
 
-class Event(NamedTuple):
-    """What names an envelope within the hub: equal ones are answered once."""
+class KnownEvents:
+    """The known events and used signatures that a batch needs. `is_stored` False: nothing is read or written."""
 
-    network_id: int
-    sender: str
-    intent: str
-    timestamp: str
+    def __init__(self, now: datetime, *, is_stored: bool) -> None:
+        self._now = now
+        self._is_stored = is_stored
+        self._seen: dict[Event, Seen] = {}
+        self._signatures: dict[UsedSignature, str] = {}
+        self._new_seen: dict[Event, NewSeen] = {}
+        self._new_signatures: dict[UsedSignature, str] = {}
+        self._finished: list[Seen] = []
+        self._freed: list[int] = []
+
+    def load(self, came: Collection[tuple[FoundKey, Envelope]]) -> None:
+        """Read what is known of these envelopes."""
+        if not self._is_stored:
+            return
+        events, signatures = set(), set()
+        for key, envelope in came:
+            if envelope.timestamp:
+                events.add(event_of(key, envelope))
+            if isinstance(signature := envelope.payload.get("_sig"), str):
+                signatures.add(UsedSignature(key.network_id, signature))
+        self._seen = intake_rows.find_seen(events)
+        self._signatures = intake_rows.find_signatures(signatures, self._now)
+
+    def use_signature(self, key: FoundKey, envelope: Envelope, signature: str, *, is_late: bool) -> None:
+        """Remember a signature with its event; a late one is not served unless its event is known.
+
+        Raises:
+            EnvelopeRefused: `invalid_signature`, it came with another event.
+        """
+        used, digest = UsedSignature(key.network_id, signature), _digest_event(event_of(key, envelope))
+        known = self._signatures.get(used)
+        if known is not None and known != digest:
+            raise EnvelopeRefused(ErrorCode.INVALID_SIGNATURE, "this signature came with another envelope")
+        if known is None and not is_late:
+            self._signatures[used] = self._new_signatures[used] = digest
+
+    def find(self, key: FoundKey, envelope: Envelope) -> Seen | None:
+        """What is known of an event; None when it is new, or when what was stored has expired.
+
+        Raises:
+            EnvelopeRefused: `idempotency_conflict`, it came with another payload.
+        """
+        event = event_of(key, envelope)
+        seen = self._seen.get(event) if envelope.timestamp else None
+        if seen is None:
+            return None
+        if seen.expires_at <= self._now:
+            self._freed.append(seen.row_id)
+            del self._seen[event]
+            return None
+        if seen.digest != _digest_payload(envelope):
+            text = "another payload came with this from, intent and timestamp"
+            raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
+        return seen
+
+    def store(self, key: FoundKey, envelope: Envelope, body: bytes, running: Seen | None) -> None:
+        """Keep an answer for requests with the same event. `running`: the event as it was claimed, if it was."""
+        if not envelope.timestamp or not self._is_stored:
+            return
+        until = _kept_until(envelope, self._now)
+        if running is None:
+            self._add(key, envelope, Seen(0, _digest_payload(envelope), True, body.decode(), OK, until))
+            return
+        running.is_done, running.http_status, running.expires_at = True, OK, until
+        running.answer = body.decode()
+        self._finished.append(running)
+
+    def claim(self, key: FoundKey, envelope: Envelope) -> None:
+        """Note that an event runs, so that others wait for it; until its lease ends, as its process may die."""
+        if envelope.timestamp:
+            until = self._now + timedelta(milliseconds=envelope.ttl_ms) + LEASE_GRACE
+            self._add(key, envelope, Seen(0, _digest_payload(envelope), False, "", 0, until))
+
+    def find_claim(self, key: FoundKey, envelope: Envelope, seen_id: int) -> Seen | None:
+        """An event that was claimed, unless its lease ended and another request took it over."""
+        seen = self._seen.get(event_of(key, envelope)) if seen_id else None
+        return seen if seen is not None and seen.row_id == seen_id and not seen.is_done else None
+
+    def free(self, key: FoundKey, envelope: Envelope, running: Seen) -> None:
+        """Forget a claimed event that ended with an error."""
+        self._freed.append(running.row_id)
+        del self._seen[event_of(key, envelope)]
+
+    def write(self) -> dict[Event, int]:
+        """Write what was added and freed; the ids of new events."""
+        intake_rows.forget_seen(self._freed)
+        ids = intake_rows.write_seen(list(self._new_seen.values()))
+        intake_rows.finish_seen(self._finished)
+        intake_rows.write_signatures(self._new_signatures, self._now)
+        return ids
+
+    def _add(self, key: FoundKey, envelope: Envelope, seen: Seen) -> None:
+        event = event_of(key, envelope)
+        self._seen[event] = seen
+        self._new_seen[event] = NewSeen(event, seen, key.key_id)
 
 
-class Seen(Struct):
-    """A stored event. `answer`: the text of the response, empty while it runs. `row_id` 0: not written yet."""
-
-    row_id: int
-    digest: str
-    is_done: bool
-    answer: str
-    http_status: int
-    expires_at: datetime
+def event_of(key: FoundKey, envelope: Envelope) -> Event:
+    """What names an envelope of a network."""
+    return Event(key.network_id, *envelope.event)
 
 
-class UsedSignature(NamedTuple):
-    """A signature of a network."""
-
-    network_id: int
-    signature: str
-
-
-class NewSeen(NamedTuple):
-    """A row to be written."""
-
-    event: Event
-    seen: Seen
-    key_id: int
-
-
-def lock_networks(network_ids: Collection[int]) -> None:
-    """Have the batches of these networks run one after another in all processes, until the transaction ends.
-
-    SQLite has one write lock. PostgreSQL: advisory locks, which no other writer of these rows waits for.
-    """
-    if connection.vendor == "postgresql":
-        locks = [sql.Query("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCKS, one]) for one in sorted(network_ids)]
-        sql.rows_of_each(locks)
-
-
-def digest_payload(envelope: Envelope) -> str:
+def _digest_payload(envelope: Envelope) -> str:
     """What tells envelopes with the same event apart: the recipient, and the payload without its signature."""
     payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
     return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
 
 
-def digest_event(event: Event) -> str:
+def _digest_event(event: Event) -> str:
     """An event as it is stored with a signature."""
     return hashlib.sha256("\n".join((event.sender, event.intent, event.timestamp)).encode()).hexdigest()
 
 
-def find_seen(events: Collection[Event]) -> dict[Event, Seen]:
-    """The stored events among these, expired ones too."""
-    if not events:
-        return {}
-    marks = ", ".join(["(%s, %s, %s, %s)"] * len(events))
-    statement = _FIND_SEEN.format(table=SeenEnvelope._meta.db_table, rows=marks)
-    found = sql.rows(statement, [value for event in events for value in event])
-    done = SeenEnvelope.State.DONE.value
-    return {
-        Event(*row[:4]): Seen(row[4], row[5], row[6] == done, row[7], row[8] or 0, _read_time(row[9]))
-        for row in found
-    }
-
-
-def find_signatures(used: Collection[UsedSignature], now: datetime) -> dict[UsedSignature, str]:
-    """The event of each signature that is remembered."""
-    if not used:
-        return {}
-    marks = ", ".join(["(%s, %s)"] * len(used))
-    statement = _FIND_SIGNATURES.format(table=SeenSignature._meta.db_table, rows=marks)
-    found = sql.rows(statement, [*(value for one in used for value in one), sql.moment(now)])
-    return {UsedSignature(network_id, signature): digest for network_id, signature, digest in found}
-
-
-def write_seen(rows: Sequence[NewSeen]) -> dict[Event, int]:
-    """Add events; their ids."""
-    if not rows:
-        return {}
-    states = {True: SeenEnvelope.State.DONE.value, False: SeenEnvelope.State.RUNNING.value}
-    values = [
-        value
-        for event, seen, key_id in rows
-        for value in (
-            *event,
-            seen.digest,
-            key_id,
-            states[seen.is_done],
-            seen.answer,
-            seen.http_status or None,
-            sql.moment(seen.expires_at),
-        )
-    ]
-    marks = ", ".join([f"({', '.join(['%s'] * 10)})"] * len(rows))
-    written = sql.rows(_WRITE_SEEN.format(table=SeenEnvelope._meta.db_table, rows=marks), values)
-    return {Event(*row[1:]): row[0] for row in written}
-
-
-def finish_seen(rows: Collection[Seen]) -> None:
-    """Store the answers of events that ran."""
-    for seen in rows:
-        SeenEnvelope.objects.filter(pk=seen.row_id).update(
-            state=SeenEnvelope.State.DONE,
-            answer=seen.answer,
-            http_status=seen.http_status,
-            expires_at=seen.expires_at,
-        )
-
-
-def forget_seen(row_ids: Collection[int]) -> None:
-    """Free events: those that ended with an error, and expired ones."""
-    if row_ids:
-        SeenEnvelope.objects.filter(pk__in=row_ids).delete()
-
-
-def write_signatures(used: dict[UsedSignature, str], now: datetime) -> None:
-    """Remember signatures with their events; an expired row is replaced."""
-    if not used:
-        return
-    until = sql.moment(now + SIGNATURES_KEPT)
-    marks = ", ".join(["(%s, %s, %s, %s)"] * len(used))
-    values = [value for one, digest in used.items() for value in (*one, digest, until)]
-    sql.rows(_WRITE_SIGNATURES.format(table=SeenSignature._meta.db_table, rows=marks), values)
-
-
-def kept_until(envelope: Envelope, now: datetime) -> datetime:
+def _kept_until(envelope: Envelope, now: datetime) -> datetime:
     """When the answer of an envelope may be dropped: a read's not before its timestamp is too old."""
     if envelope.intent == "booking.confirm":
         return now + CONFIRMATIONS_KEPT
     sent_at = read_moment(envelope.timestamp)
     return max(now + READS_KEPT, sent_at + timedelta(seconds=MAX_AGE_S)) if sent_at else now + READS_KEPT
-
-
-def leased_until(envelope: Envelope, now: datetime) -> datetime:
-    """Until when an envelope that waits for a venue counts as running; then its process is dead."""
-    return now + timedelta(milliseconds=envelope.ttl_ms) + LEASE_GRACE
-
-
-def _read_time(value: datetime) -> datetime:
-    """A time as the driver gives it: SQLite's is in UTC, and does not say so."""
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-_FIND_SEEN = (
-    "SELECT network_id, sender, intent, timestamp, id, payload_digest, state, answer, http_status, expires_at"
-    " FROM {table} WHERE (network_id, sender, intent, timestamp) IN (VALUES {rows})"
-)
-_WRITE_SEEN = (
-    "INSERT INTO {table} (network_id, sender, intent, timestamp, payload_digest, key_id, state, answer,"
-    " http_status, expires_at) VALUES {rows} RETURNING id, network_id, sender, intent, timestamp"
-)
-_FIND_SIGNATURES = (
-    "SELECT network_id, signature, event_digest FROM {table}"
-    " WHERE (network_id, signature) IN (VALUES {rows}) AND expires_at > %s"
-)
-_WRITE_SIGNATURES = (
-    "INSERT INTO {table} (network_id, signature, event_digest, expires_at) VALUES {rows}"
-    " ON CONFLICT (network_id, signature) DO UPDATE"
-    " SET event_digest = excluded.event_digest, expires_at = excluded.expires_at"
-)

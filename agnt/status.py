@@ -8,7 +8,7 @@ from django.db import DatabaseError, InterfaceError
 
 from agnt.answers import Answer
 from agnt.breaker import COOLDOWN_S
-from agnt.handlers.ping import NETWORK_VERSION
+from agnt.handlers import NETWORK_VERSION
 from agnt.intake_batch import Clock
 from agnt.models import Breaker
 from agnt.wire import PROTOCOL

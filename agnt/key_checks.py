@@ -1,12 +1,15 @@
-"""Checks the signatures of one envelope with the keys of its sender. No I/O but the unsealing of keys."""
+"""What a key may ask, and whether its sender signed an envelope. No I/O but the unsealing of secrets."""
 
 from msgspec import Struct
 
 from agnt.envelope import Envelope
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.keys import FoundKey, load_signing_keys
+from agnt.models import ApiKey
 from agnt.signing import verify_body, verify_payload
 
+CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
+CONFIRMING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
 SIGNATURE_HEADER = "x-a2a-envelope-signature"
 
 
@@ -15,6 +18,21 @@ class Signed(Struct, frozen=True):
 
     signature: str = ""
     late: EnvelopeRefused | None = None
+
+
+def check_permission(key: FoundKey, envelope: Envelope) -> None:
+    """Refuse what a key may not ask: tier, then scope, then sender.
+
+    Raises:
+        EnvelopeRefused: `tier_required`, `scope_denied`.
+    """
+    if envelope.intent == "booking.confirm":
+        if key.tier not in CONFIRMING_TIERS:
+            raise EnvelopeRefused(ErrorCode.TIER_REQUIRED, "booking.confirm takes the tier pro or enterprise")
+        if key.scope not in CONFIRMING_SCOPES:
+            raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "booking.confirm takes the scope booking or full")
+    if not key.may_send_as(envelope.sender):
+        raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "this key may not send as this sender", fields=["from"])
 
 
 def check_signature(

@@ -1,13 +1,49 @@
-"""`booking.confirm`: which venue it is for."""
+"""What the intents answer from rows: reads from the index of venues; which venue `booking.confirm` is for."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from agnt.envelope import Envelope, refuse_fields
-from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.models import Venue
-from agnt.payloads import Confirm
+from agnt.payloads import Confirm, Order, Search, VenueList
+from agnt.venue_index import VenueIndex
 from agnt.venue_lookup import VenueName
 from agnt.wire import NETWORK
+from kit.clock import iso
+
+NETWORK_VERSION = "1.0"
+REFERRAL_FEE_PCT = 7
+
+
+def answer_read(index: VenueIndex, order: Order, *, tier: str, sender: str, now: datetime) -> Json:
+    """The result of an order that books nothing."""
+    if isinstance(order, VenueList):
+        return _list(index, order)
+    if isinstance(order, Search):
+        return _search(index, order, now)
+    return {
+        "active_venues": index.count,
+        "tier": tier,
+        "agent_id": sender,
+        "network_version": NETWORK_VERSION,
+    }
+
+
+def _list(index: VenueIndex, order: VenueList) -> Json:
+    found = index.list_venues(order)
+    return {"venues": found.venues, "count": found.count}
+
+
+def _search(index: VenueIndex, order: Search, now: datetime) -> Json:
+    found = index.search(order, now)
+    assert found.expires_at is not None  # noqa: S101  for the type checker: searches have one
+    return {
+        "results": found.venues,
+        "count": found.count,
+        "fee_pct": REFERRAL_FEE_PCT,
+        "expires_at": iso(found.expires_at),
+    }
 
 
 def name_venues(network_id: int, envelope: Envelope) -> list[VenueName]:
