@@ -101,8 +101,19 @@ class Latencies:
 def read_window(query: QueryDict, now: datetime) -> Window:
     """The window that `?days=` and `?tz=` ask for; 7 days and UTC for what makes no sense."""
     count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
+    return window_of(now, count, read_zone(query))
+
+
+def read_zone(query: QueryDict) -> str:
+    """The time zone that `?tz=` names; UTC for what is none."""
     name = query.get("tz", "")
-    return window_of(now, count, name if name in _zones() else "UTC")
+    return name if name in _zones() else "UTC"
+
+
+def moments_of(day: date, zone: str) -> tuple[datetime, datetime]:
+    """When a day begins in a zone, and when the next one does."""
+    begins, ends = (datetime.combine(one, time.min, tzinfo=ZoneInfo(zone)) for one in (day, day + timedelta(days=1)))
+    return begins.astimezone(UTC), ends.astimezone(UTC)
 
 
 def window_of(now: datetime, count: int, zone: str) -> Window:
@@ -128,12 +139,7 @@ def newest_of(turns: QuerySet[Turn], most: int) -> tuple[QuerySet[Turn], datetim
 
 def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
     """One row a day, empty ones too. Refusals that share a row count as often as they were made."""
-    ends = zip(range(window.count), window.starts[1:], strict=False)
-    number = Case(
-        *[When(asked_at__lt=end, then=Value(day)) for day, end in ends],
-        default=Value(window.count - 1),
-        output_field=IntegerField(),
-    )
+    number = number_of_day(window, "asked_at")
     names: dict[str | None, str] = {
         Outcome.COMPLETED: "answered",
         Outcome.FAILED: "failed",
@@ -144,6 +150,16 @@ def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
     for row in turns.order_by().values("outcome", day=number).annotate(count=Sum("repeats")):
         setattr(days[row["day"]], names[row["outcome"]], row["count"])
     return days
+
+
+def number_of_day(window: Window, column: str) -> Case:
+    """The number of the day that a time falls into, counted from 0, as an expression of a query."""
+    ends = zip(range(window.count), window.starts[1:], strict=False)
+    return Case(
+        *[When(**{f"{column}__lt": end}, then=Value(day)) for day, end in ends],
+        default=Value(window.count - 1),
+        output_field=IntegerField(),
+    )
 
 
 def by_reason(turns: QuerySet[Turn]) -> list[Reason]:

@@ -1,0 +1,107 @@
+"""`/desk/network/revenue`: what bookings brought in, by UTC day, customer, key or venue, and the invoices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, F, QuerySet, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from accounts.models import User
+from agents.web.desk import require_owner
+from agents.web.desk.charts import Chart, amount_chart
+from agents.web.desk.figures import WINDOW_DAYS, Window, number_of_day, window_of
+from agnt.models import Invoice, UsageEvent
+from agnt.web.lists import describe_cents, page_of
+from kit.clock import db_now
+
+INVOICES_SHOWN = 30
+GROUPS = {"customer": "customer", "key": "key__credential__name", "venue": "booking__venue__name"}
+GONE = {"key": "a key that is gone"}
+SUMS: dict[str, Any] = {"bookings": Count("pk"), "cents": Sum("amount_cents", default=0)}
+
+
+@dataclass(frozen=True, slots=True)
+class RevenueDay:
+    """One UTC day."""
+
+    day: date
+    bookings: int = 0
+    cents: int = 0
+
+    @property
+    def shown(self) -> str:
+        """Its amount for people."""
+        return describe_cents(self.cents)
+
+
+@dataclass(frozen=True, slots=True)
+class Revenue:
+    """The days of a window, and their sums."""
+
+    days: Sequence[RevenueDay]
+
+    @property
+    def bookings(self) -> int:
+        """How many were charged."""
+        return sum(one.bookings for one in self.days)
+
+    @property
+    def shown(self) -> str:
+        """The whole amount for people."""
+        return describe_cents(sum(one.cents for one in self.days))
+
+    @property
+    def chart(self) -> Chart:
+        """A bar for each day."""
+        days, amounts = [one.day for one in self.days], [one.cents for one in self.days]
+        return amount_chart(
+            days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents
+        )
+
+
+@never_cache
+@gzip_page
+@require_safe
+@require_owner
+def revenue(request: HttpRequest, owner: User) -> HttpResponse:
+    """The page. Days are UTC: invoices go by them."""
+    count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
+    window, by = window_of(db_now(), count, str(UTC)), request.GET.get("by", "")
+    by = by if by in GROUPS else "customer"
+    grouped = find_charged(owner, window).values(of=F(GROUPS[by])).annotate(**SUMS).order_by("-cents", "of")
+    page = page_of(request, grouped)
+    invoices = Invoice.objects.filter(network__owner=owner).order_by("-day", "customer")[:INVOICES_SHOWN]
+    context = {
+        "window": window,
+        "choices": WINDOW_DAYS,
+        "by": by,
+        "groups": list(GROUPS),
+        "total": load_revenue(owner, window),
+        "rows": [(row["of"] or GONE.get(by, "–"), row["bookings"], describe_cents(row["cents"])) for row in page],
+        "page": page,
+        "invoices": [(one, describe_cents(one.total_cents)) for one in invoices],
+        "most_invoices": INVOICES_SHOWN,
+        "kept": urlencode({"days": window.count, "by": by}),
+    }
+    return render(request, "agnt/revenue.html", context)
+
+
+def find_charged(owner: User, window: Window) -> QuerySet[UsageEvent]:
+    """The charges of a window, in no order."""
+    return UsageEvent.objects.filter(network__owner=owner, at__gte=window.since).order_by()
+
+
+def load_revenue(owner: User, window: Window) -> Revenue:
+    """What each day of a window brought in, empty ones too."""
+    days = [RevenueDay(day) for day in window.days]
+    numbered = find_charged(owner, window).values(number=number_of_day(window, "at")).annotate(**SUMS)
+    for row in numbered:
+        days[row["number"]] = RevenueDay(days[row["number"]].day, row["bookings"], row["cents"])
+    return Revenue(days)
