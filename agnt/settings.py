@@ -10,6 +10,7 @@ class AgntSettings:
     """See docs/reference/settings.md. `signing_key`: empty, `agnt.keys.get_master_key` derives one."""
 
     signing_key: str = field(repr=False)
+    venues_per_network: int
 
 
 _settings = Injected[AgntSettings]("agnt.settings")

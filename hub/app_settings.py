@@ -72,4 +72,9 @@ def inject_settings() -> None:
             letters_mb_per_owner=settings.LETTERS_MB_PER_OWNER,
         )
     )
-    agnt.set_settings(agnt.AgntSettings(signing_key=settings.A2A_SIGNING_KEY))
+    agnt.set_settings(
+        agnt.AgntSettings(
+            signing_key=settings.A2A_SIGNING_KEY,
+            venues_per_network=settings.VENUES_PER_NETWORK,
+        )
+    )

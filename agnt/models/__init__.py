@@ -1,12 +1,10 @@
 """The tables of AGNT. A network is the tenant: the venues and keys of one owner."""
 
 from agnt.models.booking import Booking, Invoice, UsageEvent
-from agnt.models.breaker import Breaker
-from agnt.models.interaction import Interaction
+from agnt.models.envelopes import Interaction, SeenEnvelope, SeenSignature
 from agnt.models.key import ApiKey, KeyUsage
 from agnt.models.network import Network
-from agnt.models.seen import SeenEnvelope, SeenSignature
-from agnt.models.venue import Venue
+from agnt.models.venue import Breaker, Venue
 
 __all__ = [
     "ApiKey",

@@ -1,4 +1,4 @@
-"""Venues: the listings of a network."""
+"""Venues, the listings of a network; and the circuit breakers of asks to them."""
 
 import uuid
 from decimal import Decimal
@@ -65,3 +65,29 @@ class Venue(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+
+class Breaker(models.Model):
+    """The state of `agnt.breaker.Breaker`, shared by all processes; changed only under a lock on the row.
+
+    `venue` null: the breaker of the network. `failures`: a list of `[at_s, venue]`. Times: Unix seconds.
+    """
+
+    network = models.ForeignKey(Network, models.CASCADE, related_name="breakers")
+    venue = models.OneToOneField(Venue, models.CASCADE, null=True, blank=True, related_name="breaker")
+    failures = models.JSONField(default=list)
+    opened_at_s = models.FloatField(null=True, blank=True)
+    probe_until_s = models.FloatField(null=True, blank=True)
+    openings = models.PositiveIntegerField(default=0)
+
+    objects: ClassVar[models.Manager["Breaker"]] = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["network"], condition=Q(venue=None), name="one_breaker_of_a_network_itself"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"breaker {self.pk}"

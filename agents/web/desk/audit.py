@@ -1,7 +1,6 @@
 """`/desk/agents/{id}/audit`: who asked one agent what, how it went, and whom to answer no more."""
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, cast
@@ -30,6 +29,7 @@ from kit import sql
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
+from kit.csv_text import csv_lines
 from kit.money import decimal_usd
 
 ON_A_PAGE = 25
@@ -193,7 +193,6 @@ def _block_or_not(request: HttpRequest, owner: User) -> None:
 
 ROWS_AT_ONCE = 500
 SLICE_CHARS = 256 * 1024
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     "asked_at",
     "agent",
@@ -263,22 +262,3 @@ def _cells(turn: Turn) -> Sequence[object]:
         *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
         *(turn.chat_id, turn.trace_id, turn.question),
     )
-
-
-class _Line:
-    """What csv writes to: it keeps nothing and hands the line back."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
-def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Rows as lines of a spreadsheet, in which no text runs as a formula."""
-    writer = csv.writer(_Line())
-    for row in rows:
-        yield writer.writerow([_harmless(cell) for cell in row])
-
-
-def _harmless(cell: object) -> object:
-    """A spreadsheet runs a text that starts like a formula; an apostrophe before it makes it text."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -16,11 +16,11 @@ from accounts.models import User
 from agents.core.directory import costs_today
 from agents.models import Agent, Turn
 from agents.web.desk import require_owner
-from agents.web.desk.audit import csv_lines
 from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, window_of
 from kit.async_db import stream_slices
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
+from kit.csv_text import csv_lines
 from kit.money import decimal_usd
 
 ON_A_PAGE = 50

@@ -9,12 +9,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from accounts.api.tokens import JWT_FORMAT, NewAppToken
-from accounts.models import Credential
+from accounts.api.tokens import JWT_FORMAT, NewAppToken, NewToken
+from accounts.models import Credential, User
 from accounts.signing import NoKey
 from accounts.tokens import NO_LIMITS, BadLogin, Limits, get_or_create_local_user, mint
+from agnt.envelope import is_name
+from agnt.keys import mint_key
+from agnt.models import ApiKey
 
 LIFETIME = re.compile(r"([0-9]{1,9})([smhd]?)")
+OF_AGNT = ("tier", "customer", "senders")
+MAX_CUSTOMER_CHARS = 100
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 
 
@@ -30,14 +35,22 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="minted by an operator", help="what to call it in lists")
         parser.add_argument("--admin", action="store_true", help="also make the user a member of the staff")
         parser.add_argument(
-            "--scopes", "--scope", help="of an app token: ask,read,publish,admin, or some; or ask:owner/slug"
+            "--scopes",
+            "--scope",
+            help="of an app token: ask,read,publish,admin, or some; or ask:owner/slug."
+            " Of an AGNT key: query, booking or full",
+        )
+        parser.add_argument("--tier", choices=ApiKey.Tier.values, help="of an AGNT key; without it free")
+        parser.add_argument("--customer", help="of an AGNT key: who is invoiced; without it the key alone")
+        parser.add_argument(
+            "--senders", help="of an AGNT key: the names it may send as, separated by commas; without it all"
         )
         parser.add_argument("--agent", help="of an app token: owner/slug of the one agent that it asks")
         parser.add_argument(
             "--expires-in",
             "--expires",
             type=_read_lifetime_s,
-            help="seconds that an app or channel token is good for, or 90m, 1h, 30d",
+            help="seconds that a token is good for, but a session, or 90m, 1h, 30d",
         )
         parser.add_argument(
             "--format", choices=["opaque", JWT_FORMAT], help="of an app token: jwt is one that others can verify"
@@ -46,7 +59,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the token, and nothing else, on standard output."""
-        limits = _limits(options)
+        is_agnt = options["kind"] == Credential.Kind.AGNT
+        if not is_agnt and any(options[name] is not None for name in OF_AGNT):
+            raise CommandError("--tier, --customer and --senders are for keys of the kind agnt")
+        limits = NO_LIMITS if is_agnt else _limits(options)
+        key_options = _read_key_options(options) if is_agnt else {}
         try:
             user = get_or_create_local_user(options["login"])
         except BadLogin as bad:
@@ -58,12 +75,48 @@ class Command(BaseCommand):
         if options["admin"] and not user.is_staff:
             user.is_staff = user.is_superuser = True
             user.save(update_fields=["is_staff", "is_superuser"])
+        if is_agnt:
+            self.stdout.write(_mint_agnt_key(user, options, key_options))
+            return
         try:
             minted = mint(user, Credential.Kind(options["kind"]), options["name"], limits=limits)
         except NoKey:
             raise CommandError("the signing key cannot be read: run rotate_signing_key, or set its key") from None
         shown = {"token": minted.token, "login": user.login, "kind": options["kind"]}
         self.stdout.write(json.dumps(shown) if options["json"] else minted.token)
+
+
+def _mint_agnt_key(user: User, options: dict[str, Any], key_options: dict[str, Any]) -> str:
+    """What to print: a new key of the user's network, or JSON with its signing secret too."""
+    made = mint_key(user, options["name"], **key_options)
+    if not options["json"]:
+        return made.token
+    shown = {"token": made.token, "login": user.login, "kind": options["kind"]}
+    shown |= {"tier": made.key.tier, "scope": made.key.scope, "customer": made.key.customer}
+    return json.dumps(shown | {"key_id": str(made.key.public_id), "signing_secret": made.secret})
+
+
+def _read_key_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `mint_key`."""
+    if options["agent"] is not None or options["format"] is not None:
+        raise CommandError("--agent and --format are for tokens of the kind app")
+    scope = options["scopes"] or ApiKey.Scope.QUERY
+    if scope not in ApiKey.Scope.values:
+        raise CommandError(f"--scope: want one of {', '.join(ApiKey.Scope.values)}")
+    senders = [one.strip() for one in (options["senders"] or "").split(",") if one.strip()]
+    if wrong := [one for one in senders if not is_name(one)]:
+        raise CommandError(f"--senders: {wrong[0]!r} cannot be the `from` of an envelope")
+    customer = options["customer"] or ""
+    if len(customer) > MAX_CUSTOMER_CHARS or "\0" in customer:
+        raise CommandError(f"--customer: want at most {MAX_CUSTOMER_CHARS} characters")
+    body = _checked(NewToken, {"expires_in": options["expires_in"]})
+    return {
+        "tier": ApiKey.Tier(options["tier"] or ApiKey.Tier.FREE),
+        "scope": ApiKey.Scope(scope),
+        "customer": customer,
+        "senders": senders,
+        "lifetime": body.limits().lifetime,
+    }
 
 
 def _read_lifetime_s(text: str) -> int:
@@ -88,10 +141,14 @@ def _limits(options: dict[str, Any]) -> Limits:
         raise CommandError("a session is limited to nothing and lasts 30 days: make a token of the kind app")
     if kind == Credential.Kind.CHANNEL and given.keys() - {"expires_in"}:
         raise CommandError("--scopes, --agent and --format are for tokens of the kind app")
-    body = NewAppToken(data={"name": "x", **given})
+    return _checked(NewAppToken, given).limits() if given else NO_LIMITS
+
+
+def _checked(kind: type[NewToken], given: dict[str, Any]) -> NewToken:
+    body = kind(data={"name": "x", **given})
     if not body.is_valid():
         raise CommandError("; ".join(_flaws(body.errors)))
-    return body.limits() if given else NO_LIMITS
+    return body
 
 
 def _flaws(errors: Any) -> Iterator[str]:

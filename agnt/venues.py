@@ -1,0 +1,162 @@
+"""Creates, changes and deletes venues. Each change bumps `Network.venues_version` in the same transaction.
+
+The row of the network is locked first, so that of two changes at once the second sees the names and the number
+that the first left. Files of venues are in `agnt.venue_file` and `agnt.venue_import`.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Lower
+
+from accounts.models import User
+from accounts.quotas import QuotaExceeded
+from agents.models import Agent
+from agnt.models import Network, Venue
+from agnt.settings import get_settings
+from agnt.venue_fields import AGENT_OR_URL, BadVenue, Fields, check_fields
+from kit.clock import db_now
+
+NO_AGENT = "there is no such agent of yours, and no public one"
+NEEDED = ("slug", "name")
+
+
+class VenueTaken(Exception):
+    """Another venue of the network has the slug or the agent name. `field`: which, by the field of `Venue`."""
+
+    def __init__(self, field: str, value: str) -> None:
+        super().__init__(f"another venue has {value}")
+        self.field = field
+
+
+@transaction.atomic
+def create_venue(network: Network, given: Fields) -> Venue:
+    """A new venue. `given`: fields of `Venue`, at least `slug` and `name`; `agent` comes from `find_agents`.
+
+    Raises:
+        BadVenue, VenueTaken: nothing was written.
+        accounts.quotas.QuotaExceeded: the network has as many venues as one may.
+    """
+    if missing := [name for name in NEEDED if name not in given]:
+        raise BadVenue(dict.fromkeys(missing, "a venue needs it"))
+    venue = Venue(network=network, **check_fields(given))
+    lock_network(network)
+    check_room(Venue.objects.filter(network=network).count() + 1)
+    _check_names(venue)
+    venue.save(force_insert=True)
+    note_venue_change(network)
+    return venue
+
+
+@transaction.atomic
+def change_venue(venue: Venue, given: Fields) -> bool:
+    """Change some fields of a venue, in the row and in `venue`; whether it was still there.
+
+    Raises:
+        BadVenue, VenueTaken: nothing was written.
+    """
+    fields, network = check_fields(given), venue.network
+    lock_network(network)
+    if not Venue.objects.filter(pk=venue.pk).exists():
+        return False
+    venue.refresh_from_db()
+    changed = [name for name, value in fields.items() if getattr(venue, name) != value]
+    if not changed:
+        return True
+    for name in changed:
+        setattr(venue, name, fields[name])
+    if venue.agent_id and venue.url:
+        raise BadVenue({"url" if "url" in fields else "agent": AGENT_OR_URL})
+    _check_names(venue)
+    venue.updated_at = db_now()
+    venue.save(update_fields=[*changed, "updated_at"])
+    note_venue_change(network)
+    return True
+
+
+@transaction.atomic
+def delete_venue(venue: Venue) -> bool:
+    """Delete a venue, or deactivate it where bookings name it; whether it is gone now."""
+    lock_network(venue.network)
+    # On PostgreSQL a booking that is being written holds a share of this lock: it is counted, or comes too late.
+    if Venue.objects.select_for_update(of=("self",)).filter(pk=venue.pk).first() is None:
+        return True
+    note_venue_change(venue.network)
+    if not venue.bookings.exists():
+        venue.delete()
+        return True
+    venue.is_active, venue.updated_at = False, db_now()
+    venue.save(update_fields=["is_active", "updated_at"])
+    return False
+
+
+@transaction.atomic
+def set_venues_active(network: Network, venue_ids: Collection[int], *, is_active: bool) -> int:
+    """Offer some venues of a network, or offer them no longer; how many changed. `venue_ids`: primary keys."""
+    lock_network(network)
+    others = Venue.objects.filter(network=network, pk__in=venue_ids, is_active=not is_active)
+    if changed := others.update(is_active=is_active, updated_at=db_now()):
+        note_venue_change(network)
+    return changed
+
+
+def find_venues(
+    network: Network, *, words: str = "", category: str = "", location: str = "", is_active: bool | None = None
+) -> QuerySet[Venue]:
+    """The venues of a network, in the order of `VenueQuerySet.in_order`, with their agents.
+
+    `words`: a part of the name, the slug or the agent name. `category`: the whole category. `location`: a part of
+    the area or the city. Empty, or None: no condition. Case does not count.
+    """
+    found = Venue.objects.filter(network=network).select_related("agent").in_order()
+    if words:
+        in_names = Q(name__icontains=words) | Q(slug__icontains=words) | Q(agent_name__icontains=words)
+        found = found.filter(in_names)
+    if category:
+        found = found.filter(category__iexact=category)
+    if location:
+        found = found.filter(Q(area__icontains=location) | Q(city__icontains=location))
+    if is_active is not None:
+        found = found.filter(is_active=is_active)
+    return found
+
+
+def find_agents(owner: User, handles: Collection[str]) -> Mapping[str, Agent]:
+    """The agents that venues of this owner may have, by handle as it was given: their own, and public ones."""
+    keys = {handle: handle.strip().removeprefix("@").lower() for handle in handles if handle.isprintable()}
+    own = Q(pk__in=Agent.objects.owned_by(owner).kept().values("pk"))
+    public = Q(pk__in=Agent.objects.askable_by(None).values("pk"))
+    rows = Agent.objects.filter(own | public, deleted_at=None, handle_key__in=set(keys.values()))
+    by_key = {agent.handle_key: agent for agent in rows}
+    return {handle: by_key[key] for handle, key in keys.items() if key in by_key}
+
+
+def lock_network(network: Network) -> None:
+    """Lock the row of a network until the transaction ends; bookings of it go on meanwhile."""
+    list(Network.objects.select_for_update(no_key=True).filter(pk=network.pk).values_list("pk"))
+
+
+def note_venue_change(network: Network) -> None:
+    """Have every process read the venues of a network anew; call it in the transaction that changes one."""
+    Network.objects.filter(pk=network.pk).note_venue_change()
+
+
+def check_room(wanted: int) -> None:
+    """Refuse more venues than a network may have; `wanted`: how many it would have then.
+
+    Raises:
+        accounts.quotas.QuotaExceeded: they are too many.
+    """
+    most = get_settings().venues_per_network
+    if most and wanted > most:
+        raise QuotaExceeded(f"the network would have {wanted} venues, and {most} are the most: remove some first")
+
+
+def _check_names(venue: Venue) -> None:
+    others: QuerySet[Venue, Any] = Venue.objects.filter(network_id=venue.network_id).exclude(pk=venue.pk)
+    if others.alias(slug_key=Lower("slug")).filter(slug_key=venue.slug.lower()).exists():
+        raise VenueTaken("slug", venue.slug)
+    if venue.agent_name and others.filter(agent_name=venue.agent_name).exists():
+        raise VenueTaken("agent_name", venue.agent_name)

@@ -1,0 +1,35 @@
+"""Lines of CSV files that spreadsheets open: no text in them runs as a formula."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+
+
+class _Line:
+    """What csv writes to: it keeps nothing and hands the line back."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as lines of a spreadsheet, in which no text runs as a formula."""
+    writer = csv.writer(_Line())
+    for row in rows:
+        yield writer.writerow([_escape(cell) for cell in row])
+
+
+def unescape(cell: str) -> str:
+    """The text of a cell, as it was before `csv_lines`."""
+    return cell[1:] if ESCAPED.match(cell) else cell
+
+
+def _escape(cell: object) -> object:
+    """A spreadsheet runs a text that starts like a formula; an apostrophe before it makes it text.
+
+    A text that starts with apostrophes and then like a formula gets one more, so that `unescape` is exact.
+    """
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
