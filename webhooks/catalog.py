@@ -10,6 +10,7 @@ OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
 OF_ASK = "handle, agentId, askerLogin, routeId, question"
 OF_ALERT = "handle, agentId, alert, threshold, value, since"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
+OF_BOOKING = "booking_id, venue_id, status, from, slot_id, slot_time, party_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ CATALOG = (
     EventType("file.uploaded", "a file was put into a session you see", OF_FILE),
     EventType("file.deleted", "a file of a session you see was deleted", OF_FILE),
     EventType("file.referenced", "a prompt named a file of a session you see", OF_FILE),
+    EventType("booking.confirmed", "a booking was asked for, or you confirmed it: see status", OF_BOOKING),
+    EventType("booking.cancelled", "a booking was cancelled", OF_BOOKING),
+    EventType("booking.completed", "a booking took place", OF_BOOKING),
+    EventType("booking.no_show", "the guest of a booking did not come", OF_BOOKING),
     EventType(TEST, "you asked for it", "webhookId, message"),
     EventType(ALL_EVENTS, "all of the above", "that of the event"),
 )

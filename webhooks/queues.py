@@ -20,6 +20,7 @@ from accounts import sealing
 from kit import trace
 from kit.clock import db_now, iso
 from kit.durations import seconds
+from webhooks.event_forms import find_form, join_members
 from webhooks.models import Delivery, Sendable, SendingPause, Subscription
 
 RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
@@ -100,6 +101,8 @@ class WebhookQueue:
         body = body_of(delivery)
         signed = _headers_of(delivery.event_id, body, secrets, now)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
+        if form := find_form(delivery.type):
+            headers |= form.headers(secrets, int(now.timestamp()), body)
         return Request(url=subscription.url, headers=traced(headers, delivery.traceparent), body=body)
 
     def note(self, delivery: Delivery, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
@@ -120,8 +123,13 @@ WEBHOOKS = WebhookQueue()
 
 def body_of(delivery: Delivery) -> bytes:
     """The bytes that are sent, the same in each attempt. The payload is JSON already."""
-    head = f'{{"eventId":"{delivery.event_id}","type":{_quoted(delivery.type)},"ts":"{iso(delivery.queued_at)}",'
-    return f'{head}"payload":{delivery.payload}}}'.encode()
+    members = {
+        "eventId": f'"{delivery.event_id}"',
+        "type": json.dumps(delivery.type),
+        "ts": f'"{iso(delivery.queued_at)}"',
+        "payload": delivery.payload,
+    }
+    return f"{{{join_members(delivery.type, members)}}}".encode()
 
 
 def _headers_of(event_id: str, body: bytes, secrets: Sequence[str], now: datetime) -> dict[str, str]:
@@ -142,10 +150,6 @@ def _headers_of(event_id: str, body: bytes, secrets: Sequence[str], now: datetim
 
 def _hmac(secret: str, moment: int, body: bytes) -> str:
     return hmac.new(secret.encode("ascii"), f"{moment}.".encode("ascii") + body, hashlib.sha256).hexdigest()
-
-
-def _quoted(event_type: str) -> str:
-    return json.dumps(event_type)
 
 
 def new_signing_secret() -> str:

@@ -1,0 +1,165 @@
+"""Bookings: writes confirmed ones with their charge, and the owner's changes of their status.
+
+A booking is `pending` until the owner confirms it; a confirmed one ends as completed, cancelled or no-show. A
+pending one can be cancelled too. A charge stays, however the booking ends.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+from msgspec import Struct
+
+from agnt.models import Booking, Network, UsageEvent
+from agnt.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
+from kit.clock import db_now
+from webhooks import outbox
+
+PRICE_CENTS = 25
+Status = Booking.Status
+# From which a booking may get each status.
+BEFORE: Final[Mapping[Status, tuple[Status, ...]]] = {
+    Status.CONFIRMED: (Status.PENDING,),
+    Status.CANCELLED: (Status.PENDING, Status.CONFIRMED),
+    Status.COMPLETED: (Status.CONFIRMED,),
+    Status.NO_SHOW: (Status.CONFIRMED,),
+}
+
+
+class BookingNotFound(Exception):
+    """The network has no such booking. Nothing was written."""
+
+
+class StatusRefused(Exception):
+    """The booking cannot get that status from the one that it has: `status`. Nothing was written."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the booking is {status}")
+        self.status = status
+
+
+class NewBooking(Struct, frozen=True, kw_only=True):
+    """What a confirm asks for, with ids of rows; `owner_id`: of the network, `customer`: who pays.
+
+    `venue_public_id`: `venue_id` on the wire.
+    """
+
+    network_id: int
+    owner_id: int
+    venue_id: int
+    venue_public_id: str
+    key_id: int
+    customer: str
+    sender: str
+    slot_id: str = ""
+    slot_time: str = ""
+    party_size: int | None = None
+    user_note: str = ""
+
+
+def record_bookings(orders: Sequence[NewBooking], now: datetime) -> list[Booking]:
+    """Write a pending booking for each order, with its charge and its webhook deliveries.
+
+    Call it in the transaction that stores the answers. Three statements, and one more for each 190 deliveries.
+    """
+    bookings = Booking.objects.bulk_create(
+        [
+            Booking(
+                network_id=order.network_id,
+                venue_id=order.venue_id,
+                key_id=order.key_id,
+                sender=order.sender,
+                slot_id=order.slot_id,
+                slot_time=order.slot_time,
+                party_size=order.party_size,
+                user_note=order.user_note,
+                created_at=now,
+                updated_at=now,
+            )
+            for order in orders
+        ]
+    )
+    pairs = list(zip(orders, bookings, strict=True))
+    UsageEvent.objects.bulk_create(
+        [
+            UsageEvent(
+                network_id=order.network_id,
+                booking=booking,
+                key_id=order.key_id,
+                customer=order.customer,
+                amount_cents=PRICE_CENTS,
+                at=now,
+            )
+            for order, booking in pairs
+        ]
+    )
+    # The contract wants `booking.confirmed` of a confirm, although the booking is pending: `status` says so.
+    outbox.record(
+        [
+            booking_event(order.owner_id, booking, order.venue_public_id, BOOKING_CONFIRMED)
+            for order, booking in pairs
+        ]
+    )
+    return bookings
+
+
+def confirm_booking(network: Network, booking_id: str) -> Booking:
+    """Confirm a pending booking; see `change_status`."""
+    return change_status(network, booking_id, Status.CONFIRMED)
+
+
+def cancel_booking(network: Network, booking_id: str) -> Booking:
+    """Cancel a booking that has not ended; see `change_status`."""
+    return change_status(network, booking_id, Status.CANCELLED)
+
+
+def complete_booking(network: Network, booking_id: str) -> Booking:
+    """Note that a confirmed booking took place; see `change_status`."""
+    return change_status(network, booking_id, Status.COMPLETED)
+
+
+def mark_no_show(network: Network, booking_id: str) -> Booking:
+    """Note that the guest of a confirmed booking did not come; see `change_status`."""
+    return change_status(network, booking_id, Status.NO_SHOW)
+
+
+@transaction.atomic
+def change_status(network: Network, booking_id: str, status: Status) -> Booking:
+    """Give a booking a status, and queue the event of it; with its venue. `booking_id`: its public id.
+
+    Of two changes at once the first stands. The same change again, or at once, writes and queues nothing.
+
+    Raises:
+        BookingNotFound: the network has no such booking.
+        StatusRefused: the booking cannot get that status any more, or not yet.
+        ValueError: a booking is never set to that status.
+    """
+    if status not in BEFORE:
+        raise ValueError(f"no booking is set to {status}")
+    found = find_booking(network, booking_id)
+    if found is None:
+        raise BookingNotFound
+    before = Booking.objects.filter(pk=found.pk, status__in=BEFORE[status])
+    is_changed = before.update(status=status, updated_at=db_now())
+    booking = Booking.objects.select_related("venue").get(pk=found.pk)
+    if is_changed:
+        booking_deliveries(network, booking, EVENT_OF_STATUS[status])
+    elif booking.status != status:
+        raise StatusRefused(booking.status)
+    return booking
+
+
+def find_booking(network: Network, booking_id: str) -> Booking | None:
+    """The booking of a network with this public id, with its venue, if there is one."""
+    try:
+        public_id = UUID(booking_id)
+    except ValueError:
+        return None
+    return network.bookings.select_related("venue").filter(public_id=public_id).first()
+
+
+def list_actions(booking: Booking) -> list[Status]:
+    """The statuses that the owner can give a booking now."""
+    return [status for status, before in BEFORE.items() if booking.status in before]

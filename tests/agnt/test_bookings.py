@@ -1,0 +1,169 @@
+"""Bookings: what a confirm writes, and which statuses an owner can give them."""
+
+import threading
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+
+from agnt.bookings import (
+    BEFORE,
+    BookingNotFound,
+    StatusRefused,
+    cancel_booking,
+    change_status,
+    complete_booking,
+    confirm_booking,
+    find_booking,
+    list_actions,
+    mark_no_show,
+    record_bookings,
+)
+from agnt.models import Booking, UsageEvent
+from kit.clock import db_now
+from tests.agnt.booking_rows import booked, network_of, order_of, venue_of
+from tests.webhooks.subscriptions import subscribed
+from webhooks.models import Delivery
+
+pytestmark = pytest.mark.django_db
+Status = Booking.Status
+ACTIONS = {
+    Status.CONFIRMED: confirm_booking,
+    Status.CANCELLED: cancel_booking,
+    Status.COMPLETED: complete_booking,
+    Status.NO_SHOW: mark_no_show,
+}
+ALLOWED = {
+    ("pending", "confirmed"),
+    ("pending", "cancelled"),
+    ("confirmed", "cancelled"),
+    ("confirmed", "completed"),
+    ("confirmed", "no_show"),
+}
+
+
+def types() -> list[str]:
+    return list(Delivery.objects.order_by("pk").values_list("type", flat=True))
+
+
+def test_a_confirm_writes_a_pending_booking_with_one_charge_of_25_cents() -> None:
+    network = network_of("ana")
+    venue = venue_of(network)
+    booking = booked(
+        network, venue=venue, slot_id="s1", slot_time="19:30", party_size=2, user_note="window", customer="acme"
+    )
+    stored = Booking.objects.get()
+    assert stored.pk == booking.pk
+    assert (stored.status, stored.venue, stored.sender, stored.slot_id) == ("pending", venue, "my_agent_001", "s1")
+    assert (stored.slot_time, stored.party_size, stored.user_note) == ("19:30", 2, "window")
+    charge = UsageEvent.objects.get()
+    assert (charge.booking_id, charge.amount_cents, charge.customer) == (stored.pk, 25, "acme")
+    assert (charge.network, charge.key_id, charge.invoice_id) == (network, stored.key_id, None)
+    assert charge.at == stored.created_at
+
+
+def test_many_orders_take_three_statements_and_one_for_deliveries(django_assert_num_queries: object) -> None:
+    network = network_of("ana")
+    subscribed(network.owner)
+    orders = [order_of(network, sender=f"agent-{number}") for number in range(60)]
+    with transaction.atomic(), django_assert_num_queries(4):  # type: ignore[operator]
+        bookings = record_bookings(orders, db_now())
+    assert [one.sender for one in bookings] == [one.sender for one in orders]
+    assert UsageEvent.objects.count() == Delivery.objects.count() == 60
+
+
+def test_nothing_of_a_confirm_stays_when_its_transaction_fails() -> None:
+    network = network_of("ana")
+    subscribed(network.owner)
+    order = order_of(network)
+
+    def confirm() -> None:
+        with transaction.atomic():
+            record_bookings([order], db_now())
+            raise RuntimeError("the answer cannot be stored")
+
+    with pytest.raises(RuntimeError):
+        confirm()
+    assert not Booking.objects.exists()
+    assert not UsageEvent.objects.exists()
+    assert not Delivery.objects.exists()
+
+
+@pytest.mark.parametrize("before", Status.values)
+@pytest.mark.parametrize("after", [one.value for one in ACTIONS])
+def test_an_owner_moves_a_booking_along_the_documented_states(before: str, after: str) -> None:
+    network = network_of("ana")
+    subscribed(network.owner)
+    booking = booked(network)
+    Booking.objects.filter(pk=booking.pk).update(status=before)
+    Delivery.objects.all().delete()
+    act = ACTIONS[Status(after)]
+    if (before, after) in ALLOWED:
+        changed = act(network, str(booking.public_id))
+        assert (changed.status, types()) == (after, [f"booking.{after}"])
+        assert changed.updated_at > booking.updated_at
+    elif before == after:
+        assert act(network, str(booking.public_id)).status == before
+        assert not types()
+    else:
+        with pytest.raises(StatusRefused) as refused:
+            act(network, str(booking.public_id))
+        assert refused.value.status == before
+        assert not types()
+    assert Booking.objects.get().status == (after if (before, after) in ALLOWED else before)
+    assert UsageEvent.objects.count() == 1  # the charge stays
+
+
+def test_a_page_offers_what_is_possible() -> None:
+    booking = booked(network_of("ana"))
+    assert list_actions(booking) == [Status.CONFIRMED, Status.CANCELLED]
+    booking.status = Status.CONFIRMED
+    assert list_actions(booking) == [Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW]
+    for ended in (Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW):
+        booking.status = ended
+        assert not list_actions(booking)
+    assert Status.PENDING not in BEFORE
+    with pytest.raises(ValueError, match="pending"):
+        change_status(booking.network, str(booking.public_id), Status.PENDING)
+
+
+def test_a_booking_of_another_network_looks_like_an_absent_one() -> None:
+    mine, other = network_of("ana"), network_of("bo")
+    theirs = booked(other)
+    for text in (str(theirs.public_id), str(uuid4()), "", "1", "not a uuid", "\0", "é" * 40):
+        assert find_booking(mine, text) is None
+        with pytest.raises(BookingNotFound):
+            confirm_booking(mine, text)
+    found = find_booking(other, str(theirs.public_id))
+    assert found is not None
+    assert found.pk == theirs.pk
+    assert Booking.objects.get().status == "pending"
+
+
+@pytest.mark.ledger
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("rivals", [[Status.COMPLETED, Status.NO_SHOW], [Status.CANCELLED] * 2])
+def test_of_two_changes_at_once_one_stands_and_both_know_which(rivals: list[Status]) -> None:
+    network = network_of("ana")
+    subscribed(network.owner)
+    booking = booked(network)
+    confirm_booking(network, str(booking.public_id))
+    Delivery.objects.all().delete()
+    together, seen = threading.Barrier(len(rivals)), []
+
+    def act(status: Status) -> None:
+        try:
+            together.wait(20)
+            seen.append(change_status(network, str(booking.public_id), status).status)
+        except StatusRefused as refused:
+            seen.append(refused.status)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=act, args=(status,)) for status in rivals]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert seen == [Booking.objects.get().status] * 2
+    assert types() == [f"booking.{seen[0]}"]

@@ -1,0 +1,150 @@
+"""Webhook events of bookings: who gets them, what they say, and the headers of the AGNT contract."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agnt.bookings import cancel_booking, complete_booking, confirm_booking, mark_no_show
+from agnt.models import Network
+from agnt.webhook_events import EVENT_OF_STATUS, booking_deliveries, sign_headers
+from lab.receivers import Received, Receiver, receiving
+from tests.agnt.booking_rows import booked, network_of, venue_of
+from tests.native.rows import person
+from tests.webhooks.subscriptions import check_signed, deliver, happen, make_due, subscribed
+from webhooks.catalog import CATALOG
+from webhooks.models import Delivery
+from webhooks.outbox import as_json
+from webhooks.subscription_changes import roll_secret
+
+SECRET = "whsec_test_1"
+AT_S = 1775988123
+BODY = b'{"id":"evt_1","type":"booking.confirmed","data":{"booking_id":"bk_1","status":"pending"}}'
+
+
+@pytest.fixture
+def network(db: None) -> Network:
+    """A network without a venue."""
+    return network_of("ana")
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[Receiver]:
+    """A receiver of the owner, on this machine."""
+    settings.WEBHOOK_ALLOW_PRIVATE = True
+    with receiving() as found:
+        yield found
+
+
+def is_signed(one: Received, secret: str) -> bool:
+    """What the guide of the contract has a receiver check."""
+    signed = one.headers["x-agnt-timestamp"].encode() + b"." + one.body
+    expected = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    return one.headers["x-agnt-signature"] == expected
+
+
+def test_the_headers_are_those_of_the_vector() -> None:
+    headers = sign_headers([SECRET], AT_S, BODY)
+    assert headers == {
+        "X-Agnt-Timestamp": "1775988123",
+        "X-Agnt-Signature": "76bceb12ddf77efe7ccd8fd3d4d66558101930601d8874202db0a65cc0a638bd",
+    }
+
+
+def test_each_status_has_an_event_of_the_catalog() -> None:
+    assert set(EVENT_OF_STATUS.values()) == {row.type for row in CATALOG if row.type.startswith("booking.")}
+
+
+def test_a_confirm_tells_of_a_booking_that_is_pending(network: Network, receiver: Receiver) -> None:
+    mine = subscribed(network.owner, receiver.url, events="booking.confirmed")
+    venue = venue_of(network)
+    booking = booked(network, venue=venue, slot_time="19:30", party_size=2, user_note="my secret birthday")
+    assert deliver() == 1
+    (one,) = receiver.received
+    body = check_signed(one, mine.secret)  # the signatures of all events are there too
+    assert is_signed(one, mine.secret)
+    assert (body["id"], body["type"]) == (one.headers["webhook-id"], "booking.confirmed")
+    assert body["data"] == body["payload"] == {
+        "booking_id": str(booking.public_id),
+        "venue_id": str(venue.public_id),
+        "status": "pending",
+        "from": "my_agent_001",
+        "slot_id": "",
+        "slot_time": "19:30",
+        "party_size": 2,
+    }  # fmt: skip
+    assert b"birthday" not in one.body
+
+
+def test_each_change_of_the_owner_is_told(network: Network, receiver: Receiver) -> None:
+    subscribed(network.owner, receiver.url)
+    first, second, third = (str(booked(network).public_id) for _ in range(3))
+    for booking_id in (first, second, third):
+        confirm_booking(network, booking_id)
+    cancel_booking(network, first)
+    complete_booking(network, second)
+    mark_no_show(network, third)
+    while deliver():
+        pass
+    told = [json.loads(one.body) for one in receiver.received]
+    pairs = sorted((one["type"], one["data"]["status"]) for one in told)
+    assert pairs == sorted(
+        [("booking.confirmed", "pending"), ("booking.confirmed", "confirmed")] * 3
+        + [(f"booking.{status}", status) for status in ("cancelled", "completed", "no_show")]
+    )
+    assert len({one["id"] for one in told}) == 9
+
+
+def test_only_the_owner_of_the_network_is_told(network: Network) -> None:
+    subscribed(network_of("bo").owner)
+    subscribed(person("cleo").user)
+    booking = booked(network)
+    assert not Delivery.objects.exists()
+    subscribed(network.owner, events="booking.no_show")
+    subscribed(network.owner, events="booking.cancelled chat.event")
+    assert booking_deliveries(network, booking, "booking.cancelled") == 1
+    assert [one.type for one in Delivery.objects.all()] == ["booking.cancelled"]
+
+
+def test_while_two_secrets_sign_the_header_of_the_contract_has_the_newest(
+    network: Network, receiver: Receiver
+) -> None:
+    first = subscribed(network.owner, receiver.url)
+    second = roll_secret(first.subscription.pk)
+    assert second is not None
+    booked(network)
+    deliver()
+    (one,) = receiver.received
+    check_signed(one, second.secret, first.secret)
+    assert is_signed(one, second.secret)
+
+
+def test_an_attempt_is_signed_at_its_own_time_and_keeps_its_id(network: Network, receiver: Receiver) -> None:
+    mine = subscribed(network.owner, receiver.url)
+    statuses = iter([500, 204])
+    receiver.answer = lambda _: next(statuses)
+    booked(network)
+    deliver()
+    make_due()
+    deliver()
+    first, second = receiver.received
+    assert first.body == second.body
+    assert is_signed(first, mine.secret)
+    assert is_signed(second, mine.secret)
+
+
+def test_other_events_are_sent_as_before(network: Network, receiver: Receiver) -> None:
+    subscribed(network.owner, receiver.url)
+    happen(network.owner, type="chat.event", payload={"n": 1})
+    deliver()
+    (one,) = receiver.received
+    assert not [name for name in one.headers if name.startswith("x-agnt")]
+    assert list(json.loads(one.body)) == ["eventId", "type", "ts", "payload"]
+    ts = json.loads(one.body)["ts"]
+    event_id = one.headers["webhook-id"]
+    assert one.body.decode() == (
+        f'{{"eventId":"{event_id}","type":"chat.event","ts":"{ts}","payload":{as_json({"n": 1})}}}'
+    )
