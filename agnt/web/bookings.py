@@ -152,7 +152,9 @@ def _change(request: HttpRequest, own: Booking) -> None:
     try:
         change_status(own.network, str(own.public_id), status)
     except StatusRefused as refused:
-        return messages.error(request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}.")
+        return messages.error(
+            request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}."
+        )
     except BookingNotFound:
         raise Http404 from None
     return messages.success(request, SAID[status].format(own.venue.name))

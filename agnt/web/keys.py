@@ -60,7 +60,7 @@ class KeyForm(forms.Form):
         label="Customer",
         max_length=100,
         required=False,
-        help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is a customer of its own.",
+        help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
     )
     senders = LinesField(
         label="Senders",

@@ -1,4 +1,4 @@
-"""`/desk/network`: a network in figures: its venues, its keys by tier, what waits for its owner and what came in."""
+"""`/desk/network`: a network in figures: venues, keys by tier, bookings that wait and revenue by day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ from kit.clock import db_now
 
 REVENUE_DAYS = 7
 WAITING_SHOWN = 5
+COUNTS: dict[str, Any] = {"all": Count("pk"), "active": Count("pk", filter=Q(is_active=True))}
+USED: dict[str, Any] = {"most": Max("calls"), "sum": Sum("calls")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     now = db_now()
     tiers = _load_tiers(owner)
-    venues = Venue.objects.filter(network__owner=owner).aggregate(all=Count("pk"), active=Count("pk", filter=Q(is_active=True)))
+    venues = Venue.objects.filter(network__owner=owner).aggregate(**COUNTS)
     waiting = Booking.objects.filter(network__owner=owner, status=Booking.Status.PENDING)
     oldest = waiting.select_related("venue", "key__credential").order_by("created_at", "pk")
     opened = Breaker.objects.filter(network__owner=owner, opened_at_s__isnull=False).select_related("venue")
@@ -70,14 +72,14 @@ def _load_tiers(owner: User) -> Sequence[TierRow]:
     live = find_keys(owner)
     counted = dict(live.order_by().values_list("tier").annotate(count=Count("pk")))
     today = KeyUsage.objects.filter(key__in=live, day=db_now().date()).order_by()
-    sums: dict[str, Any] = {"calls": Sum("calls"), "most": Max("calls")}
-    used = {row["tier"]: row for row in today.values(tier=F("key__tier")).annotate(**sums)}
-    none = {"calls": 0, "most": 0}
+    by_tier: Any = today.values(tier=F("key__tier")).annotate(**USED)
+    used = {row["tier"]: row for row in by_tier}
+    none = {"sum": 0, "most": 0}
     return [
         TierRow(
             tier.label,
             counted.get(tier.value, 0),
-            used.get(tier.value, none)["calls"],
+            used.get(tier.value, none)["sum"],
             used.get(tier.value, none)["most"],
             DAILY_CALLS[tier],
         )

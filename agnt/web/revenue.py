@@ -61,9 +61,7 @@ class Revenue:
     def chart(self) -> Chart:
         """A bar for each day."""
         days, amounts = [one.day for one in self.days], [one.cents for one in self.days]
-        return amount_chart(
-            days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents
-        )
+        return amount_chart(days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents)
 
 
 @never_cache
@@ -75,8 +73,8 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
     window, by = window_of(db_now(), count, str(UTC)), request.GET.get("by", "")
     by = by if by in GROUPS else "customer"
-    grouped = find_charged(owner, window).values(of=F(GROUPS[by])).annotate(**SUMS).order_by("-cents", "of")
-    page = page_of(request, grouped)
+    grouped: Any = find_charged(owner, window).values(of=F(GROUPS[by])).annotate(**SUMS)
+    page = page_of(request, grouped.order_by("-cents", "of"))
     invoices = Invoice.objects.filter(network__owner=owner).order_by("-day", "customer")[:INVOICES_SHOWN]
     context = {
         "window": window,
@@ -101,7 +99,7 @@ def find_charged(owner: User, window: Window) -> QuerySet[UsageEvent]:
 def load_revenue(owner: User, window: Window) -> Revenue:
     """What each day of a window brought in, empty ones too."""
     days = [RevenueDay(day) for day in window.days]
-    numbered = find_charged(owner, window).values(number=number_of_day(window, "at")).annotate(**SUMS)
+    numbered: Any = find_charged(owner, window).values(number=number_of_day(window, "at")).annotate(**SUMS)
     for row in numbered:
         days[row["number"]] = RevenueDay(days[row["number"]].day, row["bookings"], row["cents"])
     return Revenue(days)

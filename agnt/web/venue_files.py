@@ -10,29 +10,21 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.web.desk import require_owner
-from agnt.networks import get_or_create_network
-from agnt.venue_csv import (
-    BAD_ROWS_NAMED,
-    COLUMNS,
-    MAX_FILE_BYTES,
-    MAX_ROWS,
-    BadFile,
-    ImportReport,
-    export_venues,
-    import_venues,
-)
+from agnt.networks import find_network, get_or_create_network
 from agnt.venue_fields import TAG_SEPARATOR
+from agnt.venue_file import COLUMNS, MAX_ROWS, BadFile, export_venues
+from agnt.venue_import import BAD_ROWS_NAMED, ImportReport, import_venues
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
-
-MEGABYTE = 1024 * 1024
-TOO_LARGE = f"The file is larger than {MAX_FILE_BYTES // MEGABYTE} MB: split it."
+from kit.csv_text import csv_lines
 
 
 class ImportForm(forms.Form):
     """A file of venues."""
 
-    file = forms.FileField(label="CSV file", allow_empty_file=True, widget=forms.FileInput(attrs={"accept": ".csv"}))
+    file = forms.FileField(
+        label="CSV file", allow_empty_file=True, widget=forms.FileInput(attrs={"accept": ".csv"})
+    )
     skips_bad_rows = forms.BooleanField(
         label="Leave wrong rows out",
         required=False,
@@ -41,14 +33,9 @@ class ImportForm(forms.Form):
 
     def run(self, owner: User) -> ImportReport | None:
         """Import the file; None where it could not be read, and the form then says why."""
-        file = self.cleaned_data["file"]
-        if file.size > MAX_FILE_BYTES:
-            self.add_error("file", TOO_LARGE)
-            return None
+        file, skips_bad_rows = self.cleaned_data["file"].file, self.cleaned_data["skips_bad_rows"]
         try:
-            return import_venues(
-                get_or_create_network(owner), file.file, skips_bad_rows=self.cleaned_data["skips_bad_rows"]
-            )
+            return import_venues(get_or_create_network(owner), file, skips_bad_rows=skips_bad_rows)
         except BadFile as bad:
             self.add_error("file", f"Nothing was imported. {capfirst(str(bad))}.")
         except QuotaExceeded as over:
@@ -82,5 +69,6 @@ def as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     """All venues, as a file that the import takes."""
     take_slot(request, DOWNLOADS, owner.pk)
     headers = {"Content-Disposition": 'attachment; filename="venues.csv"'}
-    slices = stream_slices(export_venues(get_or_create_network(owner)))
+    network = find_network(owner)
+    slices = stream_slices(export_venues(network) if network else csv_lines([list(COLUMNS)]))
     return StreamingHttpResponse(slices, content_type="text/csv; charset=utf-8", headers=headers)

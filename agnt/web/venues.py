@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -21,7 +22,7 @@ from accounts.quotas import QuotaExceeded
 from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
-from agnt.models import Breaker, Venue
+from agnt.models import Breaker, Network, Venue
 from agnt.networks import find_network, get_or_create_network
 from agnt.venue_fields import DEFAULTS, MAX_TAGS, BadVenue
 from agnt.venues import (
@@ -45,18 +46,23 @@ class VenueForm(forms.Form):
 
     name = forms.CharField(label="Name")
     slug = forms.CharField(
-        label="Slug", help_text="Names the venue in envelopes and files: letters, digits, dots, hyphens, underscores."
+        label="Slug",
+        help_text="Names the venue in envelopes and files: letters, digits and . - _",
     )
-    category = forms.CharField(label="Category", required=False, help_text="Programs ask for it as it stands here.")
+    category = forms.CharField(label="Category", required=False, help_text="Programs ask for it in these words.")
     description = LongTextField(label="Description", required=False, widget=forms.Textarea(attrs={"rows": 4}))
     area = forms.CharField(label="Area", required=False)
     city = forms.CharField(label="City", required=False)
     tags = LinesField(label="Tags", required=False, help_text=f"One on a line, at most {MAX_TAGS}.")
     price_range = forms.CharField(label="Price range", required=False, help_text="Such as $$.")
-    referral_fee_pct = forms.CharField(label="Referral fee in per cent", widget=forms.NumberInput(attrs={"step": "any"}))
+    referral_fee_pct = forms.CharField(
+        label="Referral fee in per cent", widget=forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
+    )
     priority_rank = forms.IntegerField(label="Rank", help_text="The highest is listed first.")
     is_active = forms.BooleanField(
-        label="Offered", required=False, help_text="A venue that is not offered is not found and takes no bookings."
+        label="Offered",
+        required=False,
+        help_text="Without this it is not found, and takes no bookings.",
     )
     agent_name = forms.CharField(
         label="Agent id", required=False, help_text="To address the venue itself, in the field to of an envelope."
@@ -110,14 +116,24 @@ class Filters:
     def read(cls, request: HttpRequest) -> Self:
         """As they were typed; what cannot be one is left out."""
         state = request.GET.get("state", "")
-        words = (read_words(request, name) for name in ("q", "category", "location"))
-        return cls(*words, state if state in STATES else "")
+        words, category, location = (read_words(request, name) for name in ("q", "category", "location"))
+        return cls(words, category, location, state if state in STATES else "")
 
     @property
     def chosen(self) -> dict[str, str]:
         """The query that shows the same list."""
         named = {"q": self.words, "category": self.category, "location": self.location, "state": self.state}
         return {name: value for name, value in named.items() if value}
+
+    def find(self, network: Network) -> QuerySet[Venue]:
+        """The venues that it shows."""
+        return find_venues(
+            network,
+            words=self.words,
+            category=self.category,
+            location=self.location,
+            is_active=STATES.get(self.state),
+        )
 
 
 @never_cache
@@ -127,16 +143,7 @@ class Filters:
 def venues(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, as envelopes have it: the highest rank first."""
     filters, network = Filters.read(request), find_network(owner)
-    found = Venue.objects.none()
-    if network:
-        found = find_venues(
-            network,
-            words=filters.words,
-            category=filters.category,
-            location=filters.location,
-            is_active=STATES.get(filters.state),
-        )
-    page = page_of(request, found)
+    page = page_of(request, filters.find(network) if network else Venue.objects.none())
     opened = Breaker.objects.filter(venue__in=list(page), opened_at_s__isnull=False)
     context = {
         "page": page,
