@@ -134,6 +134,11 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
     return secret
 
 
+def revoke_key(key: ApiKey) -> None:
+    """Refuse a key from the next envelope on; again is fine. Its row stays, with what it was used for."""
+    Credential.objects.filter(pk=key.credential_id).revoke()
+
+
 def find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
     """The live keys among tokens, by the digests of these (`accounts.authn.digest`); one query, nothing cached."""
     stale = approximate_now() - TOUCH_EVERY

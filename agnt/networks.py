@@ -1,5 +1,7 @@
 """Networks of owners, each with the service user that asks the agents of its venues."""
 
+from collections.abc import Mapping
+
 from django.db import transaction
 
 from accounts.models import User
@@ -8,6 +10,7 @@ from agnt.models import Network
 from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"
+MAX_INTERACTIONS_KEPT_DAYS = 400
 
 
 def find_network(owner: User) -> Network | None:
@@ -23,3 +26,13 @@ def get_or_create_network(owner: User) -> Network:
         return found
     service_user = User.objects.create(login=SERVICE_PREFIX + random_hex(8), is_service=True)
     return Network.objects.create(owner=owner, service_user=service_user)
+
+
+@transaction.atomic
+def change_rules(owner: User, changes: Mapping[str, bool | int]) -> Network:
+    """Change the rules of an owner's network, which is made when there is none. `changes`: fields of `Network`."""
+    network = get_or_create_network(owner)
+    for name, value in changes.items():
+        setattr(network, name, value)
+    network.save(update_fields=list(changes))
+    return network

@@ -52,10 +52,13 @@ class Row(Struct, frozen=True):
 
 
 def export_venues(network: Network) -> Iterator[str]:
-    """The venues of a network as a file, in pieces of 500 lines, oldest venue first."""
+    """The venues of a network as a file, in pieces of 500 lines, oldest venue first.
+
+    Of a network that is not stored: the names of the columns.
+    """
     yield "".join(csv_lines([list(COLUMNS)]))
     last = 0
-    while rows := _load_after(network, last):
+    while not network._state.adding and (rows := _load_after(network, last)):
         last = rows[-1].pk
         yield "".join(csv_lines(map(_show_cells, rows)))
 

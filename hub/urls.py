@@ -39,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("gateway.rest_proposals")),
     path("api/v1/", include("webhooks.rest")),
     path("api/v1/", include("webhooks.rest_deliveries")),
+    path("api/v1/", include("agnt.api.urls")),
     path("api/channel/", include(channel_urlpatterns)),
     path("api/a2a/", include("gateway.frame_rest")),
     path("admin/", site.urls),

@@ -1,0 +1,217 @@
+"""The keys of the caller's own network: made, listed, revoked, and given a new signing secret."""
+
+from collections.abc import Sequence
+from datetime import UTC, timedelta
+from typing import Any, Literal, TypedDict, cast
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.rendering import NO_STORE, user_agent_of
+from accounts.authn import SAFE_METHODS
+from accounts.models import Credential
+from accounts.paging import PageQuery, page, read_query
+from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
+from agnt.envelope import is_name
+from agnt.figures import load_calls
+from agnt.keys import LEAST_OVERLAP, MOST_OVERLAP, OVERLAP, mint_key, revoke_key, rotate_secret
+from agnt.models import ApiKey
+from kit.clock import db_now, iso, iso_or_none
+from kit.describe import ErrorBody, Page, Time, Uuid
+
+NO_KEY = "no such key"
+ENDED = "the key is revoked or has expired"
+MAX_SENDERS = 50
+MAX_SENDER_CHARS = 128
+LEAST_LIFETIME_S, MOST_LIFETIME_S = 60, 10 * 365 * 24 * 3600
+Tier = Literal["free", "pro", "enterprise"]
+Scope = Literal["query", "booking", "full"]
+
+
+class ApiNetworkKey(TypedDict):
+    """A key without its text. `senders`: the `from` names that it may use; empty: any. `customer`: who pays.
+
+    `callsToday`: on this UTC day. Until `previousSecretUntil` the secret before the newest verifies too.
+    """
+
+    id: Uuid
+    name: str
+    prefix: str
+    tier: Tier
+    scope: Scope
+    customer: str
+    senders: list[str]
+    callsToday: int
+    createdAt: Time
+    lastUsedAt: Time | None
+    expiresAt: Time | None
+    revokedAt: Time | None
+    previousSecretUntil: Time | None
+
+
+class MintedNetworkKey(ApiNetworkKey):
+    """A new key with its text and its signing secret, this once."""
+
+    key: str
+    secret: str
+
+
+class NetworkKeyWithSecret(ApiNetworkKey):
+    """A key with its new signing secret, this once."""
+
+    secret: str
+
+
+class NetworkKeyQuery(PageQuery):
+    """Which keys."""
+
+    includeRevoked = serializers.BooleanField(default=False)
+    tier = serializers.ChoiceField(required=False, choices=ApiKey.Tier.values)
+
+
+class NetworkKeyBody(Body):
+    """The body of a mint. `expires_in`: seconds after which the key is good no more; without: until it is revoked.
+
+    `customer`: who is invoiced; without, the key is a customer of its own.
+    """
+
+    name = serializers.CharField(max_length=100)
+    tier = serializers.ChoiceField(choices=ApiKey.Tier.values, default=ApiKey.Tier.FREE.value)
+    scope = serializers.ChoiceField(choices=ApiKey.Scope.values, default=ApiKey.Scope.QUERY.value)
+    customer = serializers.CharField(max_length=100, default="", allow_blank=True)
+    senders = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_SENDER_CHARS), max_length=MAX_SENDERS, default=list
+    )
+    expires_in = serializers.IntegerField(
+        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
+    )
+
+    def validate_senders(self, names: list[str]) -> list[str]:
+        """Names that an envelope may be `from`, each once."""
+        if bad := [name for name in names if not is_name(name)]:
+            raise serializers.ValidationError(f"{bad[0]}: want letters, digits and any of _ . : -")
+        return list(dict.fromkeys(names))
+
+
+class SecretRotation(Body):
+    """How many seconds the secret before stays good."""
+
+    overlap = serializers.IntegerField(
+        default=int(OVERLAP.total_seconds()),
+        min_value=int(LEAST_OVERLAP.total_seconds()),
+        max_value=int(MOST_OVERLAP.total_seconds()),
+    )
+
+
+class UnlimitedToWrite(HasUnlimitedToken):
+    """Making a key takes a token without limits, as making any token does; listing keys does not."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the request reads, or comes with such a token."""
+        return request.method in SAFE_METHODS or super().has_permission(request, view)
+
+
+class NetworkKeys(APIView):
+    """`/network/keys`"""
+
+    permission_classes = [IsAuthenticated, HasScope, UnlimitedToWrite]
+
+    @extend_schema(parameters=[NetworkKeyQuery], responses=Page[ApiNetworkKey])
+    def get(self, request: Request) -> Response:
+        """The keys of your network, newest first, with their calls of today; live ones, unless asked for all."""
+        query = read_query(NetworkKeyQuery, request)
+        found = ApiKey.objects.filter(network__owner=caller_of(request)).select_related("credential")
+        if not query["includeRevoked"]:
+            found = found.filter(credential__in=Credential.objects.live())
+        if "tier" in query:
+            found = found.filter(tier=query["tier"])
+        return page(request, found.order_by("-pk"), show_keys, NetworkKeyQuery)
+
+    @extend_schema(request=NetworkKeyBody, responses={201: MintedNetworkKey, 403: ErrorBody, 429: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Make a key; its text and its signing secret are in this answer and nowhere else."""
+        body = NetworkKeyBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        given: dict[str, Any] = body.validated_data
+        made = mint_key(
+            caller_of(request),
+            given["name"],
+            tier=ApiKey.Tier(given["tier"]),
+            scope=ApiKey.Scope(given["scope"]),
+            customer=given["customer"],
+            senders=given["senders"],
+            lifetime=timedelta(seconds=given["expires_in"]) if given.get("expires_in") else None,
+            source=Credential.Source.MINT,
+            user_agent=user_agent_of(request),
+        )
+        shown: MintedNetworkKey = {**show_keys([made.key])[0], "key": made.token, "secret": made.secret}
+        return Response(shown, status=201, headers=NO_STORE)
+
+
+class OneNetworkKey(APIView):
+    """`/network/keys/{api_key_id}`"""
+
+    permission_classes = [IsAuthenticated, HasUnlimitedToken]
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, api_key_id: UUID) -> Response:
+        """Revoke it; again is fine. Its bookings and its usage stay."""
+        revoke_key(get_key(request, api_key_id))
+        return Response(status=204)
+
+
+class RotateKeySecret(APIView):
+    """`/network/keys/{api_key_id}/rotate-secret`"""
+
+    permission_classes = [IsAuthenticated, HasUnlimitedToken]
+
+    @extend_schema(request=SecretRotation, responses={200: NetworkKeyWithSecret, 409: ErrorBody})
+    def post(self, request: Request, api_key_id: UUID) -> Response:
+        """A new signing secret; the one before verifies for the overlap, a day unless said otherwise."""
+        key = get_key(request, api_key_id)
+        body = SecretRotation(data=request.data)
+        body.is_valid(raise_exception=True)
+        if not key.credential.is_live:
+            raise Conflict(ENDED)
+        secret = rotate_secret(key, overlap=timedelta(seconds=body.validated_data["overlap"]))
+        key.refresh_from_db(fields=["previous_until"])
+        shown: NetworkKeyWithSecret = {**show_keys([key])[0], "secret": secret}
+        return Response(shown, headers=NO_STORE)
+
+
+def get_key(request: Request, api_key_id: UUID) -> ApiKey:
+    """A key of the caller's own network; others' and absent ones are the same 404."""
+    own = ApiKey.objects.filter(network__owner=caller_of(request)).select_related("credential")
+    key = own.filter(public_id=api_key_id).first()
+    if key is None:
+        raise NotFound(NO_KEY)
+    return key
+
+
+def show_keys(keys: Sequence[ApiKey]) -> list[ApiNetworkKey]:
+    """Keys that were loaded with their credentials, and their calls of today."""
+    calls = load_calls(keys, db_now().astimezone(UTC).date())
+    return [
+        {
+            "id": str(key.public_id),
+            "name": key.credential.name,
+            "prefix": key.credential.prefix,
+            "tier": cast(Tier, key.tier),
+            "scope": cast(Scope, key.scope),
+            "customer": key.customer,
+            "senders": list(key.senders),
+            "callsToday": calls.get(key.pk, 0),
+            "createdAt": iso(key.created_at),
+            "lastUsedAt": iso_or_none(key.credential.last_used_at),
+            "expiresAt": iso_or_none(key.credential.expires_at),
+            "revokedAt": iso_or_none(key.credential.revoked_at),
+            "previousSecretUntil": iso_or_none(key.previous_until),
+        }
+        for key in keys
+    ]

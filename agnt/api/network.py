@@ -1,0 +1,149 @@
+"""The rules of the caller's own network, and the network that the other calls are about."""
+
+from datetime import UTC, date, timedelta
+from typing import Any, TypedDict
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.paging import read_query
+from accounts.rest import Body, caller_of
+from agnt.figures import Day, decimal_cents, load_days
+from agnt.models import ApiKey, Network
+from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from kit.clock import db_now
+
+USAGE_DAYS = 30
+MOST_USAGE_DAYS = 366
+
+
+class ApiNetwork(TypedDict):
+    """The rules of a network. `strict`: unknown keys of a payload are refused. `takesHops`: `via` is accepted."""
+
+    strict: bool
+    requiresSignature: bool
+    takesHops: bool
+    interactionsKeptDays: int
+
+
+class ApiUsageDay(TypedDict):
+    """One UTC day. `calls`: envelopes that came with a key; `bookings`: those that were charged."""
+
+    day: str
+    calls: int
+    bookings: int
+    revenueUsd: str
+
+
+class ApiUsage(TypedDict):
+    """Each of the days, oldest first, and the revenue of all of them."""
+
+    items: list[ApiUsageDay]
+    calls: int
+    bookings: int
+    revenueUsd: str
+
+
+class NetworkBody(Body):
+    """What of the rules is to change."""
+
+    strict = serializers.BooleanField(source="is_strict", required=False)
+    requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
+    takesHops = serializers.BooleanField(source="takes_hops", required=False)
+    interactionsKeptDays = serializers.IntegerField(
+        source="interactions_kept_days", required=False, min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
+    )
+
+
+class UsageQuery(serializers.Serializer[Any]):
+    """Which days, both included; the last 30 without. `keyId`: what came with this key alone."""
+
+    first = serializers.DateField(required=False)
+    last = serializers.DateField(required=False)
+    keyId = serializers.UUIDField(required=False)
+
+
+class NetworkRules(APIView):
+    """`/network`"""
+
+    @extend_schema(responses=ApiNetwork)
+    def get(self, request: Request) -> Response:
+        """The rules of your network."""
+        return Response(_show_rules(find_network(caller_of(request)) or Network()))
+
+    @extend_schema(request=NetworkBody, responses=ApiNetwork)
+    def patch(self, request: Request) -> Response:
+        """Change what the body names; it counts from the next envelope on."""
+        body = NetworkBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        return Response(_show_rules(change_rules(caller_of(request), body.validated_data)))
+
+
+class NetworkUsage(APIView):
+    """`/network/usage`"""
+
+    @extend_schema(parameters=[UsageQuery], responses=ApiUsage)
+    def get(self, request: Request) -> Response:
+        """Calls, charged bookings and revenue of your network by UTC day, at most 366 days."""
+        query = read_query(UsageQuery, request)
+        first, last = _read_days(query)
+        network = find_network(caller_of(request))
+        key = None
+        if "keyId" in query:
+            key = ApiKey.objects.filter(network=network, public_id=query["keyId"]).first() if network else None
+            if key is None:
+                raise NotFound("no such key")
+        days = load_days(network or Network(), first, last, key=key)
+        shown: ApiUsage = {
+            "items": [_show_day(one) for one in days],
+            "calls": sum(one.calls for one in days),
+            "bookings": sum(one.bookings for one in days),
+            "revenueUsd": decimal_cents(sum(one.revenue_cents for one in days)),
+        }
+        return Response(shown)
+
+
+def get_network(request: Request, missing: str) -> Network:
+    """The network of the caller.
+
+    Raises:
+        NotFound: with the text `missing`: there is none, so nothing of it either.
+    """
+    network = find_network(caller_of(request))
+    if network is None:
+        raise NotFound(missing)
+    return network
+
+
+def _read_days(query: dict[str, Any]) -> tuple[date, date]:
+    last: date = query.get("last") or db_now().astimezone(UTC).date()
+    try:
+        first: date = query.get("first") or last - timedelta(days=USAGE_DAYS - 1)
+        last + timedelta(days=1)
+    except OverflowError:
+        raise ValidationError({"last": "there is no such day"}) from None
+    if not 0 <= (last - first).days < MOST_USAGE_DAYS:
+        raise ValidationError({"first": f"want 1 to {MOST_USAGE_DAYS} days, the first one first"})
+    return first, last
+
+
+def _show_rules(network: Network) -> ApiNetwork:
+    return {
+        "strict": network.is_strict,
+        "requiresSignature": network.requires_signature,
+        "takesHops": network.takes_hops,
+        "interactionsKeptDays": network.interactions_kept_days,
+    }
+
+
+def _show_day(one: Day) -> ApiUsageDay:
+    return {
+        "day": one.day.isoformat(),
+        "calls": one.calls,
+        "bookings": one.bookings,
+        "revenueUsd": decimal_cents(one.revenue_cents),
+    }

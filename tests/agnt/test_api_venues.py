@@ -1,0 +1,234 @@
+"""Venues over REST: made, listed, changed, deleted; bad input, names that are taken, and other owners'."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from agents.models import Agent
+from agnt.models import Network, Venue
+from agnt.networks import find_network, get_or_create_network
+from tests.agnt.network_rows import make_booking, make_key, make_venue
+from tests.native.rows import Person, api, make_agent, names
+
+VENUES = "/api/v1/network/venues"
+WHOLE = {
+    "slug": "la-brisa",
+    "name": "La Brisa",
+    "agentId": "agent:la-brisa",
+    "description": "On the beach.\nSunsets.",
+    "category": "beach club",
+    "area": "Echo Beach",
+    "city": "Canggu",
+    "tags": ["sunset", "seafood"],
+    "priceRange": "$$$",
+    "referralFeePct": "7.50",
+    "priorityRank": 5,
+    "active": True,
+}
+
+
+def post(person: Person, **body: Any) -> Any:
+    return api(person.session).post(VENUES, {"slug": "one", "name": "One", **body}, format="json")
+
+
+def patch(person: Person, venue: Venue | str, **body: Any) -> Any:
+    public_id = venue.public_id if isinstance(venue, Venue) else venue
+    return api(person.session).patch(f"{VENUES}/{public_id}", body, format="json")
+
+
+def listed(person: Person, **query: Any) -> list[Any]:
+    answer = api(person.session).get(VENUES, query)
+    assert answer.status_code == 200, answer.content
+    return names(answer.json()["items"], "slug")
+
+
+def version(person: Person) -> int:
+    return Network.objects.get(owner=person.user).venues_version
+
+
+def test_a_venue_is_made_with_its_network_read_and_found_again(alice: Person) -> None:
+    assert find_network(alice.user) is None
+    answer = post(alice, **WHOLE)
+    assert answer.status_code == 201, answer.content
+    made = answer.json()
+    assert {name: made[name] for name in WHOLE} == WHOLE
+    assert (made["agent"], made["url"]) == (None, None)
+    assert uuid.UUID(made["id"]) == Venue.objects.get().public_id
+    assert api(alice.session).get(f"{VENUES}/{made['id']}").json() == made
+    assert api(alice.session).get(VENUES).json() == {"items": [made], "total": 1}
+
+
+def test_a_venue_has_defaults(alice: Person) -> None:
+    made = post(alice).json()
+    assert (made["referralFeePct"], made["priorityRank"], made["active"], made["tags"]) == ("7.00", 0, True, [])
+
+
+def test_without_a_network_there_are_no_venues(alice: Person) -> None:
+    assert api(alice.session).get(VENUES).json() == {"items": [], "total": 0}
+    assert api(alice.session).get(f"{VENUES}/{uuid.uuid4()}").status_code == 404
+    assert find_network(alice.user) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("slug", ""),
+        ("slug", "with blanks"),
+        ("slug", "-first"),
+        ("slug", "x" * 81),
+        ("slug", str(uuid.UUID(int=7))),
+        ("slug", "a\0b"),
+        ("name", "   "),
+        ("name", "two\nlines"),
+        ("name", None),
+        ("agentId", "network:agnt"),
+        ("agentId", "Network:other"),
+        ("agentId", "with blanks"),
+        ("description", "\x07"),
+        ("description", "x" * 4001),
+        ("category", "x" * 81),
+        ("city", "a\tb"),
+        ("tags", "one"),
+        ("tags", ["a;b"]),
+        ("tags", ["x" * 41]),
+        ("tags", [str(number) for number in range(21)]),
+        ("priceRange", "$" * 17),
+        ("referralFeePct", "100.01"),
+        ("referralFeePct", "-1"),
+        ("referralFeePct", "7.005"),
+        ("referralFeePct", "NaN"),
+        ("priorityRank", 1_000_001),
+        ("priorityRank", 1.5),
+        ("active", "perhaps"),
+        ("agent", "@alice/unknown"),
+        ("agent", "\0"),
+        ("url", "ftp://venue.example/"),
+        ("url", "https://user:pass@venue.example/"),
+        ("url", "https://127.0.0.1/"),
+        ("url", "not a url"),
+        ("venueId", "1"),
+    ],
+)
+def test_a_field_that_is_wrong_is_a_400_that_names_it(alice: Person, field: str, value: Any) -> None:
+    venue = make_venue(alice.user, "there")
+    for answer in (post(alice, **{field: value}), patch(alice, venue, **{field: value})):
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["message"].startswith(field), answer.json()
+    assert [one.slug for one in Venue.objects.all()] == ["there"]
+    assert version(alice) == 0
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"x"', b"{", b'{"slug": "a", "slug": "b"}', b'{"name": "\\ud800"}'])
+def test_a_body_that_is_no_object_is_a_400(alice: Person, body: bytes) -> None:
+    answer = api(alice.session).generic("POST", VENUES, body, content_type="application/json")
+    assert answer.status_code == 400, answer.content
+
+
+def test_slugs_are_unique_in_any_case_and_agent_ids_in_a_network(alice: Person, bob: Person) -> None:
+    assert post(alice, slug="Beach", agentId="agent_1").status_code == 201
+    assert post(bob, slug="beach", agentId="agent_1").status_code == 201
+    for body, field in (({"slug": "bEACH"}, "slug"), ({"slug": "other", "agentId": "agent_1"}, "agentId")):
+        answer = post(alice, **body)
+        assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
+        assert answer.json()["message"].startswith(field)
+    other = post(alice, slug="other").json()["id"]
+    assert patch(alice, other, slug="BEACH").status_code == 409
+    assert patch(alice, other, agentId="agent_1").status_code == 409
+    assert patch(alice, other, slug="OTHER").json()["slug"] == "OTHER"
+
+
+def test_what_a_body_names_is_changed_and_the_rest_stays(alice: Person) -> None:
+    made = post(alice, **WHOLE).json()
+    before = version(alice)
+    changed = patch(alice, made["id"], name="New", agentId=None, active=False).json()
+    assert {**made, "name": "New", "agentId": None, "active": False} == {
+        **changed,
+        "updatedAt": made["updatedAt"],
+    }
+    assert version(alice) == before + 1
+    assert patch(alice, made["id"], name="New").status_code == 200
+    assert version(alice) == before + 1, "nothing changed"
+
+
+def test_a_venue_has_an_agent_of_its_owner_or_a_public_one(alice: Person, bob: Person) -> None:
+    for slug, fields in (("open", {}), ("hers", {"access": "private"}), ("draft", {"status": "draft"})):
+        make_agent(alice.user if slug == "hers" else bob.user, slug, **fields)
+    make_agent(bob.user, "his", access="private")
+    venue = make_venue(alice.user)
+    for handle in ("@bob/open", "Alice/Hers"):
+        assert patch(alice, venue, agent=handle).json()["agent"] == f"@{handle.removeprefix('@').lower()}"
+    refused = {patch(alice, venue, agent=handle).content for handle in ("@bob/his", "@bob/draft", "@bob/absent")}
+    assert len(refused) == 1, "absent and not hers look the same"
+    assert patch(alice, venue, agent="").json()["agent"] is None
+    Agent.objects.get(handle="alice/hers").soft_delete()
+    assert patch(alice, venue, agent="alice/hers").status_code == 400
+
+
+def test_a_venue_has_an_agent_or_a_url(alice: Person) -> None:
+    make_agent(alice.user, "helper")
+    venue = make_venue(alice.user)
+    both = {"agent": "alice/helper", "url": "https://venue.example/a2a"}
+    assert patch(alice, venue, **both).status_code == 400
+    assert patch(alice, venue, url=both["url"]).json()["url"] == both["url"]
+    answer = patch(alice, venue, agent=both["agent"])
+    assert (answer.status_code, "agent" in answer.json()["message"]) == (400, True)
+    moved = patch(alice, venue, agent=both["agent"], url="").json()
+    assert (moved["agent"], moved["url"]) == ("@alice/helper", None)
+
+
+def test_a_venue_is_deleted_or_deactivated_when_bookings_name_it(alice: Person) -> None:
+    venue = make_venue(alice.user)
+    booked = make_venue(alice.user, "booked")
+    make_booking(booked, make_key(alice.user).key)
+    assert api(alice.session).delete(f"{VENUES}/{venue.public_id}").status_code == 204
+    answer = api(alice.session).delete(f"{VENUES}/{booked.public_id}")
+    assert (answer.status_code, answer.json()["active"]) == (200, False)
+    assert [(one.slug, one.is_active) for one in Venue.objects.all()] == [("booked", False)]
+    assert api(alice.session).delete(f"{VENUES}/{venue.public_id}").status_code == 404
+    assert version(alice) == 2
+
+
+def test_venues_of_other_owners_are_as_absent_as_those_that_are_not(alice: Person, bob: Person) -> None:
+    get_or_create_network(bob.user)
+    for public_id in (make_venue(alice.user).public_id, uuid.uuid4()):
+        url = f"{VENUES}/{public_id}"
+        client = api(bob.session)
+        for answer in (client.get(url), client.patch(url, {"name": "x"}, format="json"), client.delete(url)):
+            assert (answer.status_code, answer.json()["message"]) == (404, "no such venue")
+    assert listed(bob) == []
+    assert Venue.objects.get().name == "La-Brisa"
+
+
+@pytest.mark.parametrize(
+    ("query", "slugs"),
+    [
+        ({}, ["top", "bar", "club"]),
+        ({"q": "CLU"}, ["club"]),
+        ({"q": "agent_7"}, ["bar"]),
+        ({"q": "%"}, []),
+        ({"category": "Bar"}, ["bar"]),
+        ({"location": "anggu"}, ["top", "club"]),
+        ({"location": "ubud"}, ["bar"]),
+        ({"active": "false"}, ["club"]),
+        ({"active": "true"}, ["top", "bar"]),
+        ({"limit": 1, "offset": 1}, ["bar"]),
+    ],
+)
+def test_venues_are_filtered_and_listed_in_their_order(alice: Person, query: Any, slugs: list[str]) -> None:
+    make_venue(alice.user, "club", city="Canggu", is_active=False)
+    make_venue(alice.user, "bar", category="bar", area="Ubud", agent_name="agent_7")
+    make_venue(alice.user, "top", city="Canggu", priority_rank=9)
+    assert listed(alice, **query) == slugs
+
+
+@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": "x"}, {"offset": -1}, {"active": "x"}, {"q": "a\0"}])
+def test_a_query_that_is_wrong_is_a_400(alice: Person, query: Any) -> None:
+    assert api(alice.session).get(VENUES, query).status_code == 400
+
+
+def test_a_network_has_no_more_venues_than_the_setting_says(alice: Person, settings: Any) -> None:
+    settings.VENUES_PER_NETWORK = 2
+    assert [post(alice, slug=f"v{number}").status_code for number in range(3)] == [201, 201, 429]
+    settings.VENUES_PER_NETWORK = 0
+    assert post(alice, slug="v3").status_code == 201
