@@ -1,6 +1,6 @@
 """`/desk/network/keys`: the API keys of a network, made and shown once, with their usage; and each by itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Any
@@ -21,19 +21,19 @@ from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
-from agents.web.desk.charts import Chart, amount_chart
-from agents.web.desk.figures import Window, window_of
+from agents.web.desk.charts import amount_chart
+from agents.web.desk.figures import window_of
 from agnt.envelope import is_name
-from agnt.keys import MintedKey, mint_key, rotate_secret
+from agnt.figures import load_calls, load_days
+from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, mint_key, revoke_key, rotate_secret
 from agnt.limits import DAILY_CALLS
-from agnt.models import ApiKey, KeyUsage
+from agnt.models import ApiKey
 from agnt.web.lists import page_of
 from kit.clock import approximate_now, db_now
 
 PAGE = ["GET", "HEAD", "POST"]
 USAGE_DAYS = 7
 MAX_DAYS = 3650
-MAX_SENDERS = 100
 TIERS = [
     (tier, f"{tier.label}: {DAILY_CALLS[tier]:,} envelopes a day, {means}")
     for tier, means in (
@@ -165,23 +165,24 @@ def key(request: HttpRequest, owner: User, key_id: UUID) -> HttpResponse:
     action = request.POST.get("action", "")
     secret = ""
     if action == "revoke":
-        owner.credentials.filter(pk=own.credential_id).revoke()
+        revoke_key(own)
         messages.success(request, f"{own.credential.name} is revoked. What used it is cut off.")
         return HttpResponseRedirect(reverse("desk-network-keys"))
     if action == "rotate" and row.state == "live":
         overlap = request.POST.get("overlap", "")
-        secret = rotate_secret(own, overlap=timedelta(seconds=int(overlap if overlap in OVERLAPS else "86400")))
+        secret = rotate_secret(own, overlap=timedelta(seconds=int(overlap)) if overlap in OVERLAPS else OVERLAP)
         own.refresh_from_db()
     window = window_of(db_now(), USAGE_DAYS, str(UTC))
-    days = _load_days(own, window)
+    days = load_days(own.network, window.days[0], window.days[-1], key=own)
+    calls = [one.calls for one in days]
     context = {
         "row": row,
         "own": own,
         "secret": secret,
         "previous_is_live": bool(own.previous_until and own.previous_until > approximate_now()),
         "overlaps": OVERLAPS,
-        "days": list(zip(window.days, days, strict=True)),
-        "chart": _draw(window, days),
+        "days": days,
+        "chart": amount_chart(window.days, calls, kind="envelopes", about="Envelopes.", describe="{:,}".format),
     }
     return render(request, "agnt/key.html", context, status=200 if secret or request.method != "POST" else 400)
 
@@ -189,7 +190,7 @@ def key(request: HttpRequest, owner: User, key_id: UUID) -> HttpResponse:
 def find_keys(owner: User, *, with_ended: bool = False) -> Any:
     """The keys of an owner's network, with their credentials; those that work, or all."""
     found = ApiKey.objects.all() if with_ended else ApiKey.objects.live()
-    return found.filter(network__owner=owner).select_related("credential")
+    return found.filter(network__owner=owner).select_related("credential", "network")
 
 
 def find_key_id(given: str) -> str:
@@ -203,15 +204,5 @@ def find_key_id(given: str) -> str:
 def load_key_rows(keys: Iterable[ApiKey]) -> list[KeyRow]:
     """Keys with what came with them today."""
     listed = list(keys)
-    today = KeyUsage.objects.filter(key__in=listed, day=db_now().date())
-    used = dict(today.values_list("key_id", "calls"))
+    used = load_calls(listed, db_now().date())
     return [KeyRow(one, used.get(one.pk, 0)) for one in listed]
-
-
-def _load_days(own: ApiKey, window: Window) -> list[int]:
-    calls = dict(KeyUsage.objects.filter(key=own, day__gte=window.days[0]).values_list("day", "calls"))
-    return [calls.get(day, 0) for day in window.days]
-
-
-def _draw(window: Window, days: Sequence[int]) -> Chart:
-    return amount_chart(window.days, days, kind="envelopes", about="Envelopes.", describe="{:,}".format)

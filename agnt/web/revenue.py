@@ -6,7 +6,7 @@ from datetime import UTC, date
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import Count, F, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -16,8 +16,10 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.charts import Chart, amount_chart
-from agents.web.desk.figures import WINDOW_DAYS, Window, number_of_day, window_of
-from agnt.models import Invoice, UsageEvent
+from agents.web.desk.figures import WINDOW_DAYS, Window, window_of
+from agnt.figures import Day, load_days
+from agnt.models import Invoice, Network, UsageEvent
+from agnt.networks import find_network
 from agnt.web.lists import describe_cents, page_of
 from kit.clock import db_now
 
@@ -28,24 +30,15 @@ SUMS: dict[str, Any] = {"bookings": Count("pk"), "cents": Sum("amount_cents", de
 
 
 @dataclass(frozen=True, slots=True)
-class RevenueDay:
-    """One UTC day."""
-
-    day: date
-    bookings: int = 0
-    cents: int = 0
-
-    @property
-    def shown(self) -> str:
-        """Its amount for people."""
-        return describe_cents(self.cents)
-
-
-@dataclass(frozen=True, slots=True)
 class Revenue:
     """The days of a window, and their sums."""
 
-    days: Sequence[RevenueDay]
+    days: Sequence[Day]
+
+    @property
+    def rows(self) -> list[tuple[date, str, int]]:
+        """The day, its amount for people and its bookings, the newest first."""
+        return [(one.day, describe_cents(one.revenue_cents), one.bookings) for one in reversed(self.days)]
 
     @property
     def bookings(self) -> int:
@@ -55,12 +48,12 @@ class Revenue:
     @property
     def shown(self) -> str:
         """The whole amount for people."""
-        return describe_cents(sum(one.cents for one in self.days))
+        return describe_cents(sum(one.revenue_cents for one in self.days))
 
     @property
     def chart(self) -> Chart:
         """A bar for each day."""
-        days, amounts = [one.day for one in self.days], [one.cents for one in self.days]
+        days, amounts = [one.day for one in self.days], [one.revenue_cents for one in self.days]
         return amount_chart(days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents)
 
 
@@ -73,7 +66,8 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
     window, by = window_of(db_now(), count, str(UTC)), request.GET.get("by", "")
     by = by if by in GROUPS else "customer"
-    grouped: Any = find_charged(owner, window).values(of=F(GROUPS[by])).annotate(**SUMS)
+    charged = UsageEvent.objects.filter(network__owner=owner, at__gte=window.since).order_by()
+    grouped: Any = charged.values(of=F(GROUPS[by])).annotate(**SUMS)
     page = page_of(request, grouped.order_by("-cents", "of"))
     invoices = Invoice.objects.filter(network__owner=owner).order_by("-day", "customer")[:INVOICES_SHOWN]
     context = {
@@ -91,15 +85,6 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/revenue.html", context)
 
 
-def find_charged(owner: User, window: Window) -> QuerySet[UsageEvent]:
-    """The charges of a window, in no order."""
-    return UsageEvent.objects.filter(network__owner=owner, at__gte=window.since).order_by()
-
-
 def load_revenue(owner: User, window: Window) -> Revenue:
-    """What each day of a window brought in, empty ones too."""
-    days = [RevenueDay(day) for day in window.days]
-    numbered: Any = find_charged(owner, window).values(number=number_of_day(window, "at")).annotate(**SUMS)
-    for row in numbered:
-        days[row["number"]] = RevenueDay(days[row["number"]].day, row["bookings"], row["cents"])
-    return Revenue(days)
+    """What each day of a window brought in."""
+    return Revenue(load_days(find_network(owner) or Network(), window.days[0], window.days[-1]))

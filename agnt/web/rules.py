@@ -11,9 +11,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from agents.web.desk import require_owner
 from agnt.models import Network
-from agnt.networks import find_network, get_or_create_network
-
-MAX_KEPT_DAYS = 365
+from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
 
 
 class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -35,7 +33,7 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Without this, an envelope with via is refused.",
     )
     interactions_kept_days = forms.IntegerField(
-        label="Days to keep the log of envelopes", min_value=1, max_value=MAX_KEPT_DAYS
+        label="Days to keep the log of envelopes", min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
     )
 
     class Meta:
@@ -51,9 +49,9 @@ def rules(request: HttpRequest, owner: User) -> HttpResponse:
     if request.method != "POST":
         form = RulesForm(instance=find_network(owner) or Network())
         return render(request, "agnt/rules.html", {"form": form})
-    form = RulesForm(request.POST, instance=get_or_create_network(owner))
+    form = RulesForm(request.POST)
     if not form.is_valid():
         return render(request, "agnt/rules.html", {"form": form}, status=400)
-    form.instance.save(update_fields=RulesForm.Meta.fields)  # others write its version
+    change_rules(owner, form.cleaned_data)
     messages.success(request, "The rules are saved.")
     return HttpResponseRedirect(reverse("desk-network-rules"))

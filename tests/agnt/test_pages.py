@@ -1,5 +1,6 @@
 """The pages of a network: what its owner reads and changes there, and that it is the owner's alone."""
 
+import asyncio
 import re
 from datetime import timedelta
 from html import unescape
@@ -15,6 +16,7 @@ from agnt.keys import find_key, load_signing_keys, mint_key
 from agnt.models import ApiKey, Booking, Breaker, Interaction, KeyUsage, Network, UsageEvent, Venue
 from agnt.networks import get_or_create_network
 from tests.native.rows import Person, browser, make_agent
+from tests.native.test_costs_page import read
 
 NETWORK = "/desk/network"
 PAGES = ("", "/venues", "/venues/new", "/venues/import", "/keys", "/bookings", "/revenue", "/log", "/rules")
@@ -80,6 +82,7 @@ def test_what_is_anothers_is_absent(network: Network, bob: Person, kind: str, *,
     assert ApiKey.objects.live().exists()
 
 
+@pytest.mark.django_db(transaction=True)  # another thread reads the file
 def test_lists_show_ones_own_rows_alone(network: Network, bob: Person) -> None:
     venue = make_venue(network, name="Secret garden")
     key = mint_key(network.owner, "Secret key").key
@@ -178,6 +181,7 @@ def upload(page: Client, text: str, **fields: str) -> Any:
     return page.post(f"{NETWORK}/venues/import", {"file": file, **fields})
 
 
+@pytest.mark.django_db(transaction=True)  # another thread reads the file
 def test_an_import_reports_its_wrong_rows_and_an_export_is_imported_again(page: Client) -> None:
     rows = "slug,name,priority_rank\nla-brisa,La Brisa,5\nthe-lawn,,1\n"
     answer = upload(page, rows)
@@ -195,7 +199,7 @@ def export(page: Client) -> str:
     """The file of venues."""
     answer: Any = page.get(f"{NETWORK}/venues.csv")
     assert answer["Content-Disposition"] == 'attachment; filename="venues.csv"'
-    return str(answer.getvalue().decode())
+    return asyncio.run(read(answer.streaming_content))
 
 
 @pytest.mark.parametrize("text", ["", "slug\nx\n", "slug,name,colour\nx,y,z\n"])
@@ -361,7 +365,7 @@ def test_revenue_is_summed_by_day_customer_key_and_venue(page: Client, network: 
 
 def test_the_log_is_filtered_by_what_a_row_has(page: Client, network: Network) -> None:
     key, venue, now = mint_key(network.owner, "Trips").key, make_venue(network), timezone.now()
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "searcher": {"intent": "booking.search", "status": "ok"},
         "booker": {
             "intent": "booking.confirm",

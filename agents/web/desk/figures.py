@@ -138,7 +138,12 @@ def newest_of(turns: QuerySet[Turn], most: int) -> tuple[QuerySet[Turn], datetim
 
 def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
     """One row a day, empty ones too. Refusals that share a row count as often as they were made."""
-    number = number_of_day(window, "asked_at")
+    ends = zip(range(window.count), window.starts[1:], strict=False)
+    number = Case(
+        *[When(asked_at__lt=end, then=Value(day)) for day, end in ends],
+        default=Value(window.count - 1),
+        output_field=IntegerField(),
+    )
     names: dict[str | None, str] = {
         Outcome.COMPLETED: "answered",
         Outcome.FAILED: "failed",
@@ -149,16 +154,6 @@ def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
     for row in turns.order_by().values("outcome", day=number).annotate(count=Sum("repeats")):
         setattr(days[row["day"]], names[row["outcome"]], row["count"])
     return days
-
-
-def number_of_day(window: Window, column: str) -> Case:
-    """The number of the day that a time falls into, counted from 0, as an expression of a query."""
-    ends = zip(range(window.count), window.starts[1:], strict=False)
-    return Case(
-        *[When(**{f"{column}__lt": end}, then=Value(day)) for day, end in ends],
-        default=Value(window.count - 1),
-        output_field=IntegerField(),
-    )
 
 
 def by_reason(turns: QuerySet[Turn]) -> list[Reason]:
