@@ -117,6 +117,11 @@ class KeyRow:
         return DAILY_CALLS[ApiKey.Tier(self.key.tier)]
 
     @property
+    def is_own_customer(self) -> bool:
+        """Whether it was made without a customer."""
+        return self.key.customer == f"key-{self.key.public_id}"
+
+    @property
     def state(self) -> str:
         """`live`, `revoked` or `expired`."""
         credential = self.key.credential

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.figures import moments_of, read_zone
-from agnt.envelope import INTENTS
+from agnt.envelope import INTENTS, NETWORK
 from agnt.errors import ErrorCode
 from agnt.models import ApiKey, Interaction
 from agnt.web.keys import find_key_id
@@ -24,6 +24,7 @@ from agnt.web.lists import MOST_LISTED, newest_of, page_of, read_words
 
 OK, DUPLICATE, ERRORS = "ok", "duplicate", "errors"
 STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
+WORDS = {"user_agent": "{}", "context_bytes": "{} bytes of context", "dropped": "dropped {}"}  # of the metadata
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 
 
@@ -94,8 +95,9 @@ class LogRow:
     @property
     def about(self) -> str:
         """The metadata in a line."""
-        metadata: dict[str, Any] = self.row.metadata if isinstance(self.row.metadata, dict) else {}
-        return ", ".join(f"{name}: {_in_words(value)}" for name, value in metadata.items() if value)
+        metadata: dict[str, Any] = self.row.metadata
+        named = {name: WORDS.get(name, "{}") for name in metadata}
+        return ", ".join(named[name].format(_in_words(value)) for name, value in metadata.items() if value)
 
 
 @never_cache
@@ -115,6 +117,7 @@ def log(request: HttpRequest, owner: User) -> HttpResponse:
         "filters": filters,
         "statuses": STATUSES,
         "intents": sorted(INTENTS),
+        "network": NETWORK,
         "keys": ApiKey.objects.filter(network__owner=owner).select_related("credential").order_by("pk"),
         "cut_at": cut_at,
         "most": f"{MOST_LISTED:,}",

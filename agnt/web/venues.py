@@ -47,7 +47,7 @@ class VenueForm(forms.Form):
     name = forms.CharField(label="Name")
     slug = forms.CharField(
         label="Slug",
-        help_text="Names the venue in envelopes and files: letters, digits and . - _",
+        help_text="Names the venue in envelopes and files, such as la-brisa.",
     )
     category = forms.CharField(label="Category", required=False, help_text="Programs ask for it in these words.")
     description = LongTextField(label="Description", required=False, widget=forms.Textarea(attrs={"rows": 4}))
@@ -65,7 +65,7 @@ class VenueForm(forms.Form):
         help_text="Without this it is not found, and takes no bookings.",
     )
     agent_name = forms.CharField(
-        label="Agent id", required=False, help_text="To address the venue itself, in the field to of an envelope."
+        label="Agent id", required=False, help_text="Envelopes to this name ask the venue itself."
     )
     agent = forms.CharField(
         label="Agent of this hub", required=False, help_text="@owner/name: asked before a booking is confirmed."

@@ -249,7 +249,7 @@ async def _rotate_secret(page: Page) -> None:
 
 
 async def _signed(page: Page) -> None:
-    await page.get_by_text("Signed 94 bytes").wait_for()
+    await page.get_by_text("Signed 99 bytes").wait_for()
 
 
 async def _keep_no_log(page: Page) -> None:
