@@ -1,6 +1,7 @@
 """The settings that `agnt` reads; hub/app_settings.py sets them."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kit.injected import Injected
 
@@ -11,6 +12,10 @@ class AgntSettings:
 
     signing_key: str = field(repr=False)
     venues_per_network: int
+    invoices_dir: Path
+    stripe_api_key: str = field(repr=False)
+    stripe_api_url: str
+    stripe_meter: str
 
 
 _settings = Injected[AgntSettings]("agnt.settings")

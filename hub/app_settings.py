@@ -76,5 +76,9 @@ def inject_settings() -> None:
         agnt.AgntSettings(
             signing_key=settings.A2A_SIGNING_KEY,
             venues_per_network=settings.VENUES_PER_NETWORK,
+            invoices_dir=settings.INVOICES_DIR,
+            stripe_api_key=settings.STRIPE_API_KEY,
+            stripe_api_url=settings.STRIPE_API_URL,
+            stripe_meter=settings.STRIPE_METER,
         )
     )

@@ -75,6 +75,12 @@ WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
 # What signs AGNT envelopes.
 A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")
 
+# Who gets AGNT's bills: files below DATA_DIR, unless Stripe does.
+INVOICES_DIR = DATA_DIR / "invoices"
+STRIPE_API_KEY = env.text("STRIPE_API_KEY")
+STRIPE_API_URL = env.base_url("STRIPE_API_URL", "https://api.stripe.com")
+STRIPE_METER = env.text("STRIPE_METER", "agnt_booking_cents")
+
 # Whom it mails: owners who want alerts.
 EMAIL = env.choice("EMAIL", "OFF", ("OFF", "CONSOLE", "SMTP"))
 SENDS_MAIL = EMAIL != "OFF"
@@ -309,6 +315,11 @@ CELERY_BEAT_SCHEDULE = {  # of both homes: without Celery hub/job_thread.py runs
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget frames": {"task": "gateway.forget_frames", "schedule": 3600.0},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
+    "forget envelopes": {"task": "agnt.forget_seen", "schedule": 60.0, "options": {"expires": 60}},
+    "check metering": {"task": "agnt.check_metering", "schedule": 300.0, "options": {"expires": 300}},
+    "invoice": {"task": "agnt.send_invoices", "schedule": 3600.0},
+    "forget interactions": {"task": "agnt.forget_interactions", "schedule": 3600.0},
+    "forget key usage": {"task": "agnt.forget_usage", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 

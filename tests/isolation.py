@@ -9,7 +9,7 @@ import shutil
 import tempfile
 
 _homes = () if os.environ.get("KEEP_HOME") else ("DATABASE_URL", "REDIS_URL")
-_switches = ("DEMO", "DEV_LOGIN", "GITHUB_CLIENT_ID", "AGNT", "A2A_SIGNING_KEY")
+_switches = ("DEMO", "DEV_LOGIN", "GITHUB_CLIENT_ID", "AGNT", "A2A_SIGNING_KEY", "STRIPE_API_KEY")
 for name in (*_homes, "PUBLIC_URL", "HOST", "PORT", *_switches):
     os.environ.pop(name, None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each program that a test starts would compile all modules again

@@ -48,7 +48,10 @@ class Booking(models.Model):
 
 
 class Invoice(models.Model):
-    """What one customer of a network pays for one UTC day. `external_id`: its id at the invoicer, once sent."""
+    """What one customer of a network pays for one UTC day.
+
+    `tried_at`: when it was sent first, if it may have arrived. `external_id`: its id at the invoicer, once sent.
+    """
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -60,6 +63,7 @@ class Invoice(models.Model):
     total_cents = models.PositiveBigIntegerField(default=0)
     count = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=4, choices=State, default=State.OPEN)
+    tried_at = models.DateTimeField(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     external_id = models.CharField(max_length=128, blank=True, default="")
 
@@ -67,6 +71,7 @@ class Invoice(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["network", "customer", "day"], name="one_invoice_per_customer_and_day")
         ]
+        indexes = [models.Index(fields=["id"], condition=Q(state="open"), name="invoice_open")]
 
     def __str__(self) -> str:
         return f"invoice {self.pk}"

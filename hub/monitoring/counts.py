@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
+from agnt.metrics import AgntCounts
+
 LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -31,12 +33,16 @@ class Histogram:
 
 
 class Counts:
-    """Asks by how they ended and why, how long turns took, how many pieces of work the ledger wrote at once."""
+    """Asks by how they ended and why, how long turns took, how many pieces of work the ledger wrote at once.
+
+    `agnt`: what the endpoint of AGNT counts.
+    """
 
     def __init__(self) -> None:
         self.asks: Counter[tuple[str, str]] = Counter()
         self.latency_s = Histogram(LATENCY_BOUNDS_S)
         self.batches = Histogram(BATCH_BOUNDS)
+        self.agnt = AgntCounts()
 
     def refused(self, outcome: str, reason: str) -> None:
         """An ask that became no turn."""

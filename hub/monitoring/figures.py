@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from a2a_bridge.models import Push
 from agents.models import Process, Turn
 from agents.models.session import alive_since
+from agnt.metering import Drift, find_drift
+from agnt.models import Invoice
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable
@@ -38,6 +40,8 @@ class HubFigures:
     sweep_age_s: float
     deliveries: Queue
     pushes: Queue
+    drift: Drift
+    open_invoices: int
 
 
 def hub_figures() -> HubFigures:
@@ -49,6 +53,8 @@ def hub_figures() -> HubFigures:
         sweep_age_s=_sweep_age_s(now),
         deliveries=queue_of(Delivery, now),
         pushes=queue_of(Push, now),
+        drift=find_drift(),
+        open_invoices=count_of(Invoice.objects.filter(state=Invoice.State.OPEN)),
     )
 
 

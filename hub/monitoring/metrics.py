@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agnt.metrics import AgntCounts
 from hub.logs import error_totals
 from hub.monitoring.counts import Counts, Histogram
 from hub.monitoring.figures import HubFigures, pool_figures
@@ -41,6 +42,7 @@ class ProcessFigures(Collector):
             errors.add_metric([event], count)
         yield errors
         yield _labelled("clawbridge_db_pool", "Connections of this process.", "state", pool_figures())
+        yield from _agnt_families(self._counts.agnt)
 
 
 def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
@@ -75,6 +77,37 @@ class HubWide(Collector):
         overdue = {name: queue.overdue_s for name, queue in queues.items()}
         yield _labelled("clawbridge_deliveries_pending", "What waits to be sent.", "queue", pending)
         yield _labelled("clawbridge_deliveries_overdue_seconds", "How late the latest is.", "queue", overdue)
+        drift = {"uncharged": float(found.drift.uncharged), "unconfirmed": float(found.drift.unconfirmed)}
+        yield _labelled(
+            "agnt_metering_drift", "Newest bookings without charge, charges without confirm.", "kind", drift
+        )
+        yield GaugeMetricFamily(
+            "agnt_charges_last_hour",
+            "Charges of the last hour, 10000 at most.",
+            value=found.drift.charged_last_hour,
+        )
+        yield GaugeMetricFamily(
+            "agnt_unbilled_age_seconds",
+            "Age of the oldest charge on no bill.",
+            value=found.drift.oldest_unbilled_s,
+        )
+        yield GaugeMetricFamily("agnt_open_invoices", "Bills that were not sent.", value=found.open_invoices)
+
+
+def _agnt_families(counts: AgntCounts) -> Iterator[Metric]:
+    """The counters of AGNT, by the names that its specification gives them."""
+    requests = CounterMetricFamily(
+        "a2a_requests", "Envelopes of this process.", labels=["intent", "tier", "status"]
+    )
+    for labels, count in list(counts.requests.items()):
+        requests.add_metric(labels, count)
+    yield requests
+    yield CounterMetricFamily("a2a_metered_events", "Charges of this process.", value=counts.metered_events)
+    opened = "Times that a breaker of a {} was opened by this process."
+    yield CounterMetricFamily("agnt_a2a_cb_opened", opened.format("network"), value=counts.breakers_opened)
+    yield CounterMetricFamily(
+        "agnt_a2a_venue_cb_opened", opened.format("venue"), value=counts.venue_breakers_opened
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

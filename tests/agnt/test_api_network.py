@@ -68,16 +68,17 @@ def test_a_booking_is_listed_read_and_moved_along(alice: Person) -> None:
     booking = make_booking(venue, key, slot_time="19:30", party_size=2, user_note="window")
     [shown] = get(alice, "/bookings")["items"]
     assert shown == get(alice, f"/bookings/{booking.public_id}")
-    assert {
-        name: shown[name] for name in ("venueId", "venueSlug", "keyId", "slotId", "slotTime", "partySize")
-    } == {
-        "venueId": str(venue.public_id),
-        "venueSlug": "la-brisa",
-        "keyId": str(key.public_id),
-        "slotId": None,
-        "slotTime": "19:30",
-        "partySize": 2,
-    }.items()
+    assert (
+        shown.items()
+        >= {
+            "venueId": str(venue.public_id),
+            "venueSlug": "la-brisa",
+            "keyId": str(key.public_id),
+            "slotId": None,
+            "slotTime": "19:30",
+            "partySize": 2,
+        }.items()
+    )
     assert (shown["status"], shown["chargedUsd"], shown["userNote"]) == ("pending", "0.25", "window")
     while actions := shown["actions"]:
         answer = patch(alice, f"/bookings/{booking.public_id}", status=actions[0])

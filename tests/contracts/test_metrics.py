@@ -2,6 +2,7 @@
 
 from prometheus_client import generate_latest
 
+from agnt.metrics import AgntCounts
 from hub.monitoring.counts import Counts
 from hub.monitoring.metrics import registry
 
@@ -26,7 +27,29 @@ clawbridge_ledger_batch_size_sum 3.0
 clawbridge_streams 7.0
 # TYPE clawbridge_errors_total counter
 # TYPE clawbridge_db_pool gauge
+# TYPE a2a_requests_total counter
+a2a_requests_total{intent="booking.confirm",status="ok",tier="pro"} 2.0
+a2a_requests_total{intent="booking.confirm",status="duplicate",tier="pro"} 1.0
+a2a_requests_total{intent="other",status="unknown_intent",tier="none"} 2.0
+# TYPE a2a_metered_events_total counter
+a2a_metered_events_total 2.0
+# TYPE agnt_a2a_cb_opened_total counter
+agnt_a2a_cb_opened_total 1.0
+# TYPE agnt_a2a_venue_cb_opened_total counter
+agnt_a2a_venue_cb_opened_total 2.0
 """
+
+
+def count_envelopes(counts: AgntCounts) -> None:
+    """Two confirms with their charges, one of them again, two intents that callers made up, three breakers."""
+    for status in ("ok", "ok", "duplicate"):
+        counts.handled("booking.confirm", "pro", status)
+    counts.metered(2)
+    counts.handled("a label that a caller made up", "", "unknown_intent")
+    counts.handled("another", "platinum", "unknown_intent")
+    counts.breaker_opened()
+    counts.venue_breaker_opened()
+    counts.venue_breaker_opened()
 
 
 def test_figures_keep_their_names_types_and_labels() -> None:
@@ -34,6 +57,7 @@ def test_figures_keep_their_names_types_and_labels() -> None:
     counts.ended("completed", "", 40)
     counts.refused("denied", "offline")
     counts.committed(3)
+    count_envelopes(counts.agnt)
     made = registry("1.2.3", counts, {"streams": ("Event streams open here.", lambda: 7)})
     lines = generate_latest(made).decode().splitlines()
     assert set(EXPECTED.splitlines()) <= set(lines)

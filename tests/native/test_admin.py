@@ -16,6 +16,7 @@ from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.core.directory import load_caller_budgets
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Session, Turn
+from agnt.models import Breaker, Invoice
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -26,6 +27,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
+from tests.agnt.network_rows import count_calls, make_booking, make_interaction, make_key, make_venue
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 from tests.webhooks.subscriptions import happen, subscribed
 
@@ -158,6 +160,16 @@ def have_team(owner: User, seat: Session) -> None:
     Letter.objects.create(recipient=seat, envelope="{}", bytes=2, received_at=now, **said)
 
 
+def have_network(owner: User) -> None:
+    """A row of each table of AGNT that the admin shows."""
+    venue, key = make_venue(owner), make_key(owner).key
+    booking = make_booking(venue, key)
+    count_calls(key, 1)
+    Breaker.objects.create(network=venue.network, venue=venue)
+    Invoice.objects.create(network=venue.network, customer="acme", day=timezone.now().date())
+    make_interaction(venue.network, key=key, venue=venue, booking=booking)
+
+
 def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     alice: Person, bob: Person, staff: Person
 ) -> None:
@@ -172,6 +184,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
     have_team(bob.user, agent.session)
+    have_network(bob.user)
     subscribed(bob.user)
     happen(bob.user)
     act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has

@@ -1,0 +1,352 @@
+"""Networks for their owners: rules and venues to change, keys to revoke, bookings to move along, records."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import ForeignKey, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from accounts.admin_site import OwnerScopedAdmin, make_filter, site
+from accounts.models import Credential, User
+from accounts.quotas import QuotaExceeded
+from agnt.bookings import StatusRefused, change_status
+from agnt.keys import revoke_key
+from agnt.models import ApiKey, Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
+from agnt.networks import get_or_create_network
+from agnt.venue_fields import TAG_SEPARATOR, BadVenue, check_fields
+from agnt.venues import (
+    NO_AGENT,
+    VenueTaken,
+    change_venue,
+    create_venue,
+    delete_venue,
+    find_agents,
+    set_venues_active,
+)
+
+WRITTEN = (
+    *("slug", "name", "agent_name", "description", "category", "area", "city", "tags", "price_range"),
+    *("referral_fee_pct", "priority_rank", "is_active", "agent", "url"),
+)
+LIVE = Q(credential__in=Credential.objects.live().values("pk"))
+LiveFilter = make_filter("state", "good", {"yes": ("Accepted", LIVE), "no": ("Revoked or expired", ~LIVE)})
+
+
+class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The fields of a venue; its agent by handle, its tags in one line. `owner` is set for each request."""
+
+    owner: User
+    tags = forms.CharField(required=False, help_text=f"Separated by {TAG_SEPARATOR}")
+    agent = forms.CharField(required=False, help_text="The handle of an agent of this hub, such as @owner/name.")
+
+    class Meta:
+        model = Venue
+        fields = WRITTEN
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is not None:
+            self.initial["tags"] = TAG_SEPARATOR.join(self.instance.tags)
+            self.initial["agent"] = str(self.instance.agent) if self.instance.agent else ""
+
+    def clean(self) -> dict[str, Any]:
+        """The fields as `agnt.venues` takes them."""
+        given = dict(super().clean() or {})
+        if "tags" in given:
+            given["tags"] = given["tags"].split(TAG_SEPARATOR)
+        if handle := given.get("agent"):
+            given["agent"] = find_agents(self.owner, [handle]).get(handle)
+            if given["agent"] is None:
+                self.add_error("agent", NO_AGENT)
+        elif "agent" in given:
+            given["agent"] = None
+        try:
+            return check_fields(given)
+        except BadVenue as bad:
+            for name, reason in bad.reasons.items():
+                self.add_error(name, reason)
+        return given
+
+
+@admin.register(Network, site=site)
+class NetworkAdmin(OwnerScopedAdmin):
+    """The rules of networks."""
+
+    owner_lookup = "owner"
+    writes = ("change",)
+    list_display = ("owner", "is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
+    list_select_related = ("owner",)
+    search_fields = ("owner__login",)
+    ordering = ("-pk",)
+    fields = (*list_display, "created_at")
+    readonly_fields = ("owner", "created_at")
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Only what the form changed: the version of the venues may have grown since."""
+        obj.save(update_fields=form.changed_data)
+
+
+@admin.register(Venue, site=site)
+class VenueAdmin(OwnerScopedAdmin):
+    """Venues, written by the functions that REST calls. A venue with bookings is deactivated, not deleted."""
+
+    owner_lookup = "network__owner"
+    writes = ("add", "change", "delete")
+    form = VenueForm
+    list_display = (
+        *("slug", "name", "agent_name", "category", "area", "city"),
+        *("priority_rank", "is_active", "network"),
+    )
+    list_filter = ("is_active",)
+    list_select_related = ("network",)
+    search_fields = ("slug", "name", "agent_name", "category", "city", "area")
+    ordering = ("-priority_rank", "name", "pk")
+    actions = ("activate", "deactivate")
+    readonly_fields = ("public_id", "network", "created_at", "updated_at")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """A new venue is of the network of the user who adds it."""
+        return WRITTEN if obj is None else (*WRITTEN, *self.readonly_fields)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """A form that finds the agents of the venue's owner."""
+        owner = obj.network.owner if obj else cast(User, request.user)
+        made = super().get_form(request, obj, change, **kwargs)
+        return type("OwnersVenueForm", (made,), {"owner": owner})
+
+    def formfield_for_foreignkey(  # type: ignore[override]
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> forms.Field:
+        """No list of all agents: the form has a field for the handle."""
+        return forms.CharField(required=False)
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Offer a venue, unless a name of it is taken or there are too many."""
+        return self._unless_refused(request, super().add_view, *args, **kwargs)
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Change a venue, unless a name of it is taken."""
+        return self._unless_refused(request, super().change_view, object_id, *args, **kwargs)
+
+    def _unless_refused(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except (BadVenue, VenueTaken, QuotaExceeded) as refused:
+            self.message_user(request, f"Not saved: {refused}.", messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Write as REST does; of a present venue what the form changed."""
+        fields = {name: form.cleaned_data[name] for name in WRITTEN}
+        if change:
+            stored = Venue.objects.select_related("network").get(pk=obj.pk)
+            change_venue(stored, {name: fields[name] for name in form.changed_data})
+            return
+        made = create_venue(get_or_create_network(cast(User, request.user)), fields)
+        obj.pk, obj.network = made.pk, made.network
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete it, or deactivate it."""
+        self._delete(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
+        """The same for several."""
+        self._delete(request, list(queryset.select_related("network")))
+
+    def _delete(self, request: HttpRequest, venues: list[Venue]) -> None:
+        if kept := [venue.slug for venue in venues if not delete_venue(venue)]:
+            text = f"Deactivated, because bookings name them: {', '.join(kept)}."
+            self.message_user(request, text, messages.WARNING)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What is deleted: the venues alone, no row that refers to them."""
+        venues = list(objs)
+        return [str(venue) for venue in venues], {"venues": len(venues)}, set(), []
+
+    @admin.action(description="Offer the chosen venues")
+    def activate(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
+        """Envelopes find them from now on."""
+        self._set_active(request, queryset, is_active=True)
+
+    @admin.action(description="Offer the chosen venues no longer")
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
+        """Envelopes do not find them any more; bookings stay."""
+        self._set_active(request, queryset, is_active=False)
+
+    def _set_active(self, request: HttpRequest, queryset: QuerySet[Venue], *, is_active: bool) -> None:
+        chosen = set(queryset.values_list("pk", flat=True))
+        networks = Network.objects.filter(venues__in=chosen).distinct()
+        count = sum(set_venues_active(network, chosen, is_active=is_active) for network in networks)
+        self.message_user(request, f"Venues changed: {count}.", messages.SUCCESS)
+
+
+@admin.register(ApiKey, site=site)
+class ApiKeyAdmin(OwnerScopedAdmin):
+    """Keys to recognise and to revoke; never their text, never their secrets. They are made elsewhere."""
+
+    owner_lookup = "network__owner"
+    list_display = (
+        "name",
+        "prefix",
+        "tier",
+        "scope",
+        "customer",
+        "network",
+        "created_at",
+        "last_used_at",
+        "is_usable",
+    )
+    list_filter = (LiveFilter, "tier", "scope")
+    list_select_related = ("credential", "network")
+    search_fields = ("credential__name", "credential__prefix", "customer")
+    ordering = ("-pk",)
+    actions = ("revoke",)
+    fields = (
+        *("public_id", "name", "prefix", "tier", "scope", "customer", "senders", "network"),
+        *("created_at", "last_used_at", "previous_until"),
+    )
+
+    @admin.display(description="name", ordering="credential__name")
+    def name(self, key: ApiKey) -> str:
+        """What its owner calls it."""
+        return key.credential.name
+
+    @admin.display(description="begins with", ordering="credential__prefix")
+    def prefix(self, key: ApiKey) -> str:
+        """The head of the key, with a sign that it goes on."""
+        return key.credential.shown_prefix
+
+    @admin.display(description="last used", ordering="credential__last_used_at")
+    def last_used_at(self, key: ApiKey) -> Any:
+        """Within a minute or so."""
+        return key.credential.last_used_at
+
+    @admin.display(description="good", boolean=True)
+    def is_usable(self, key: ApiKey) -> bool:
+        """Neither revoked nor expired."""
+        return key.credential.is_live
+
+    @admin.action(description="Revoke the chosen keys")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """Refuse them from the next envelope on."""
+        for key in queryset:
+            revoke_key(key)
+        self.message_user(request, f"{len(queryset)} revoked.", messages.SUCCESS)
+
+
+@admin.register(KeyUsage, site=site)
+class KeyUsageAdmin(OwnerScopedAdmin):
+    """How often each key was used, by UTC day."""
+
+    owner_lookup = "key__network__owner"
+    list_display = ("key", "day", "calls")
+    list_select_related = ("key",)
+    list_filter = ("day",)
+    ordering = ("-day", "-pk")
+    fields = list_display
+
+
+@admin.register(Booking, site=site)
+class BookingAdmin(OwnerScopedAdmin):
+    """Bookings; what owners do about them are the actions."""
+
+    owner_lookup = "network__owner"
+    list_display = ("public_id", "venue", "sender", "slot_time", "party_size", "status", "created_at", "network")
+    list_filter = ("status", "created_at")
+    list_select_related = ("venue", "network")
+    search_fields = ("sender", "venue__slug", "venue__name")
+    ordering = ("-created_at", "-pk")
+    actions = ("confirm", "complete", "cancel", "mark_no_show")
+    fields = (
+        *("public_id", "venue", "key", "sender", "slot_id", "slot_time", "party_size", "user_note"),
+        *("status", "network", "created_at", "updated_at"),
+    )
+
+    @admin.action(description="Confirm the chosen bookings")
+    def confirm(self, request: HttpRequest, queryset: QuerySet[Booking]) -> None:
+        """They take place."""
+        self._move(request, queryset, Booking.Status.CONFIRMED)
+
+    @admin.action(description="Complete the chosen bookings")
+    def complete(self, request: HttpRequest, queryset: QuerySet[Booking]) -> None:
+        """They took place."""
+        self._move(request, queryset, Booking.Status.COMPLETED)
+
+    @admin.action(description="Cancel the chosen bookings")
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Booking]) -> None:
+        """They do not take place."""
+        self._move(request, queryset, Booking.Status.CANCELLED)
+
+    @admin.action(description="Mark the chosen bookings as no-show")
+    def mark_no_show(self, request: HttpRequest, queryset: QuerySet[Booking]) -> None:
+        """Their guests did not come."""
+        self._move(request, queryset, Booking.Status.NO_SHOW)
+
+    def _move(self, request: HttpRequest, queryset: QuerySet[Booking], status: Booking.Status) -> None:
+        """Give each booking the status, and send the event of it; those that cannot get it stay as they are."""
+        refused = 0
+        for booking in queryset.select_related("network"):
+            try:
+                change_status(booking.network, str(booking.public_id), status)
+            except StatusRefused:
+                refused += 1
+        self.message_user(request, f"{len(queryset) - refused} set to {status.label.lower()}.", messages.SUCCESS)
+        if refused:
+            text = f"{refused} cannot get this status from the one that they have."
+            self.message_user(request, text, messages.WARNING)
+
+
+class RecordAdmin(OwnerScopedAdmin):
+    """Rows of a network that the hub writes; nothing here is changed by hand."""
+
+    owner_lookup = "network__owner"
+    list_select_related: ClassVar[tuple[str, ...]] = ("network",)
+    ordering = ("-pk",)
+
+
+@admin.register(UsageEvent, site=site)
+class UsageEventAdmin(RecordAdmin):
+    """What each booking cost."""
+
+    list_display = ("at", "customer", "amount_cents", "booking", "invoice", "network")
+    list_select_related = ("network", "booking", "invoice")
+    list_filter = ("at",)
+    search_fields = ("customer",)
+    fields = (*list_display, "key")
+
+
+@admin.register(Invoice, site=site)
+class InvoiceAdmin(RecordAdmin):
+    """What each customer pays for a day."""
+
+    list_display = ("day", "customer", "count", "total_cents", "state", "sent_at", "external_id", "network")
+    list_filter = ("state", "day")
+    search_fields = ("customer", "external_id")
+    fields = list_display
+
+
+@admin.register(Breaker, site=site)
+class BreakerAdmin(RecordAdmin):
+    """Which venues, and which networks as a whole, are not asked for a while."""
+
+    list_display = ("network", "venue", "opened_at_s", "probe_until_s", "openings")
+    list_select_related = ("network", "venue")
+    fields = (*list_display, "failures")
+
+
+@admin.register(Interaction, site=site)
+class InteractionAdmin(RecordAdmin):
+    """The log of envelopes: never a key or a signature."""
+
+    list_display = (
+        *("at", "network", "sender", "recipient", "intent", "status", "http_status", "latency_ms"),
+        *("key", "venue", "booking"),
+    )
+    list_filter = ("status", "intent", "at")
+    list_select_related = ("network", "key", "venue", "booking")
+    search_fields = ("sender", "recipient")
+    fields = (*list_display, "source", "metadata")

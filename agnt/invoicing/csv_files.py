@@ -1,0 +1,59 @@
+"""The default invoicer: a CSV file for each bill, in a folder for each day."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from agnt.invoicing.port import Bill, InvoicerDown
+from agnt.money import as_usd
+from kit.clock import iso
+from kit.csv_text import csv_lines
+
+HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
+
+
+class CsvInvoicer:
+    """See `agnt.invoicing.port.Invoicer`. A bill has one file: sent again, it takes the place of the first."""
+
+    remembers: timedelta | None = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def send(self, bill: Bill) -> str:
+        """See `Invoicer`; the path of the file below the folder."""
+        name = f"{bill.day.isoformat()}/{bill.idempotency_key}.csv"
+        try:
+            _write_whole(self._folder / name, csv_lines(_rows(bill)))
+        except OSError as failure:
+            raise InvoicerDown(f"no file could be written: {failure.strerror}") from failure
+        return name
+
+
+def _rows(bill: Bill) -> Iterator[tuple[str | int, ...]]:
+    yield HEADER
+    head = (bill.number, bill.network, bill.customer, bill.day.isoformat())
+    for line in bill.read_lines():
+        yield (*head, line.booking_id, iso(line.at), as_usd(line.amount_cents))
+
+
+def _write_whole(path: Path, lines: Iterator[str]) -> None:
+    """A reader finds the whole file or none, after a power failure too."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

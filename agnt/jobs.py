@@ -1,0 +1,54 @@
+"""Work of AGNT that must be done whatever process lives. Every job may run twice, late, or several at once."""
+
+from datetime import UTC, timedelta
+
+from celery import shared_task
+
+from agnt.invoicing.batch import run_batch
+from agnt.invoicing.choice import make_invoicer
+from agnt.metering import report_drift
+from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
+from kit import batches
+from kit.clock import db_now
+
+MOST_INTERACTIONS = 1_000_000  # of a network
+
+
+@shared_task(name="agnt.send_invoices", ignore_result=True)
+def send_invoices() -> int:
+    """Bill the days that are over, and send what was not sent; how many bills were sent."""
+    return run_batch(make_invoicer()).sent
+
+
+@shared_task(name="agnt.check_metering", ignore_result=True)
+def check_metering() -> int:
+    """Log bookings without a charge, and charges without a confirm; how many."""
+    return report_drift()
+
+
+@shared_task(name="agnt.forget_seen", ignore_result=True)
+def forget_seen() -> int:
+    """Delete envelopes and signatures whose time is over; how many."""
+    now = db_now()
+    return sum(batches.delete(model.objects.filter(expires_at__lt=now)) for model in (SeenEnvelope, SeenSignature))
+
+
+@shared_task(name="agnt.forget_interactions", ignore_result=True)
+def forget_interactions(most: int = MOST_INTERACTIONS) -> int:
+    """Delete interactions that their networks keep no longer, and those beyond `most` of each; how many."""
+    now, gone = db_now(), 0
+    for network_id, kept_days in Network.objects.values_list("pk", "interactions_kept_days").iterator():
+        of_network = Interaction.objects.filter(network_id=network_id)
+        gone += batches.delete(of_network.filter(at__lt=now - timedelta(days=kept_days)))
+        newest = of_network.order_by("-at").values_list("at", flat=True)
+        too_old = newest[most : most + 1].first()
+        if too_old is not None:
+            gone += batches.delete(of_network.filter(at__lte=too_old))
+    return gone
+
+
+@shared_task(name="agnt.forget_usage", ignore_result=True)
+def forget_usage(kept_days: int) -> int:
+    """Delete the daily counts of keys that are older than that; how many."""
+    before = (db_now() - timedelta(days=kept_days)).astimezone(UTC).date()
+    return batches.delete(KeyUsage.objects.filter(day__lt=before))

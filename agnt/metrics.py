@@ -1,0 +1,41 @@
+"""Counters of this process for `/metrics`: envelopes, charges, openings of breakers. Counting adds to numbers."""
+
+from collections import Counter
+from typing import Final
+
+INTENTS: Final = frozenset({"network.ping", "venue.list", "booking.search", "booking.confirm"})
+TIERS: Final = frozenset({"free", "pro", "enterprise"})
+OTHER_INTENT = "other"
+NO_TIER = "none"
+OK = "ok"
+DUPLICATE = "duplicate"
+
+
+class AgntCounts:
+    """`requests`: handled envelopes by intent, tier and status. Written by the event loop."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.metered_events = 0
+        self.breakers_opened = 0
+        self.venue_breakers_opened = 0
+
+    def handled(self, intent: str, tier: str, status: str) -> None:
+        """An envelope was answered. `status`: OK, DUPLICATE for a stored answer, or the code of the error.
+
+        Other texts than the four intents and three tiers count as one each: a caller cannot make up labels.
+        """
+        known_intent = intent if intent in INTENTS else OTHER_INTENT
+        self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1
+
+    def metered(self, events: int = 1) -> None:
+        """So many charges were committed."""
+        self.metered_events += events
+
+    def breaker_opened(self) -> None:
+        """The breaker of a network opened."""
+        self.breakers_opened += 1
+
+    def venue_breaker_opened(self) -> None:
+        """The breaker of a venue opened."""
+        self.venue_breakers_opened += 1

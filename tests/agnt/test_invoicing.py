@@ -1,0 +1,378 @@
+"""Bills: made once of the charges of past days, sent once to an invoicer, whatever fails in between."""
+
+import csv
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+
+from agnt import jobs
+from agnt.invoicing.batch import BatchResult, allow_again, make_invoices, mark_sent, run_batch
+from agnt.invoicing.choice import make_invoicer
+from agnt.invoicing.csv_files import CsvInvoicer
+from agnt.invoicing.port import Bill, BillRefused, InvoicerDown
+from agnt.invoicing.stripe_meter import StripeInvoicer
+from agnt.models import Invoice, Network, UsageEvent
+from kit.clock import db_now
+from lab import ROOT
+from lab.hub_storage import HubStorage, hub_env
+from lab.processes import python, run
+from tests.agnt.booking_rows import booked, network_of, venue_of
+from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
+
+pytestmark = pytest.mark.django_db
+METER = "agnt_booking_cents"
+# One program writes two old charges of a customer; the other is what the job runs.
+CHARGE = """
+import django
+django.setup()
+from datetime import timedelta
+from kit.clock import db_now
+from tests.agnt.booking_rows import booked, network_of
+network = network_of("ana")
+for hours in (48, 49):
+    at = db_now().replace(hour=12) - timedelta(hours=hours)
+    booked(network, at=at, customer="cus_ana")
+"""
+BILL = """
+import os
+print(os.getpid(), flush=True)
+import django
+django.setup()
+from agnt.invoicing.batch import run_batch
+from agnt.invoicing.choice import make_invoicer
+print(run_batch(make_invoicer()).sent, flush=True)
+"""
+
+
+class Ledger:
+    """An invoicer that keeps bills by their key, and fails as a test says."""
+
+    remembers: timedelta | None = timedelta(hours=23)
+
+    def __init__(self) -> None:
+        self.bills: dict[str, Bill] = {}
+        self.sent: list[str] = []
+        self.failures: dict[str, Exception] = {}
+
+    def send(self, bill: Bill) -> str:
+        if failure := self.failures.get(bill.customer):
+            raise failure
+        self.sent.append(bill.customer)
+        self.bills[bill.idempotency_key] = bill
+        return f"bill-{bill.number}"
+
+
+@pytest.fixture
+def network(db: None) -> Network:
+    """A network."""
+    return network_of("ana")
+
+
+@pytest.fixture
+def stripe() -> Iterator[StripeServer]:
+    """A server like Stripe."""
+    with stripe_server() as found:
+        yield found
+
+
+def noon(days_ago: int) -> datetime:
+    return datetime.combine(db_now().date() - timedelta(days=days_ago), time(12), tzinfo=UTC)
+
+
+def charged(network: Network, customer: str, *days_ago: int) -> None:
+    for days in days_ago:
+        booked(network, at=noon(days), customer=customer)
+
+
+def found() -> list[tuple[str, int, int, str]]:
+    """Customer, days ago, cents and state of each invoice."""
+    today = db_now().date()
+    rows = Invoice.objects.order_by("day", "customer")
+    return [(one.customer, (today - one.day).days, one.total_cents, one.state) for one in rows]
+
+
+def check_exact() -> None:
+    """Each invoice has what its charges add up to."""
+    for one in Invoice.objects.annotate(cents=Sum("events__amount_cents")):
+        assert (one.total_cents, one.count) == (one.cents, one.events.count())
+
+
+def test_each_customer_has_a_bill_for_each_day_that_is_over(network: Network) -> None:
+    charged(network, "acme", 2, 2, 2, 1)
+    charged(network, "bolt", 2, 0)
+    other = network_of("bo")
+    charged(other, "acme", 2)
+    invoicer = Ledger()
+    assert run_batch(invoicer) == BatchResult(made=4, sent=4)
+    assert found() == [
+        ("acme", 2, 75, "sent"),
+        ("acme", 2, 25, "sent"),
+        ("bolt", 2, 25, "sent"),
+        ("acme", 1, 25, "sent"),
+    ]
+    assert UsageEvent.objects.filter(invoice=None).count() == 1  # today's
+    assert len(invoicer.bills) == 4  # a key for each network, customer and day
+    check_exact()
+
+
+def test_a_second_run_sends_nothing(network: Network) -> None:
+    charged(network, "acme", 2, 1)
+    invoicer = Ledger()
+    run_batch(invoicer)
+    assert run_batch(invoicer) == BatchResult()
+    assert invoicer.sent == ["acme", "acme"]
+    assert all(one.external_id == f"bill-{one.pk}" and one.sent_at for one in Invoice.objects.all())
+
+
+def test_a_day_is_billed_ten_minutes_after_its_end(network: Network) -> None:
+    charged(network, "acme", 1)
+    midnight = datetime.combine(db_now().date(), time(), tzinfo=UTC)
+    assert make_invoices(midnight + timedelta(minutes=9)) == 0
+    assert make_invoices(midnight + timedelta(minutes=11)) == 1
+
+
+def test_a_late_charge_goes_on_a_later_bill_and_never_on_one_that_was_made(network: Network) -> None:
+    charged(network, "acme", 3)
+    invoicer = Ledger()
+    run_batch(invoicer)
+    charged(network, "acme", 3, 3)
+    assert run_batch(invoicer) == BatchResult(made=1, sent=1)
+    assert found() == [("acme", 3, 25, "sent"), ("acme", 1, 50, "sent")]
+    charged(network, "acme", 3)
+    assert run_batch(invoicer) == BatchResult()  # it waits for the end of today
+    assert make_invoices(db_now() + timedelta(days=1)) == 1
+    check_exact()
+    assert not UsageEvent.objects.filter(invoice=None).exists()
+
+
+def test_one_that_is_refused_leaves_the_others(network: Network) -> None:
+    for customer in ("acme", "bolt", "cord"):
+        charged(network, customer, 1)
+    invoicer = Ledger()
+    invoicer.failures["bolt"] = BillRefused("no such customer")
+    assert run_batch(invoicer) == BatchResult(made=3, sent=2, refused=1)
+    assert Invoice.objects.get(state="open").tried_at is None  # it is known not to have arrived
+    del invoicer.failures["bolt"]
+    assert run_batch(invoicer) == BatchResult(sent=1)
+    assert sorted(invoicer.sent) == ["acme", "bolt", "cord"]
+
+
+def test_an_invoicer_that_is_down_leaves_the_rest_for_the_next_run(network: Network) -> None:
+    for customer in ("acme", "bolt", "cord"):
+        charged(network, customer, 1)
+    invoicer = Ledger()
+    invoicer.failures["bolt"] = InvoicerDown("no answer")
+    assert run_batch(invoicer) == BatchResult(made=3, sent=1)
+    assert [one[3] for one in found()] == ["sent", "open", "open"]
+    invoicer.failures.clear()
+    assert run_batch(invoicer) == BatchResult(sent=2)
+    assert invoicer.sent == ["acme", "bolt", "cord"]
+
+
+def test_what_may_have_arrived_before_the_invoicer_forgot_it_waits_for_an_operator(
+    network: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    charged(network, "acme", 1)
+    invoicer = Ledger()
+    invoicer.failures["acme"] = InvoicerDown("no answer")
+    run_batch(invoicer)
+    invoicer.failures.clear()
+    Invoice.objects.update(tried_at=db_now() - timedelta(hours=24))
+    with caplog.at_level(logging.ERROR):
+        assert run_batch(invoicer) == BatchResult(uncertain=1)
+    assert [one.message for one in caplog.records if one.levelname == "ERROR"] == ["agnt.invoice_uncertain"]
+    assert not invoicer.sent
+    assert allow_again(Invoice.objects.get().pk)
+    assert run_batch(invoicer) == BatchResult(sent=1)
+    assert not allow_again(Invoice.objects.get().pk)
+    assert not mark_sent(Invoice.objects.get().pk, "elsewhere")
+
+
+@pytest.mark.ledger
+@pytest.mark.django_db(transaction=True)
+def test_runs_at_once_make_and_count_each_bill_once() -> None:
+    network = network_of("ana")
+    for customer in ("acme", "bolt", "cord"):
+        charged(network, customer, 2, 2, 1)
+    invoicer, together, marked = Ledger(), threading.Barrier(3), []
+
+    def bill() -> None:
+        try:
+            together.wait(20)
+            marked.append(run_batch(invoicer).sent)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=bill) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(marked) == Invoice.objects.filter(state="sent").count() == len(invoicer.bills) == 6
+    assert sum(bill.total_cents for bill in invoicer.bills.values()) == 9 * 25
+    check_exact()
+
+
+def test_a_file_has_a_line_for_each_charge(network: Network, tmp_path: Path) -> None:
+    venue = venue_of(network)
+    bookings = [booked(network, venue=venue, at=noon(1), customer="=cmd()") for _ in range(3)]
+    assert run_batch(CsvInvoicer(tmp_path)).sent == 1
+    invoice = Invoice.objects.get()
+    path = tmp_path / invoice.external_id
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
+    assert path.parent.name == invoice.day.isoformat()
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["booking_id"] for row in rows] == [str(one.public_id) for one in bookings]
+    assert sum(Decimal(row["amount_usd"]) for row in rows) == Decimal("0.75")
+    assert {row["customer"] for row in rows} == {"'=cmd()"}  # a spreadsheet does not run it
+    assert {row["network"] for row in rows} == {network.service_user.login}
+    assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_that_is_written_again_is_the_same(network: Network, tmp_path: Path) -> None:
+    charged(network, "acme", 1, 1)
+    run_batch(CsvInvoicer(tmp_path))
+    path = tmp_path / Invoice.objects.get().external_id
+    first = path.read_bytes()
+    Invoice.objects.update(state="open", tried_at=db_now() - timedelta(days=9))  # killed before it was marked
+    assert run_batch(CsvInvoicer(tmp_path)) == BatchResult(sent=1)
+    assert path.read_bytes() == first
+    assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_bill(network: Network, tmp_path: Path) -> None:
+    charged(network, "acme", 1)
+    in_the_way = tmp_path / "invoices"
+    in_the_way.write_text("a file")
+    assert run_batch(CsvInvoicer(in_the_way)) == BatchResult(made=1)
+    in_the_way.unlink()
+    assert run_batch(CsvInvoicer(in_the_way)) == BatchResult(sent=1)
+
+
+def test_files_are_the_default_and_a_key_switches_to_stripe(
+    network: Network, settings: Any, tmp_path: Path
+) -> None:
+    settings.INVOICES_DIR = tmp_path
+    assert isinstance(make_invoicer(), CsvInvoicer)
+    charged(network, "acme", 1)
+    assert jobs.send_invoices() == 1
+    assert list(tmp_path.rglob("*.csv"))
+    settings.STRIPE_API_KEY = API_KEY
+    assert isinstance(make_invoicer(), StripeInvoicer)
+
+
+def test_stripe_gets_one_meter_event_for_each_customer_and_day(network: Network, stripe: StripeServer) -> None:
+    charged(network, "cus_acme", 2, 2, 1)
+    charged(network, "cus_bolt", 1)
+    invoicer = StripeInvoicer(API_KEY, url=stripe.url, meter=METER)
+    assert run_batch(invoicer) == BatchResult(made=3, sent=3)
+    assert stripe.totals() == {
+        ("cus_acme", str(int(noon(2).timestamp()))): 50,
+        ("cus_acme", str(int(noon(1).timestamp()))): 25,
+        ("cus_bolt", str(int(noon(1).timestamp()))): 25,
+    }
+    assert {one["event_name"] for one in stripe.events.values()} == {METER}
+    assert set(stripe.events) == set(Invoice.objects.values_list("external_id", flat=True))
+    assert run_batch(invoicer) == BatchResult()
+    assert len(stripe.requests) == 3
+
+
+def test_an_answer_of_stripe_that_is_lost_does_not_count_twice(network: Network, stripe: StripeServer) -> None:
+    charged(network, "cus_acme", 1)
+    stripe.interfere = lambda _: 502  # it counted, and the answer says otherwise
+    invoicer = StripeInvoicer(API_KEY, url=stripe.url, meter=METER)
+    run_batch(invoicer)
+    stripe.interfere = lambda _: 0
+    run_batch(invoicer)
+    assert [one[3] for one in found()] == ["sent"]
+    assert len(stripe.events) == 1
+    assert len(stripe.requests) >= 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 429, 500, 503])
+def test_what_stripe_answers_decides_whether_the_bill_may_have_arrived(
+    network: Network, stripe: StripeServer, status: int
+) -> None:
+    charged(network, "cus_acme", 1)
+    charged(network, "cus_bolt", 1)
+    stripe.refuse = lambda one: status if one["payload[stripe_customer_id]"] == "cus_acme" else 0
+    result = run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER))
+    is_down = status in (401, 409, 429, 500, 503)
+    assert (result.sent, result.refused) == ((0, 0) if is_down else (1, 1))
+    left = Invoice.objects.get(customer="cus_acme")
+    assert (left.state, left.tried_at is not None) == ("open", is_down)
+
+
+def test_a_customer_that_stripe_cannot_have_is_refused_here(
+    network: Network, stripe: StripeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    charged(network, "key-1234", 1)
+    charged(network, "cus_bolt", 1)
+    result = run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER))
+    assert (result.sent, result.refused) == (1, 1)
+    assert [one["payload[stripe_customer_id]"] for one in stripe.requests] == ["cus_bolt"]
+    (record,) = [one for one in caplog.records if one.message == "agnt.invoice_refused"]
+    assert "id of a customer in Stripe" in record.reason  # type: ignore[attr-defined]
+
+
+def test_a_stripe_that_is_away_or_knows_another_key_leaves_everything(
+    network: Network, stripe: StripeServer
+) -> None:
+    charged(network, "cus_acme", 1)
+    assert run_batch(StripeInvoicer("sk_of_another", url=stripe.url, meter=METER)) == BatchResult(made=1)
+    assert run_batch(StripeInvoicer(API_KEY, url="http://127.0.0.1:9", meter=METER)) == BatchResult()
+    assert run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER)) == BatchResult(sent=1)
+
+
+@pytest.mark.slow
+def test_a_program_killed_between_sending_and_marking_sends_nothing_twice(
+    home: HubStorage, stripe: StripeServer
+) -> None:
+    env = hub_env(
+        {
+            **home.env,
+            "DJANGO_SETTINGS_MODULE": "hub.settings",
+            "STRIPE_API_KEY": API_KEY,
+            "STRIPE_API_URL": stripe.url,
+        }
+    )
+    run(python("-c", CHARGE), env)
+    program = subprocess.Popen(python("-c", BILL), env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+
+    def kill(_: object) -> int:
+        os.kill(program.pid, signal.SIGKILL)
+        program.wait(30)
+        return 0
+
+    stripe.interfere = kill
+    with program.stdout as printed:
+        assert printed.read().split() == [str(program.pid)]  # it was killed before it could say how many
+    assert program.wait(30) == -signal.SIGKILL
+    assert len(stripe.events) == 1
+    stripe.interfere = lambda _: 0
+    assert run(python("-c", BILL), env).split()[1:] == ["1"]
+    assert run(python("-c", BILL), env).split()[1:] == ["0"]
+    assert len(stripe.events) == 1
+    assert list(stripe.totals().values()) == [50]
+    assert len(stripe.requests) == 2
+
+
+def test_the_key_of_a_bill_never_changes() -> None:
+    bill = Bill(
+        number=1, network="agnt-1", customer="cus_1", day=date(2026, 4, 12), total_cents=25, count=1,
+        read_lines=lambda: iter(()),
+    )  # fmt: skip
+    assert bill.idempotency_key == "19d8c962-f94c-558f-b19a-567f26c84e0d"
