@@ -161,9 +161,9 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
 @require_http_methods(PAGE)
 @sensitive_variables("secret")
 @require_owner
-def key(request: HttpRequest, owner: User, key_id: UUID) -> HttpResponse:
+def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
     """One key; a POST revokes it, or gives it a new secret and shows that, this once."""
-    own = find_keys(owner, with_ended=True).filter(public_id=key_id).first()
+    own = find_keys(owner, with_ended=True).filter(public_id=api_key_id).first()
     if own is None:
         raise Http404
     [row] = load_key_rows([own])

@@ -1,7 +1,9 @@
 """A network in a hub's database: venues, keys of each tier, bookings in every status, charges, invoices, a log."""
 
+import itertools
 import json
 import random
+import secrets
 from datetime import timedelta
 
 from django.utils import timezone
@@ -42,8 +44,70 @@ def make_network(login: str) -> None:
     bookings = _book(network, venues, keys)
     _log(network, venues, keys, bookings)
     Breaker.objects.create(network=network, venue=venues[1], opened_at_s=timezone.now().timestamp(), openings=1)
-    named = {"venue": venues[1], "key": keys[0], "booking": bookings[0]}
-    print(json.dumps({name: str(row.public_id) for name, row in named.items()}))  # noqa: T201  read by the scene
+    _print_ids(venues[1], keys[0], bookings[0])
+
+
+def make_hostile(login: str, words: list[str]) -> None:
+    """A venue, a key, a booking and an envelope with these words in every field; prints the ids as JSON."""
+    owner, now, next_words = User.objects.get(login=login), timezone.now(), itertools.cycle(words)
+
+    def text(at_most: int = 2000) -> str:
+        return next(next_words)[:at_most]
+
+    network = get_or_create_network(owner)
+    venue = Venue.objects.create(
+        network=network,
+        slug=text(40) + secrets.token_hex(8),
+        agent_name=text(40) + secrets.token_hex(8),
+        name=text(200),
+        description=text(),
+        category=text(80),
+        area=text(120),
+        city=text(120),
+        tags=[text(), text()],
+        price_range=text(16),
+        priority_rank=1,
+        url=text(),
+    )
+    Breaker.objects.create(network=network, venue=venue, opened_at_s=now.timestamp())
+    key = mint_key(owner, text(100), tier=ApiKey.Tier.PRO, customer=text(100), senders=[text(128)]).key
+    booking = Booking.objects.create(
+        network=network,
+        venue=venue,
+        key=key,
+        sender=text(128),
+        slot_id=text(128),
+        slot_time=text(64),
+        party_size=2,
+        user_note=text(500),
+    )
+    day, number = now.date(), network.invoices.count()
+    invoice = Invoice.objects.create(
+        network=network, customer=text(60) + str(number), day=day, external_id=text(128), total_cents=25, count=1
+    )
+    UsageEvent.objects.create(
+        network=network, booking=booking, key=key, customer=text(100), amount_cents=25, at=now, invoice=invoice
+    )
+    Interaction.objects.create(
+        network=network,
+        key=key,
+        at=now,
+        sender=text(128),
+        recipient=text(128),
+        intent=text(32),
+        status=text(32),
+        http_status=200,
+        latency_ms=1,
+        venue=venue,
+        booking=booking,
+        metadata={"user_agent": text(), text(): text(), "dropped": [text()]},
+    )
+    _print_ids(venue, key, booking)
+
+
+def _print_ids(venue: Venue, key: ApiKey, booking: Booking) -> None:
+    named = {"venue": venue, "key": key, "booking": booking}
+    print(json.dumps({name: str(row.public_id) for name, row in named.items()}))  # noqa: T201  read by the tests
 
 
 def _make_venues(network: Network) -> list[Venue]:
