@@ -32,6 +32,7 @@ from lab.bench.targets import QUESTION, Target
 
 SENDERS = 60
 TOLD_A_SECOND, RELAYED_A_SECOND = 25, 90  # of each sender: below the rate of one client
+ASKS_A_SECOND = 90  # of the one seat that answers them, for the same reason
 SECONDS = 5
 SEATS = 1_000
 BROADCASTS = 20
@@ -104,6 +105,8 @@ class Seat(RawSocket):
                 self.answered.set_result(None)
             case "handshake":
                 self.welcomed.set_result(None)
+            case "error" if self.answered is not None and not self.answered.done():
+                self.answered.set_exception(BenchError(f"an ask was refused: {frame}"))
             case "error":
                 self.refused += 1
 
@@ -267,6 +270,7 @@ async def measure_answered(target: Target, rounds: int, asks: int) -> float:
                 began = time.perf_counter()
                 await ask(next(_numbers))
                 took.append(time.perf_counter() - began)
+                await asyncio.sleep(max(0.0, 1 / ASKS_A_SECOND - took[-1]))
         return median(took)
 
     ratios: list[float] = []
