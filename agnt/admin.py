@@ -1,7 +1,7 @@
 """Networks for their owners: rules and venues to change, keys to revoke, bookings to move along, records."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -130,7 +130,9 @@ class VenueAdmin(OwnerScopedAdmin):
         """Change a venue, unless a name of it is taken."""
         return self._unless_refused(request, super().change_view, object_id, *args, **kwargs)
 
-    def _unless_refused(self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _unless_refused(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
         except (BadVenue, VenueTaken, QuotaExceeded) as refused:
@@ -302,7 +304,7 @@ class RecordAdmin(OwnerScopedAdmin):
     """Rows of a network that the hub writes; nothing here is changed by hand."""
 
     owner_lookup = "network__owner"
-    list_select_related = ("network",)
+    list_select_related: ClassVar[tuple[str, ...]] = ("network",)
     ordering = ("-pk",)
 
 

@@ -31,6 +31,7 @@ CREDENTIAL_SCOPE = "agnt"
 OVERLAP = timedelta(days=1)
 LEAST_OVERLAP = timedelta(seconds=300)
 MOST_OVERLAP = timedelta(days=30)
+MAX_SENDERS = 50
 SECRETS_CACHED = 10_000
 
 

@@ -16,6 +16,7 @@ from kit.safe_http.target import read_target
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 NOT_IN_A_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+WANTED_SLUG = "want letters, digits and any of . _ -, a letter or digit first"
 MAX_SLUG_CHARS = 80
 MAX_AGENT_NAME_CHARS = 128
 MAX_NAME_CHARS = 200
@@ -66,7 +67,7 @@ def check_fields(given: Fields) -> dict[str, Any]:
 def _check_slug(value: Any) -> str:
     slug = _text_of(value, MAX_SLUG_CHARS)
     if not SLUG.fullmatch(slug):
-        raise ValueError("want letters, digits and any of . _ -, a letter or digit first")
+        raise ValueError(WANTED_SLUG)
     if _is_uuid(slug):
         raise ValueError("a slug may not be a UUID: it would look like the id of a venue")
     return slug

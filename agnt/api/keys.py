@@ -19,7 +19,7 @@ from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
 from agnt.figures import load_calls
-from agnt.keys import LEAST_OVERLAP, MOST_OVERLAP, OVERLAP, mint_key, revoke_key, rotate_secret
+from agnt.keys import LEAST_OVERLAP, MAX_SENDERS, MOST_OVERLAP, OVERLAP, mint_key, revoke_key, rotate_secret
 from agnt.models import ApiKey
 from agnt.wire import is_name
 from kit.clock import db_now, iso, iso_or_none
@@ -27,7 +27,6 @@ from kit.describe import ErrorBody, Page, Time, Uuid
 
 NO_KEY = "no such key"
 ENDED = "the key is revoked or has expired"
-MAX_SENDERS = 50
 MAX_SENDER_CHARS = 128
 LEAST_LIFETIME_S, MOST_LIFETIME_S = 60, 10 * 365 * 24 * 3600
 Tier = Literal["free", "pro", "enterprise"]

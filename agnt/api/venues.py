@@ -70,7 +70,11 @@ def _null_text(max_chars: int, **options: Any) -> serializers.CharField:
 class VenueBody(Body):
     """The body of POST, and any part of it that of PATCH; what may stand in a field says `agnt.venue_fields`."""
 
-    slug = serializers.CharField(max_length=venue_fields.MAX_SLUG_CHARS)
+    slug = serializers.RegexField(
+        rf"\A{venue_fields.SLUG.pattern}\Z",
+        max_length=venue_fields.MAX_SLUG_CHARS,
+        error_messages={"invalid": venue_fields.WANTED_SLUG},
+    )
     name = serializers.CharField(max_length=venue_fields.MAX_NAME_CHARS)
     agentId = _null_text(venue_fields.MAX_AGENT_NAME_CHARS, source="agent_name")
     description = _text(venue_fields.MAX_DESCRIPTION_CHARS)

@@ -47,13 +47,22 @@ from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.ids import unguessable
-from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, refuse_upgrade
+from kit.sockets import (
+    POLICY_VIOLATION,
+    SERVICE_RESTART,
+    TRY_AGAIN_LATER,
+    SendNow,
+    find_send_now,
+    refuse_upgrade,
+)
 
 logger = logging.getLogger(__name__)
 
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 MOST_PUSHES = 256  # frames that wait for a client that does not read
 MOST_PUSHED_BYTES = 8_388_608
+CROWDED_FROM = 192  # from then on agents that send it messages wait
+CROWDED_FROM_BYTES = 6_291_456
 REVOKED = "this token was revoked, or its user is halted"
 
 
@@ -84,6 +93,10 @@ class GatewayConnection(FrameSocket):
         self._clock = clock
         self._pushes: deque[bytes] = deque()
         self._pushed_bytes = 0
+        self._send_now: SendNow | None = None
+        self._line: asyncio.Lock | None = None  # of those who wait for room
+        self._room: asyncio.Future[None] | None = None
+        self._prompts = 0  # that are being sent
         self._prompting = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tended_at = clock()
@@ -138,6 +151,7 @@ class GatewayConnection(FrameSocket):
             await refuse_upgrade(receive, send, 400, "protocol_error", str(refused))
             return
         scope["query_string"] = b""  # the socket stays for long, and so would a token in it
+        self._send_now = find_send_now(send)
         self.protocol = GatewayProtocol(self._clock, self._parameters.timeout_ms)
         try:
             await super().__call__(scope, receive, send)
@@ -276,19 +290,36 @@ class GatewayConnection(FrameSocket):
         await self._send_bytes(frames.encode(frame))
 
     def push(self, type_name: str, frame: bytes) -> bool:
-        """Queue a frame. See `gateway.channels.Subscriber`."""
+        """Send a frame, or queue it behind others. See `gateway.channels.Subscriber`."""
         if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
             return False
+        if not self._pushes and not self._prompts and self._send_now is not None and self._send_now(frame):
+            return True
         self._pushes.append(frame)
         self._pushed_bytes += len(frame)
         if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
             self._over = True
             self._pushes.clear()
+            self._make_room()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
             return False
         if len(self._pushes) == 1:
             self._link.start(self._guard(self._send_pushes()), "push")
         return True
+
+    @property
+    def has_room(self) -> bool:
+        """See `gateway.connections.seats.SeatClient`."""
+        return self._over or (len(self._pushes) < CROWDED_FROM and self._pushed_bytes < CROWDED_FROM_BYTES)
+
+    async def wait_for_room(self, within_s: float) -> None:
+        """See `gateway.connections.seats.SeatClient`."""
+        self._line = self._line or asyncio.Lock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._line:
+                while not self.has_room:
+                    self._room = asyncio.get_running_loop().create_future()
+                    await self._room
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Go on with something while further frames are read."""
@@ -299,6 +330,12 @@ class GatewayConnection(FrameSocket):
             await self._send_bytes(self._pushes[0])
             if self._pushes:  # else the client was given up meanwhile
                 self._pushed_bytes -= len(self._pushes.popleft())
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """Let the next one go on who waits for room, if there is some."""
+        if self._room is not None and self.has_room and not self._room.done():
+            self._room.set_result(None)
 
     async def _say_later(self, frame: Json) -> None:
         """Send the answer to a message, if the client is still there."""
@@ -341,6 +378,7 @@ class GatewayConnection(FrameSocket):
         """Nothing from this socket counts any more; what it owes fails at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
+        self._make_room()
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)

@@ -139,11 +139,11 @@ class Seat:
 
     def find_open(self, envelope: Envelope) -> str | None:
         """The id of the open message that a frame answers, by its correlation id; None when it answers none."""
-        return self._by_correlation.get(envelope.correlation_id)
+        return self._by_correlation.get(envelope.correlation_id) if self._by_correlation else None
 
     def is_late(self, envelope: Envelope) -> bool:
         """Whether it answers what was answered already, or what its sender has long stopped waiting for."""
-        sender = self._answered.get(envelope.correlation_id)
+        sender = self._answered.get(envelope.correlation_id) if self._answered else None
         return sender is not None and envelope.agent in ("", sender)
 
     def driver_of(self, envelope: Envelope) -> Driver | None:
@@ -206,7 +206,6 @@ def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, 
 
     `sender`: its name, checked, as the seat sees it; `caller`: the login of a sender of another owner, else empty.
     """
-    metadata = {key: value for key, value in envelope.metadata.items() if key != "caller"}
     carried = {
         "type": envelope.type,
         "id": envelope.id or new_id(),
@@ -214,7 +213,7 @@ def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, 
         "sessionId": envelope.session_id,
         "timestamp": envelope.timestamp_ms or now_ms(),
         "content": envelope.content,
-        "metadata": metadata | ({"caller": caller} if caller else {}),
+        "metadata": _metadata_of(envelope, caller),
         "extra": envelope.extra,
     }
     return (Part(data=carried, media_type=ENVELOPE_TYPE),)
@@ -246,11 +245,21 @@ def make_message(prompt: Prompt, name: str) -> Json:
     }
 
 
-def make_told(carried: Json, name: str) -> Json:
-    """The frame by which a seat is told what an envelope carries, without a turn."""
-    session = {"sessionId": carried["sessionId"]} if carried["sessionId"] else {}
-    head = {key: carried[key] for key in ("type", "id", "from", "timestamp", "content", "metadata")}
-    return {**carried["extra"], **head, "agent": name, **session}
+def make_told(envelope: Envelope, sender: str, caller: str, name: str) -> Json:
+    """The frame by which a seat is told what an envelope says, without a turn. `sender`, `caller`: as carried."""
+    frame: Json = {
+        **envelope.extra,
+        "type": envelope.type,
+        "id": envelope.id or new_id(),
+        "from": sender,
+        "timestamp": envelope.timestamp_ms or now_ms(),
+        "content": envelope.content,
+        "metadata": _metadata_of(envelope, caller),
+        "agent": name,
+    }
+    if envelope.session_id:
+        frame["sessionId"] = envelope.session_id
+    return frame
 
 
 def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifact | TaskStatus]:
@@ -268,6 +277,14 @@ def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifac
         TaskArtifact(chat_id, RESULT_ARTIFACT, (Part(data=value),), last_chunk=True),
         TaskStatus(chat_id, "completed"),
     ]
+
+
+def _metadata_of(envelope: Envelope, caller: str) -> Json:
+    """Its metadata with the login of a sender of another owner, which no sender can set."""
+    metadata = envelope.metadata
+    if "caller" in metadata:
+        metadata = {key: value for key, value in metadata.items() if key != "caller"}
+    return {**metadata, "caller": caller} if caller else metadata
 
 
 def _find_envelope(prompt: Prompt) -> Json:

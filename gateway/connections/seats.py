@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -35,12 +35,23 @@ class SeatConnection(NamedTuple):
     connection_id: int
 
 
+class SeatClient(Subscriber, Protocol):
+    """A client that has a seat."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be pushed to it: not as many frames wait for it that it may soon be closed."""
+
+    async def wait_for_room(self, within_s: float) -> None:
+        """Wait until it has room, or the time is up. Those who wait go on one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeldSeat:
     """A seat of this process, and the client that has it."""
 
     seat: Seat
-    client: Subscriber
+    client: SeatClient
 
 
 class Seats:
@@ -52,7 +63,7 @@ class Seats:
         self._by_name: dict[tuple[int, str], HeldSeat] = {}
         self._by_connection: dict[int, HeldSeat] = {}
 
-    def enter(self, owner_id: int, seat: Seat, client: Subscriber) -> None:
+    def enter(self, owner_id: int, seat: Seat, client: SeatClient) -> None:
         """A connection has taken its seat."""
         self._by_name[owner_id, seat.name] = self._by_connection[seat.connection_id] = HeldSeat(seat, client)
 

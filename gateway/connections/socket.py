@@ -37,7 +37,8 @@ class GatewaySocket(GatewayConnection):
         """One message of the client."""
         if self._over:
             return
-        await self.gateway.frame_log.wait_for_room()
+        if self.gateway.frame_log.is_full:
+            await self.gateway.frame_log.wait_for_room()
         size = size_of(text_data) if text_data is not None else len(bytes_data or b"")
         self.note = begin_note(self.gateway.frame_log, self._clock, size)
         await self._guard(self._take(text_data))
@@ -55,6 +56,7 @@ class GatewaySocket(GatewayConnection):
         if self._over or self.seat is None or self.protocol.has_expired or not self.protocol.may_push("message"):
             raise NotDelivered
         frame = self.seat.begin(prompt)
+        self._prompts += 1
         try:
             async with self._prompting:  # in order, also while the agent takes nothing
                 await self._send_encoded(frames.encode(frame))
@@ -66,6 +68,8 @@ class GatewaySocket(GatewayConnection):
             await self._lose()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "lost")
             raise NotDelivered from None
+        finally:
+            self._prompts -= 1
         if prompt.tells:
             await self.seat.end_told(prompt)
         owner_id, channels = self.identity.user_id, self.gateway.channels

@@ -60,12 +60,18 @@ class Claim(NamedTuple):
     has_lower: bool = False
 
 
-@transaction.atomic
 def claim_next(session_id: int, process_id: str, higher_in_a_row: int) -> Claim:
     """Claim the next letter of a recipient for this process, if the recipient can take it now.
 
     `higher_in_a_row`: how many went before one of a lower priority.
     """
+    # Most recipients have no letter: a thousand seats that come back at once need no lock to see that.
+    waiting = Letter.objects.filter(recipient=session_id, state__in=[Letter.State.SENDING, Letter.State.QUEUED])
+    return _claim_locked(session_id, process_id, higher_in_a_row) if waiting.exists() else Claim()
+
+
+@transaction.atomic
+def _claim_locked(session_id: int, process_id: str, higher_in_a_row: int) -> Claim:
     recipient = Session.objects.filter(pk=session_id).first()
     if recipient is None:
         return Claim()

@@ -60,18 +60,18 @@ class RecentMessages:
         self._count = 0
         self._bytes = 0
 
-    def find(self, sender: SenderKey, envelope: Envelope) -> RecentMessage | None:
-        """The message that this one repeats: the same id, recipient and content."""
+    def find(self, sender: SenderKey, key: bytes) -> RecentMessage | None:
+        """The message that one with this key repeats."""
         recent = self._senders.get(sender)
-        if recent is None or not envelope.id:
+        if recent is None or not key:
             return None
         self._forget_old(recent)
-        return recent.get(_key_of(envelope))
+        return recent.get(key)
 
-    def add(self, sender: SenderKey, envelope: Envelope) -> RecentMessage:
-        """A new message; without an id it is not remembered."""
+    def add(self, sender: SenderKey, key: bytes) -> RecentMessage:
+        """A new message; without a key it is not remembered."""
         message = RecentMessage(self._clock())
-        if not envelope.id:
+        if not key:
             message.is_whole = False  # no message repeats it: its answers take no room
             return message
         recent = self._senders.setdefault(sender, OrderedDict())
@@ -79,15 +79,15 @@ class RecentMessages:
         self._forget_old(recent)
         if len(recent) >= MOST_OF_SENDER:
             self._forget_first(recent)
-        recent[_key_of(envelope)] = message
+        recent[key] = message
         self._count += 1
         while self._count > MOST:
             self._forget_sender()
         return message
 
-    def drop(self, sender: SenderKey, envelope: Envelope, message: RecentMessage) -> None:
+    def drop(self, sender: SenderKey, key: bytes, message: RecentMessage) -> None:
         """Forget a message that was not sent, so that the same one may be. Again does nothing."""
-        recent, key = self._senders.get(sender), _key_of(envelope)
+        recent = self._senders.get(sender)
         if recent is None or recent.get(key) is not message:
             return
         del recent[key]
@@ -126,6 +126,9 @@ class RecentMessages:
         message.bytes, message.is_whole = 0, False
 
 
-def _key_of(envelope: Envelope) -> bytes:
+def key_of(envelope: Envelope) -> bytes:
+    """What a message and its repetition have in common; empty for a message without an id."""
+    if not envelope.id:
+        return b""
     told = msgspec.json.encode((envelope.id, envelope.agent, envelope.wants_response, envelope.content))
     return hashlib.blake2b(told, digest_size=16).digest()

@@ -10,7 +10,7 @@ from agents.models.choices import Failure
 from gateway.frame_log import FrameNote
 from gateway.letters.letters import StoredLetter
 from gateway.messages.addressing import Sender
-from gateway.messages.duplicates import RecentMessage
+from gateway.messages.duplicates import RecentMessage, key_of
 from gateway.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
 from gateway.messages.replies import make_refusal, make_reply
 from gateway.wire.envelope import Envelope, Json
@@ -50,14 +50,14 @@ class OpenMessages:
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
-        recent = self._router.recent
-        if (earlier := recent.find((sender.login, sender.seat), envelope)) is not None:
+        recent, told = self._router.recent, key_of(envelope)
+        if (earlier := recent.find((sender.login, sender.seat), told)) is not None:
             key = self._enter(new_id())
             return self._repeat(key, envelope, earlier)
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
         note.defer()
         self._sending += 1
-        added = recent.add((sender.login, sender.seat), envelope)
+        added = recent.add((sender.login, sender.seat), told)
         return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
     async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
@@ -124,14 +124,14 @@ class OpenMessages:
             frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
             if not is_sent:  # before it is answered: the sender may try again at once
-                self._router.recent.drop((sender.login, sender.seat), envelope, recent)
+                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             await self._say(frame)
         except Exception:
             recent.is_whole = False
             raise
         finally:
             if not is_sent:
-                self._router.recent.drop((sender.login, sender.seat), envelope, recent)
+                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             note.fail()
             recent.end()
             self._open.discard(key)

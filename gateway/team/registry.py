@@ -7,7 +7,8 @@ from django.db.models import Count
 from agents.core.ask_starter import MOST_PEERS, Peer, get_peer, load_peers
 from agents.core.errors import Halted
 from agents.models import Halt, Turn
-from agents.transcript.access import Role
+from agents.models.session import SEEN_AT
+from agents.transcript.access import Role, sessions_visible_to
 from gateway.models import SessionLog, TeamAgent
 from gateway.team.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.team.statuses import OFFLINE, load_rows, merge_status, said_status
@@ -41,8 +42,14 @@ def get_agent(name: str, user_id: int) -> Json:
 
 
 def load_names(user_id: int) -> list[str]:
-    """The names of the agents that the user can send messages to."""
-    return [_name_of(one) for one in load_peers(user_id, at_least=Role.PROMPTER, most=MOST_PEERS)]
+    """The names of the agents that the user can send messages to, the own ones first; at most MOST_PEERS.
+
+    Each handshake asks for them: it reads names alone, and no rows of sessions.
+    """
+    found = sessions_visible_to(user_id, at_least=Role.PROMPTER).filter(archived_at=None).order_by(SEEN_AT.desc())
+    rows = found.values_list("owner_id", "owner__login", "routing_name")[:MOST_PEERS]
+    ordered = sorted(rows, key=lambda row: (row[0] != user_id, f"{row[1]}/{row[2]}".lower()))
+    return [name if owner_id == user_id else f"@{login}/{name}" for owner_id, login, name in ordered]
 
 
 def load_workspaces(owner_id: int) -> list[Json]:

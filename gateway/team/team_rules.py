@@ -39,6 +39,16 @@ class Rules(NamedTuple):
     may_send_to: Peers
     may_hear_from: Peers
 
+    def check_peers(self, sender: "AgentName", recipient: "AgentName") -> None:
+        """Check a message within the team. See `TeamRules.check_peers`."""
+        if sender.name and not self.allow(sender, recipient):
+            raise refuse_peer()
+
+    def allow(self, sender: "AgentName", recipient: "AgentName") -> bool:
+        """Whether the lists of peers of two agents of the team allow a message."""
+        may_send_to, may_hear_from = self.may_send_to.get(sender.name), self.may_hear_from.get(recipient.name)
+        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
 
 class AgentName(NamedTuple):
     """An agent by its team and name. `login`: of the team's owner."""
@@ -96,8 +106,13 @@ class TeamRules:
             FrameRefused: 5004 `peer_not_allowed`.
         """
         if sender.name and not await self.may_message(sender, recipient):
-            text = "the lists of peers of these two agents do not allow this"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+            raise refuse_peer()
+
+
+def refuse_peer() -> FrameRefused:
+    """The error for a message that a list of peers excludes."""
+    text = "the lists of peers of these two agents do not allow this"
+    return FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
 
 
 def load_may_message(sender: AgentName, recipient: AgentName) -> bool:

@@ -4,13 +4,14 @@ A frame is checked in the order of the protocol, and its first flaw answers: siz
 whether its sender is signed in, content, required fields, types of fields, their values.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from agents.links.channel.protocol import size_of
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import ENVELOPE_FIELDS, FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
 from kit import strict_json
 from kit.clock import unix_ms
 from kit.strict_json import BadShape, ForbiddenText, NotJson
@@ -108,11 +109,11 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
     if not isinstance(frame.get("content", {}), dict):
         raise FrameRefused(ErrorCode.INVALID_TYPE, "content: want an object", field="content")
-    fields = (*type_.fields, *ENVELOPE_FIELDS)
-    for field in fields:
-        if field.is_required and _find(frame, field.path) is _MISSING and not _has_other(frame, field):
+    found = [(field, _find(frame, field.keys)) for field in type_.fields_of(frame)]
+    for field, value in found:
+        if value is _MISSING and field.is_required and not _has_other(frame, field):
             raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field.path} is missing", field=field.path)
-    present = [(field, value) for field in fields if (value := _find(frame, field.path)) is not _MISSING]
+    present = [one for one in found if one[1] is not _MISSING]
     for field, value in present:
         if field.kind and not KINDS[field.kind](value):
             raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field.path}: want {field.kind}", field=field.path)
@@ -145,17 +146,15 @@ def name_frame(refused: FrameRefused, frame: Json) -> FrameRefused:
     return refused
 
 
-def _find(frame: Json, path: str) -> Any:
+def _find(frame: Json, keys: Sequence[str]) -> Any:
     value: Any = frame
-    for key in path.split("."):
-        if not isinstance(value, dict) or key not in value:
-            return _MISSING
-        value = value[key]
+    for key in keys:
+        value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
     return value
 
 
 def _has_other(frame: Json, field: Field) -> bool:
-    return bool(field.either) and _find(frame, field.either) is not _MISSING
+    return bool(field.either) and _find(frame, field.either.split(".")) is not _MISSING
 
 
 def _wanted(field: Field) -> str:

@@ -1,8 +1,8 @@
 """The registry of frame types of `a2a-v1`: the fields of each, and which values they take. No I/O."""
 
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -84,6 +84,7 @@ class Field:
     """A field of a frame, by its path. `legal`: which values it takes, of those that have its kind.
 
     `illegal`: the error for the others. `either`: it is required unless this other path is there.
+    `keys`: the parts of the path.
     """
 
     path: str
@@ -92,6 +93,10 @@ class Field:
     legal: Collection[str] | Callable[[Any], bool] | None = None
     illegal: ErrorCode = ErrorCode.INVALID_CONTENT
     either: str = ""
+    keys: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", tuple(self.path.split(".")))
 
     def takes(self, value: Any) -> bool:
         """Whether a value of its kind is one that it takes."""
@@ -114,6 +119,10 @@ class FrameType:
     for_gateway: bool = True
     before_auth: bool = False
 
+    def fields_of(self, frame: Mapping[str, object]) -> tuple[Field, ...]:
+        """The fields to check of a frame: without metadata those of metadata are absent."""
+        return self.fields + (ENVELOPE_FIELDS if "metadata" in frame else PLAIN_FIELDS)
+
 
 ENVELOPE_FIELDS = (
     Field("id", "a string", legal=is_id),
@@ -129,6 +138,7 @@ ENVELOPE_FIELDS = (
     Field("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
     Field("metadata.correlationId", "a string", legal=is_id),
 )
+PLAIN_FIELDS = tuple(one for one in ENVELOPE_FIELDS if one.keys[0] != "metadata")
 _CHANNEL = (
     Field("content.channel", "a string", is_required=True),
     Field("content.agents", "an array of strings"),

@@ -211,6 +211,53 @@ async def _break_rules(page: Page) -> None:
     await page.get_by_role("alert").first.wait_for()
 
 
+async def _add_venue_badly(page: Page) -> None:
+    await page.get_by_label("Name", exact=True).fill("La Brisa")
+    await page.get_by_label("Slug").fill("no slug")
+    await page.get_by_label("Referral fee").fill("101")
+    await page.get_by_label("URL", exact=True).fill("ftp://nowhere")
+    await page.get_by_role("button", name="Add the venue").click()
+    await page.get_by_role("alert").first.wait_for()
+
+
+async def _import_venues(page: Page) -> None:
+    rows = "slug,name,priority_rank\nla-brisa,La Brisa,5\n,Nameless,1\nthe-lawn,The Lawn,first\n"
+    await page.get_by_label("CSV file").set_input_files(
+        {"name": "venues.csv", "mimeType": "text/csv", "buffer": rows.encode()}
+    )
+    await page.get_by_role("button", name="Import").click()
+    await page.get_by_role("heading", name="Nothing was imported").wait_for()
+
+
+async def _make_key(page: Page) -> None:
+    await page.get_by_label("Name", exact=True).fill("Concierge app")
+    await page.get_by_label("Pro:").check()
+    await page.get_by_label("Booking:").check()
+    await page.get_by_role("button", name="Make a key").click()
+    await page.get_by_text("Copy both now").wait_for()
+
+
+async def _make_key_badly(page: Page) -> None:
+    await page.get_by_label("Senders").fill("no name")
+    await page.get_by_role("button", name="Make a key").click()
+    await page.get_by_role("alert").first.wait_for()
+
+
+async def _rotate_secret(page: Page) -> None:
+    await page.get_by_role("button", name="Make a new secret").click()
+    await page.get_by_text("Copy it now").wait_for()
+
+
+async def _signed(page: Page) -> None:
+    await page.get_by_text("Signed 99 bytes").wait_for()
+
+
+async def _keep_no_log(page: Page) -> None:
+    await page.get_by_label("Days to keep").fill("0")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("alert").first.wait_for()
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page in one state. `{…}` in the path: a name of the scene. `act` brings the state about.
@@ -305,6 +352,28 @@ PAGES = [
     Listed("team-rules", "/desk/team/rules", "captain", like="team-rules-refused"),
     Listed("team-rules-refused", "/desk/team/rules", "captain", _break_rules, complaint="400"),
     Listed("team-agent", "/desk/team/agents/alpha", "captain"),
+    Listed("network", "/desk/network", "host"),
+    Listed("network-empty", "/desk/network", "newcomer"),
+    Listed("network-venues", "/desk/network/venues", "host"),
+    Listed("network-venues-none-found", "/desk/network/venues?q=unknown", "host", like="network-venues-empty"),
+    Listed("network-venues-empty", "/desk/network/venues", "newcomer"),
+    Listed("network-venue", "/desk/network/venues/{network_venue}", "host"),
+    Listed("network-venue-refused", "/desk/network/venues/new", "host", _add_venue_badly, complaint="400"),
+    Listed("network-import", "/desk/network/venues/import", "host", _import_venues, complaint="400"),
+    Listed("network-keys", "/desk/network/keys?ended=1", "host"),
+    Listed("network-keys-empty", "/desk/network/keys", "newcomer", like="network-key-refused"),
+    Listed("network-key-new", "/desk/network/keys", "bob", _make_key),
+    Listed("network-key-refused", "/desk/network/keys", "newcomer", _make_key_badly, complaint="400"),
+    Listed("network-key", "/desk/network/keys/{network_key}", "host", _rotate_secret),
+    Listed("network-bookings", "/desk/network/bookings", "host"),
+    Listed("network-bookings-empty", "/desk/network/bookings", "newcomer"),
+    Listed("network-booking", "/desk/network/bookings/{network_booking}", "host"),
+    Listed("network-revenue", "/desk/network/revenue", "host"),
+    Listed("network-revenue-empty", "/desk/network/revenue", "newcomer"),
+    Listed("network-log", "/desk/network/log", "host"),
+    Listed("network-log-empty", "/desk/network/log", "newcomer"),
+    Listed("network-rules", "/desk/network/rules", "host", _keep_no_log, complaint="400"),
+    Listed("sign-envelope", "/demos/agnt/", act=_signed),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
     Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
     Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live, like="operator"),

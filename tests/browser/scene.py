@@ -1,6 +1,7 @@
 """A hub on which something is going on: agents in every state, people who ask, watch and are told."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -126,6 +127,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "webhook": str(await _tell(hub, stack)),
         "remote": str(await _change_card(hub, stack)),
         "proposal": await asyncio.to_thread(_make_team, hub),
+        **await asyncio.to_thread(_make_network, hub),
     }
 
 
@@ -179,6 +181,14 @@ def _make_team(hub: HubProcess) -> str:
     hub.mint("captain", "session")
     code = "from tests.browser.team_rows import make_team; make_team('captain')"
     return manage(hub.home.env, "shell", "--no-imports", "-c", code).split()[-1]
+
+
+def _make_network(hub: HubProcess) -> dict[str, str]:
+    """The network of an owner; the ids of a venue, a key and a booking, by `network_…`."""
+    hub.mint("host", "session")
+    code = "from tests.browser.network_rows import make_network; make_network('host')"
+    made = json.loads(manage(hub.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1])
+    return {f"network_{name}": value for name, value in made.items()}
 
 
 async def _change_card(hub: HubProcess, stack: AsyncExitStack) -> int:

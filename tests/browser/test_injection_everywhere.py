@@ -5,7 +5,9 @@ Each field alone meets every vector where its page has its tests (`test_injectio
 left out: a new one without a line in `paths` fails.
 """
 
+import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from playwright.async_api import Browser
 from lab.agents import Echo, publish
 from lab.callers import Json, bearer, send, web
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
+from lab.hub_storage import MakeStorage, manage
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import CONSENT
 from tests.browser.sessions import is_live, request_permission, tail
@@ -43,6 +45,7 @@ NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
     "account-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
+    "desk-network-venues-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
@@ -99,6 +102,7 @@ async def test_no_page_is_left_out() -> None:
         "token": 1,
         "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
         "proposal": 1,
+        "network": dict.fromkeys(("venue", "key", "booking"), "0" * 8 + "-0000" * 3 + "-" + "0" * 12),
     }
     visited = [
         path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
@@ -168,6 +172,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/desk/team/rules",
         "/desk/team/agents/alpha",
         f"/desk/team/proposals/{found['proposal']}",
+        *network_paths(hostile, found["network"]),
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
@@ -176,6 +181,31 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/health",
         "/limits",
         f"/{quote(hostile.text())}",
+    ]
+
+
+def network_paths(hostile: Hostile, ids: dict[str, str]) -> list[str]:
+    """The pages of a network."""
+    filters = {
+        name: hostile.text(128) for name in ("q", "category", "location", "venue", "from", "key", "day", "tz")
+    }
+    return [
+        "/desk/network",
+        "/desk/network/venues",
+        f"/desk/network/venues?{urlencode(filters)}",
+        "/desk/network/venues/new",
+        "/desk/network/venues/import",
+        f"/desk/network/venues/{ids['venue']}",
+        "/desk/network/keys",
+        f"/desk/network/keys/{ids['key']}",
+        "/desk/network/bookings",
+        f"/desk/network/bookings?{urlencode(filters)}",
+        f"/desk/network/bookings/{ids['booking']}",
+        *(f"/desk/network/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
+        "/desk/network/log",
+        f"/desk/network/log?{urlencode(filters)}",
+        "/desk/network/rules",
+        "/demos/agnt/",
     ]
 
 
@@ -206,7 +236,17 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
             "proposal": await deliberate(site, owner, channel, hostile),
+            "network": await asyncio.to_thread(make_network, site, hostile),
         }
+
+
+def make_network(site: HubProcess, hostile: Hostile) -> dict[str, str]:
+    """The ids of a venue, a key and a booking with hostile words in every field."""
+    words = [hostile.text(2000) for _ in range(20)]
+    code = f"from tests.browser.network_rows import make_hostile; make_hostile('mallory', {words!r})"
+    made = manage(site.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1]
+    ids: dict[str, str] = json.loads(made)
+    return ids
 
 
 async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:

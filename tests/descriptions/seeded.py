@@ -42,6 +42,13 @@ NOT_BY_OWNER = {
 }  # any number may be one that others need
 
 
+BOOKED = """
+from agnt.models import Booking, Venue
+venue = Venue.objects.get(slug="la-brisa")
+print(Booking.objects.create(network=venue.network, venue=venue, sender="agent_1").public_id)
+"""
+
+
 @dataclass
 class Seeded:
     """The hub of `DEMO`, its owner's tokens by security scheme, and what `{names}` in paths stand for."""
@@ -120,6 +127,9 @@ def seed(hub: HubProcess) -> Seeded:
         "file_id": seeded.call("POST", f"/sessions/{seeded.free_session}/files", files=form)["id"],
         "token_id": seeded.call("POST", "/tokens/channel", json={"name": "spare"})["id"],
         "key_id": seeded.call("POST", "/gateway/keys", json={"name": "spare"})["keyId"],
+        "venue_id": seeded.call("POST", "/network/venues", json={"slug": "la-brisa", "name": "La Brisa"})["id"],
+        "api_key_id": seeded.call("POST", "/network/keys", json={"name": "spare"})["id"],
+        "booking_id": manage(hub.home.env, "shell", "-v", "0", "-c", BOOKED).strip(),
         "request_id": PERMISSION,
         "task_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),

@@ -34,6 +34,8 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
+from agnt.keys import mint_key  # noqa: E402
+from agnt.models import Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue  # noqa: E402
 from gateway.models import (  # noqa: E402
     EnvelopeKey,
     FrameRecord,
@@ -63,6 +65,9 @@ def make_users() -> dict[str, str]:
         name: get_or_create_local_user(name) for name in ("olga", "gus", "stan", "gwen", "root", "zoe", *SHAREES)
     }
     CallerBlock.objects.create(owner=users["olga"], caller=users["blake"])
+    for user in users.values():  # with the owner's number, by which tables.py tells whose rows of networks are
+        service = User.objects.create(login=f"agnt-{user.login}", is_service=True)
+        Network.objects.create(pk=user.pk, owner=user, service_user=service)
     User.objects.filter(login="root").update(is_staff=True)
     tokens = {name: mint(user, Kind.SESSION, canary(user, "owner")).token for name, user in users.items()}
     tokens["olga app"] = mint(users["olga"], Kind.APP, "canary-owner").token
@@ -100,6 +105,7 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     )
     names |= {"key_id": key.key_id}
     names |= _team(owner, f"seat-{name}")
+    names |= _network(owner, f"venue-{name}")
     return names | (_webhook(owner) if has_webhook else {})
 
 
@@ -133,6 +139,24 @@ def _team(owner: User, name: str) -> Names:
         received_at=now,
     )
     return {"agent_name": name, "proposal_id": proposal.pk, "letter_id": letter.pk}
+
+
+def _network(owner: User, name: str) -> Names:
+    """A venue of the owner's network with a key, a booking that was charged, and an envelope."""
+    now, secret = timezone.now(), canary(owner, "owner")
+    key = mint_key(owner, secret, customer=secret, senders=[secret]).key
+    network = key.network
+    venue = Venue.objects.create(network=network, slug=name, name=secret)
+    KeyUsage.objects.create(key=key, day=now.date(), calls=1)
+    Breaker.objects.create(network=network, venue=venue, failures=[[1.0, secret]])
+    invoice = Invoice.objects.create(network=network, customer=f"{secret} {name}", day=now.date())
+    booking = Booking.objects.create(network=network, venue=venue, key=key, sender=secret, user_note=secret)
+    charge = {"key": key, "customer": secret, "amount_cents": 25, "at": now, "invoice": invoice}
+    UsageEvent.objects.create(network=network, booking=booking, **charge)
+    asked = {"sender": secret, "intent": "booking.confirm", "status": "ok", "http_status": 200, "latency_ms": 1}
+    Interaction.objects.create(network=network, key=key, at=now, venue=venue, booking=booking, **asked)
+    public = {"venue_id": venue.public_id, "api_key_id": key.public_id, "booking_id": booking.public_id}
+    return {name: str(public_id) for name, public_id in public.items()}
 
 
 def hidden(owner: User, guest: User) -> Names:

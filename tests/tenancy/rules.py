@@ -228,6 +228,28 @@ GATEWAY_REST: dict[str, Rule] = {
     f"DELETE {V}/gateway/keys/{{key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
 }
 
+N = f"{V}/network"
+OF_A_NETWORK: dict[str, Rule] = {
+    f"GET {N}": Rule(may=May.SIGNED_IN),
+    f"PATCH {N}": Rule(may=May.SIGNED_IN, body={"strict": True}),
+    f"GET {N}/venues": Rule(may=May.SIGNED_IN),
+    f"POST {N}/venues": Rule(may=May.SIGNED_IN, body={"slug": "a-venue", "name": "A venue"}, ok=(201, 409)),
+    f"GET {N}/venues/export": Rule(may=May.SIGNED_IN),
+    f"POST {N}/venues/import": Rule(may=May.BY_HAND, test="test_a_file_changes_the_network_of_its_sender_alone"),
+    f"GET {N}/venues/{{venue_id}}": Rule(may=May.MINE),
+    f"PATCH {N}/venues/{{venue_id}}": Rule(may=May.MINE, body={"name": "new"}, writes=True),
+    f"DELETE {N}/venues/{{venue_id}}": Rule(may=May.MINE, ok=(200,), writes=True),
+    f"GET {N}/keys": Rule(may=May.SIGNED_IN),
+    f"POST {N}/keys": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
+    f"DELETE {N}/keys/{{api_key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {N}/keys/{{api_key_id}}/rotate-secret": Rule(may=May.MINE, body={}, writes=True),
+    f"GET {N}/bookings": Rule(may=May.SIGNED_IN),
+    f"GET {N}/bookings/{{booking_id}}": Rule(may=May.MINE),
+    f"PATCH {N}/bookings/{{booking_id}}": Rule(may=May.MINE, body={"status": "confirmed"}, writes=True),
+    f"GET {N}/usage": Rule(may=May.SIGNED_IN),
+    f"GET {N}/interactions": Rule(may=May.SIGNED_IN),
+}
+
 CHANNEL_REST: dict[str, Rule] = {
     "POST /api/channel/event": Rule(may=May.AGENT, body=HOOK_EVENT, ok=(202,), writes=True),
     "POST /api/channel/files": Rule(may=May.AGENT, form=True, ok=(201,), writes=True),
@@ -351,6 +373,20 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/team/rules": Rule(may=May.BROWSER),
     "PAGE /desk/team/agents/{agent_name}": OWN_PAGE,
     "PAGE /desk/team/proposals/{proposal_id}": OWN_PAGE,
+    "PAGE /desk/network": Rule(may=May.BROWSER),
+    "PAGE /desk/network/venues": Rule(may=May.BROWSER),
+    "PAGE /desk/network/venues.csv": Rule(may=May.BROWSER),
+    "PAGE /desk/network/venues/import": Rule(may=May.BROWSER),
+    "PAGE /desk/network/venues/new": Rule(may=May.BROWSER),
+    "PAGE /desk/network/venues/{venue_id}": OWN_PAGE,
+    "PAGE /desk/network/keys": Rule(may=May.BROWSER),
+    "PAGE /desk/network/keys/{api_key_id}": OWN_PAGE,
+    "PAGE /desk/network/bookings": Rule(may=May.BROWSER),
+    "PAGE /desk/network/bookings/{booking_id}": OWN_PAGE,
+    "PAGE /desk/network/revenue": Rule(may=May.BROWSER),
+    "PAGE /desk/network/log": Rule(may=May.BROWSER),
+    "PAGE /desk/network/rules": Rule(may=May.BROWSER),
+    "PAGE /demos/agnt/": PUBLIC,
     "GET /agent-status": OF_TEAM,
     "GET /agent-status/{agent_name}": OF_TEAM,
     "PAGE /webhooks": Rule(may=May.BROWSER),
@@ -422,5 +458,5 @@ HTTP_JSON: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-REST |= GATEWAY_REST
+REST |= GATEWAY_REST | OF_A_NETWORK
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES

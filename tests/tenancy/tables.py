@@ -30,7 +30,7 @@ TOUCHED |= {
     "consecutive_failures",
     "questions_blanked_to",
 }  # deliveries of the estates that are used up go on meanwhile
-WHOSE = ("user_id", "owner_id", "caller_id", "uploader_id", "author_id")
+WHOSE = ("user_id", "owner_id", "caller_id", "uploader_id", "author_id", "network_id")
 Row = tuple[tuple[str, Any], ...]
 Tables = dict[str, set[Row]]
 

@@ -19,7 +19,13 @@ from tests.tenancy.world import World
 
 REFUSED = "insufficient_scope"
 PUBLIC = "olga/pub-main"
-MAKES_TOKENS = ("POST /api/v1/tokens/channel", "DELETE /api/v1/tokens/{token_id}")
+MAKES_TOKENS = (
+    "POST /api/v1/tokens/channel",
+    "DELETE /api/v1/tokens/{token_id}",
+    "POST /api/v1/network/keys",
+    "DELETE /api/v1/network/keys/{api_key_id}",
+    "POST /api/v1/network/keys/{api_key_id}/rotate-secret",
+)
 NEEDS_NO_SCOPE = "GET /api/v1/me"
 AN_APP = CALLERS["an app of the owner's"]
 EACH = pytest.mark.parametrize("one", LIMITED)

@@ -26,6 +26,7 @@ OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000}
 ABSENT = {
     "public_id": "00000000-0000-4000-8000-000000000000",
     "spare_id": "00000000-0000-4000-8000-000000000000",
+    **dict.fromkeys(("venue_id", "api_key_id", "booking_id"), "00000000-0000-4000-8000-000000000000"),
     "request_id": "r-0",
     "slug": "unknown",
     "peer": "olga/unknown",

@@ -108,6 +108,25 @@ def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> Chart:
     )
 
 
+def amount_chart(
+    days: Sequence[date], amounts: Sequence[int], *, kind: str, about: str, describe: Callable[[int], str]
+) -> Chart:
+    """One bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
+    numbers = scale(max(amounts, default=0))
+
+    def draw(number: int, x: float, width: float) -> Sequence[Bar]:
+        if not (amount := amounts[number]):
+            return []
+        return [_bar(kind, x + width * 0.15, width * 0.7, foot=BOTTOM, value=amount, most=numbers[-1])]
+
+    return Chart(
+        about=f"{about} A bar for each day; the table has the numbers.",
+        ticks=[Tick(describe(number), _height(number, numbers[-1])) for number in numbers],
+        columns=_columns(days, draw, [describe(amount) for amount in amounts]),
+        kinds=(kind,),
+    )
+
+
 def scale(most: int) -> list[int]:
     """The numbers beside the bars: at most five, from 0 to `most` or above, in round steps."""
     steps = (times * 10**power for power in itertools.count() for times in (1, 2, 5))

@@ -101,8 +101,18 @@ class Latencies:
 def read_window(query: QueryDict, now: datetime) -> Window:
     """The window that `?days=` and `?tz=` ask for; 7 days and UTC for what makes no sense."""
     count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
+    return window_of(now, count, read_zone(query))
+
+
+def read_zone(query: QueryDict) -> str:
+    """The time zone that `?tz=` names; UTC for what is none."""
     name = query.get("tz", "")
-    return window_of(now, count, name if name in _zones() else "UTC")
+    return name if name in _zones() else "UTC"
+
+
+def moments_of(day: date, zone: str) -> tuple[datetime, datetime]:
+    """When a day begins in a zone, and when the next one does."""
+    return _begin_of(day, ZoneInfo(zone)), _begin_of(day + timedelta(days=1), ZoneInfo(zone))
 
 
 def window_of(now: datetime, count: int, zone: str) -> Window:
@@ -110,7 +120,7 @@ def window_of(now: datetime, count: int, zone: str) -> Window:
     place = ZoneInfo(zone)
     today = now.astimezone(place).date()
     days = tuple(today - timedelta(days=back) for back in reversed(range(count)))
-    starts = tuple(datetime.combine(day, time.min, tzinfo=place).astimezone(UTC) for day in days)
+    starts = tuple(_begin_of(day, place) for day in days)
     return Window(zone, days, starts)
 
 
@@ -176,6 +186,10 @@ def latencies(turns: QuerySet[Turn], window: Window) -> Latencies:
     for asked_at, latency_ms in measured:
         days[window.number_of(asked_at)].append(latency_ms or 0)
     return Latencies(_latency(one for day in days for one in day), [_latency(day) for day in days])
+
+
+def _begin_of(day: date, place: ZoneInfo) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=place).astimezone(UTC)
 
 
 def _latency(given: Iterable[int]) -> Latency:

@@ -1,0 +1,167 @@
+"""`/desk/network/bookings`: the bookings of a network, and what its owner does with each."""
+
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import User
+from agents.web.desk import require_owner
+from agnt.bookings import BookingNotFound, StatusRefused, change_status, list_actions
+from agnt.models import ApiKey, Booking, UsageEvent
+from agnt.web.keys import find_key_id
+from agnt.web.lists import MOST_LISTED, describe_cents, newest_of, page_of, read_words
+from agnt.web.log import LogRow
+
+ENVELOPES_SHOWN = 20
+Status = Booking.Status
+VERBS = {
+    Status.CONFIRMED: "Confirm",
+    Status.COMPLETED: "Complete",
+    Status.NO_SHOW: "Mark as no-show",
+    Status.CANCELLED: "Cancel",
+}
+SAID = {
+    Status.CONFIRMED: "The booking at {} is confirmed.",
+    Status.COMPLETED: "The booking at {} is completed.",
+    Status.NO_SHOW: "The guest of the booking at {} did not come.",
+    Status.CANCELLED: "The booking at {} is cancelled. Its charge stays.",
+}
+MARKS = {Status.CONFIRMED: "good", Status.COMPLETED: "good", Status.CANCELLED: "bad", Status.NO_SHOW: "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class BookingRow:
+    """A booking. `actions`: the statuses that it can get now, each with its verb."""
+
+    booking: Booking
+
+    @property
+    def actions(self) -> list[tuple[str, str]]:
+        """What its owner can do, the main action first."""
+        possible = list_actions(self.booking)
+        return [(status.value, verb) for status, verb in VERBS.items() if status in possible]
+
+    @property
+    def mark(self) -> str:
+        """The class of the badge of its status."""
+        return MARKS.get(Status(self.booking.status), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the list shows; empty for all. `key`: the id of a key."""
+
+    status: str
+    key: str
+    sender: str
+    venue: str
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> Self:
+        """As they were typed; what cannot be one is left out."""
+        status = request.GET.get("status", "")
+        return cls(
+            status if status in Status.values else "",
+            find_key_id(request.GET.get("key", "")),
+            read_words(request, "from"),
+            read_words(request, "venue"),
+        )
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The query that shows the same list."""
+        named = {"status": self.status, "key": self.key, "from": self.sender, "venue": self.venue}
+        return {name: value for name, value in named.items() if value}
+
+    def choose(self, rows: QuerySet[Booking]) -> QuerySet[Booking]:
+        """The bookings that it shows."""
+        if self.status:
+            rows = rows.filter(status=self.status)
+        if self.key:
+            rows = rows.filter(key__public_id=self.key)
+        if self.sender:
+            rows = rows.filter(sender=self.sender)
+        if self.venue:
+            rows = rows.filter(Q(venue__slug__iexact=self.venue) | Q(venue__name__icontains=self.venue))
+        return rows
+
+
+@never_cache
+@gzip_page
+@require_safe
+@require_owner
+def bookings(request: HttpRequest, owner: User) -> HttpResponse:
+    """The list, newest first, of the newest MOST_LISTED bookings."""
+    filters = Filters.read(request)
+    newest, cut_at = newest_of(Booking.objects.filter(network__owner=owner), "created_at")
+    chosen = filters.choose(newest).select_related("venue", "key__credential")
+    page = page_of(request, chosen.order_by("-created_at", "-pk"))
+    context = {
+        "rows": [BookingRow(one) for one in page],
+        "page": page,
+        "filters": filters,
+        "statuses": Status.choices,
+        "keys": ApiKey.objects.filter(network__owner=owner).select_related("credential").order_by("pk"),
+        "cut_at": cut_at,
+        "most": f"{MOST_LISTED:,}",
+        "kept": urlencode(filters.chosen),
+        "here": request.GET.urlencode(),
+        "is_empty": not filters.chosen and not page.paginator.count,
+    }
+    return render(request, "agnt/bookings.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_owner
+def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse:
+    """One booking. A POST gives it a status, and comes back to this page, or to the list that it came from."""
+    found = Booking.objects.filter(network__owner=owner, public_id=booking_id)
+    own = found.select_related("network", "venue", "key__credential", "usage_event").first()
+    if own is None:
+        raise Http404
+    if request.method == "POST":
+        _change(request, own)
+        return HttpResponseRedirect(_way_back(request, own))
+    charge: UsageEvent | None = getattr(own, "usage_event", None)
+    envelopes = own.interactions.select_related("key__credential").order_by("-at", "-pk")[:ENVELOPES_SHOWN]
+    context = {
+        "row": BookingRow(own),
+        "charge": charge,
+        "amount": describe_cents(charge.amount_cents) if charge else "",
+        "envelopes": [LogRow(one) for one in envelopes],
+    }
+    return render(request, "agnt/booking.html", context)
+
+
+def _change(request: HttpRequest, own: Booking) -> None:
+    wanted = request.POST.get("status", "")
+    if wanted not in SAID:
+        return messages.error(request, "Nothing is changed: choose what to do with the booking.")
+    status = Status(wanted)
+    try:
+        change_status(own.network, str(own.public_id), status)
+    except StatusRefused as refused:
+        return messages.error(
+            request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}."
+        )
+    except BookingNotFound:
+        raise Http404 from None
+    return messages.success(request, SAID[status].format(own.venue.name))
+
+
+def _way_back(request: HttpRequest, own: Booking) -> str:
+    if "list" not in request.POST:
+        return reverse("desk-network-booking", args=[own.public_id])
+    kept = QueryDict(request.POST["list"]).urlencode()
+    return f"{reverse('desk-network-bookings')}{'?' if kept else ''}{kept}#bookings"

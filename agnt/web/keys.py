@@ -1,0 +1,213 @@
+"""`/desk/network/keys`: the API keys of a network, made and shown once, with their usage; and each by itself."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods
+
+from accounts.models import Credential, User
+from accounts.quotas import QuotaExceeded
+from agents.web.card_fields import LinesField
+from agents.web.desk import require_owner
+from agents.web.desk.charts import amount_chart
+from agents.web.desk.figures import window_of
+from agnt.figures import load_calls, load_days
+from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, mint_key, revoke_key, rotate_secret
+from agnt.limits import DAILY_CALLS
+from agnt.models import ApiKey
+from agnt.web.lists import page_of
+from agnt.wire import is_name
+from kit.clock import approximate_now, db_now
+
+PAGE = ["GET", "HEAD", "POST"]
+USAGE_DAYS = 7
+MAX_DAYS = 3650
+TIERS = [
+    (tier, f"{tier.label}: {DAILY_CALLS[tier]:,} envelopes a day, {means}")
+    for tier, means in (
+        (ApiKey.Tier.FREE, "no bookings"),
+        (ApiKey.Tier.PRO, "with bookings"),
+        (ApiKey.Tier.ENTERPRISE, "with bookings"),
+    )
+]
+SCOPES = [
+    (ApiKey.Scope.QUERY, "Query: look venues up and search them"),
+    (ApiKey.Scope.BOOKING, "Booking: confirm bookings, too"),
+    (ApiKey.Scope.FULL, "Full: everything that a key can do"),
+]
+OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7 days", "2592000": "30 days"}
+
+
+class KeyForm(forms.Form):
+    """A new key."""
+
+    name = forms.CharField(label="Name", max_length=100, help_text="For you, to recognise it by.")
+    tier = forms.ChoiceField(label="Tier", choices=TIERS, widget=forms.RadioSelect, initial=ApiKey.Tier.FREE)
+    scope = forms.ChoiceField(label="Scope", choices=SCOPES, widget=forms.RadioSelect, initial=ApiKey.Scope.QUERY)
+    customer = forms.CharField(
+        label="Customer",
+        max_length=100,
+        required=False,
+        help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
+    )
+    senders = LinesField(
+        label="Senders",
+        required=False,
+        help_text="The names that it may send as, one on a line. Empty: any.",
+    )
+    days = forms.IntegerField(
+        label="Days until it expires",
+        required=False,
+        min_value=1,
+        max_value=MAX_DAYS,
+        help_text="Empty: it works until you revoke it.",
+    )
+
+    def clean_senders(self) -> list[str]:
+        """Names, each once."""
+        names = list(dict.fromkeys(self.cleaned_data["senders"]))
+        if len(names) > MAX_SENDERS or not all(map(is_name, names)):
+            raise forms.ValidationError(
+                f"Want names of 1 to 128 letters, digits and _ . : - and at most {MAX_SENDERS} of them."
+            )
+        return names
+
+    def mint(self, owner: User, user_agent: str) -> MintedKey:
+        """Make the key.
+
+        Raises:
+            QuotaExceeded: the owner holds as many tokens as one may.
+        """
+        chosen = self.cleaned_data
+        return mint_key(
+            owner,
+            chosen["name"],
+            tier=ApiKey.Tier(chosen["tier"]),
+            scope=ApiKey.Scope(chosen["scope"]),
+            customer=chosen["customer"],
+            senders=chosen["senders"],
+            lifetime=timedelta(days=chosen["days"]) if chosen["days"] else None,
+            source=Credential.Source.MINT,
+            user_agent=user_agent,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key, and the envelopes that came with it today (UTC)."""
+
+    key: ApiKey
+    used: int
+
+    @property
+    def limit(self) -> int:
+        """How many may come on a day."""
+        return DAILY_CALLS[ApiKey.Tier(self.key.tier)]
+
+    @property
+    def is_own_customer(self) -> bool:
+        """Whether it was made without a customer."""
+        return self.key.customer == f"key-{self.key.public_id}"
+
+    @property
+    def state(self) -> str:
+        """`live`, `revoked` or `expired`."""
+        credential = self.key.credential
+        return "revoked" if credential.revoked_at else "live" if credential.is_live else "expired"
+
+
+@never_cache
+@gzip_page
+@require_http_methods(PAGE)
+@sensitive_variables("minted")
+@require_owner
+def keys(request: HttpRequest, owner: User) -> HttpResponse:
+    """The keys; a POST makes one and shows its text and its secret, this once."""
+    form = KeyForm(request.POST if request.method == "POST" else None)
+    minted: MintedKey | None = None
+    status = 400 if form.is_bound else 200
+    if form.is_bound and form.is_valid():
+        try:
+            minted, status = form.mint(owner, request.headers.get("User-Agent", "")), 200
+        except QuotaExceeded as over:
+            form.add_error(None, f"{capfirst(str(over))}.")
+            status = 429
+    with_ended = request.GET.get("ended") == "1"
+    page = page_of(request, find_keys(owner, with_ended=with_ended).order_by("-created_at", "-pk"))
+    context = {
+        "rows": load_key_rows(page),
+        "page": page,
+        "with_ended": with_ended,
+        "form": KeyForm() if minted else form,
+        "minted": minted,
+    }
+    return render(request, "agnt/keys.html", context, status=status)
+
+
+@never_cache
+@gzip_page
+@require_http_methods(PAGE)
+@sensitive_variables("secret")
+@require_owner
+def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
+    """One key; a POST revokes it, or gives it a new secret and shows that, this once."""
+    own = find_keys(owner, with_ended=True).filter(public_id=api_key_id).first()
+    if own is None:
+        raise Http404
+    [row] = load_key_rows([own])
+    action = request.POST.get("action", "")
+    secret = ""
+    if action == "revoke":
+        revoke_key(own)
+        messages.success(request, f"{own.credential.name} is revoked. What used it is cut off.")
+        return HttpResponseRedirect(reverse("desk-network-keys"))
+    if action == "rotate" and row.state == "live":
+        overlap = request.POST.get("overlap", "")
+        secret = rotate_secret(own, overlap=timedelta(seconds=int(overlap)) if overlap in OVERLAPS else OVERLAP)
+        own.refresh_from_db()
+    window = window_of(db_now(), USAGE_DAYS, str(UTC))
+    days = load_days(own.network, window.days[0], window.days[-1], key=own)
+    calls = [one.calls for one in days]
+    context = {
+        "row": row,
+        "own": own,
+        "secret": secret,
+        "previous_is_live": bool(own.previous_until and own.previous_until > approximate_now()),
+        "overlaps": OVERLAPS,
+        "days": days,
+        "chart": amount_chart(window.days, calls, kind="envelopes", about="Envelopes.", describe="{:,}".format),
+    }
+    return render(request, "agnt/key.html", context, status=200 if secret or request.method != "POST" else 400)
+
+
+def find_keys(owner: User, *, with_ended: bool = False) -> Any:
+    """The keys of an owner's network, with their credentials; those that work, or all."""
+    found = ApiKey.objects.all() if with_ended else ApiKey.objects.live()
+    return found.filter(network__owner=owner).select_related("credential", "network")
+
+
+def find_key_id(given: str) -> str:
+    """The id of a key as it was given to a filter; empty where it is none."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return ""
+
+
+def load_key_rows(keys: Iterable[ApiKey]) -> list[KeyRow]:
+    """Keys with what came with them today."""
+    listed = list(keys)
+    used = load_calls(listed, db_now().date())
+    return [KeyRow(one, used.get(one.pk, 0)) for one in listed]

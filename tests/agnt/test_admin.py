@@ -1,0 +1,142 @@
+"""Networks in the admin: owners change their own venues, revoke their keys and move their bookings along."""
+
+from typing import Any
+
+import pytest
+
+from agnt.keys import find_key
+from agnt.models import Booking, Network, Venue
+from agnt.networks import get_or_create_network
+from agnt.venues import note_venue_change
+from tests.agnt.network_rows import make_booking, make_interaction, make_key, make_venue
+from tests.native.rows import Person, browser, make_agent
+from tests.native.test_admin import act, text
+
+ADMIN = "/admin/agnt/"
+VENUES = f"{ADMIN}venue/"
+FORM = {"slug": "one", "name": "One", "referral_fee_pct": "7", "priority_rank": "0", "is_active": "on"}
+
+
+def version(person: Person) -> int:
+    return Network.objects.get(owner=person.user).venues_version
+
+
+def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
+    make_agent(alice.user, "helper")
+    client = browser(alice.session)
+    added = client.post(f"{VENUES}add/", {**FORM, "tags": "a; b", "agent": "@alice/helper"})
+    assert added.status_code == 302
+    venue = Venue.objects.get()
+    assert (venue.network.owner, venue.tags, str(venue.agent)) == (alice.user, ["a", "b"], "@alice/helper")
+    url = f"{VENUES}{venue.pk}/change/"
+    assert 'value="@alice/helper"' in text(client, url)
+    assert client.post(url, {**FORM, "name": "New", "url": "https://venue.example/"}).status_code == 302
+    venue.refresh_from_db()
+    assert (venue.name, venue.tags, venue.agent, venue.url) == ("New", [], None, "https://venue.example/")
+    assert version(alice) == 2
+    assert client.post(f"{VENUES}{venue.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not Venue.objects.exists()
+    assert version(alice) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("slug", "with blanks"),
+        ("slug", ""),
+        ("name", "\x07"),
+        ("agent_name", "network:agnt"),
+        ("referral_fee_pct", "101"),
+        ("priority_rank", "99999999"),
+        ("agent", "@bob/hidden"),
+        ("url", "ftp://venue.example/"),
+        ("tags", ";".join(map(str, range(21)))),
+    ],
+)
+def test_a_wrong_field_is_refused_in_the_form(alice: Person, bob: Person, field: str, value: str) -> None:
+    make_agent(bob.user, "hidden", access="private")
+    answer = browser(alice.session).post(f"{VENUES}add/", {**FORM, field: value})
+    assert answer.status_code == 200
+    assert "errorlist" in answer.content.decode()
+    assert not Venue.objects.exists()
+
+
+def test_a_taken_slug_and_a_full_network_are_said(alice: Person, settings: Any) -> None:
+    make_venue(alice.user, "ONE")
+    client = browser(alice.session)
+    assert "Not saved: another venue has one" in client.post(f"{VENUES}add/", FORM, follow=True).content.decode()
+    settings.VENUES_PER_NETWORK = 1
+    full = client.post(f"{VENUES}add/", {**FORM, "slug": "two"}, follow=True).content.decode()
+    assert "1 are the most" in full
+    assert Venue.objects.count() == 1
+
+
+def test_a_venue_with_bookings_is_deactivated_and_actions_switch_venues(alice: Person) -> None:
+    venue, client = make_venue(alice.user), browser(alice.session)
+    make_booking(venue, make_key(alice.user).key)
+    answer = act(client, VENUES, "delete_selected", venue, post="yes")
+    assert "Deactivated, because bookings name them" in answer.content.decode()
+    venue.refresh_from_db()
+    assert not venue.is_active
+    act(client, VENUES, "activate", venue)
+    venue.refresh_from_db()
+    assert venue.is_active
+    act(client, VENUES, "deactivate", venue)
+    venue.refresh_from_db()
+    assert not venue.is_active
+    assert version(alice) == 3
+
+
+def test_the_rules_are_changed_and_the_version_of_the_venues_is_not(alice: Person) -> None:
+    network = get_or_create_network(alice.user)
+    note_venue_change(network)
+    url = f"{ADMIN}network/{network.pk}/change/"
+    changed = {"requires_signature": "on", "interactions_kept_days": "9", "owner": "1", "venues_version": "0"}
+    assert browser(alice.session).post(url, changed).status_code == 302
+    network.refresh_from_db()
+    assert (network.is_strict, network.requires_signature, network.interactions_kept_days) == (False, True, 9)
+    assert (network.owner, network.venues_version) == (alice.user, 1)
+
+
+def test_keys_are_revoked_and_never_shown(alice: Person) -> None:
+    made, client = make_key(alice.user), browser(alice.session)
+    for path in (f"{ADMIN}apikey/", f"{ADMIN}apikey/{made.key.pk}/change/"):
+        page = text(client, path)
+        assert made.key.credential.prefix in page
+        assert made.token not in page
+        assert made.secret not in page
+        assert made.key.secret not in page
+    assert client.get(f"{ADMIN}apikey/?secret__startswith=a").status_code == 400
+    for url in (f"{ADMIN}apikey/add/", f"{ADMIN}apikey/{made.key.pk}/delete/"):
+        assert client.get(url).status_code == 403
+    act(client, f"{ADMIN}apikey/", "revoke", made.key)
+    assert find_key(made.token) is None
+
+
+def test_bookings_move_along_and_those_that_cannot_stay(alice: Person) -> None:
+    venue, key = make_venue(alice.user), make_key(alice.user).key
+    pending, ended = make_booking(venue, key), make_booking(venue, key, status="cancelled")
+    answer = act(browser(alice.session), f"{ADMIN}booking/", "confirm", pending, ended).content.decode()
+    assert "1 set to confirmed." in answer
+    assert "1 cannot get this status" in answer
+    assert sorted(Booking.objects.values_list("status", flat=True)) == ["cancelled", "confirmed"]
+
+
+def test_an_owner_neither_sees_nor_changes_rows_of_another_user(alice: Person, bob: Person) -> None:
+    venue, made = make_venue(bob.user, "his-venue"), make_key(bob.user, "his key", customer="his-customer")
+    booking = make_booking(venue, made.key, sender="his-sender")
+    make_interaction(venue.network, sender="his-sender")
+    client = browser(alice.session)
+    for table in ("venue", "apikey", "booking", "usageevent", "interaction", "keyusage", "invoice", "breaker"):
+        assert "his-" not in text(client, f"{ADMIN}{table}/")
+    act(client, VENUES, "deactivate", venue)
+    act(client, VENUES, "delete_selected", venue, post="yes")
+    act(client, f"{ADMIN}apikey/", "revoke", made.key)
+    act(client, f"{ADMIN}booking/", "cancel", booking)
+    client.post(f"{VENUES}{venue.pk}/change/", {**FORM, "name": "Hers"})
+    client.post(f"{ADMIN}network/{venue.network_id}/change/", {"interactions_kept_days": "1"})
+    for row in (venue, booking, venue.network):
+        row.refresh_from_db()
+    assert (venue.name, venue.is_active, booking.status) == ("His-Venue", True, "pending")
+    assert venue.network.interactions_kept_days == 7
+    assert find_key(made.token) is not None
