@@ -13,19 +13,23 @@ from msgspec import Struct
 
 from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
 from agnt.signing import check_age
+from agnt.wire import (
+    DEFAULT_TTL_MS,
+    INTENTS,
+    MAX_BODY_BYTES,
+    MAX_CONTEXT_BYTES,
+    MAX_TIMESTAMP_CHARS,
+    MAX_TTL_MS,
+    NETWORK,
+    PROTOCOL,
+    build_envelope,
+    is_name,
+    is_ttl,
+)
 from kit import strict_json
 from kit.clock import iso
 from kit.strict_json import UnreadableText
 
-PROTOCOL = "openclaw/a2a/v1"
-NETWORK = "network:agnt"
-INTENTS = frozenset({"network.ping", "venue.list", "booking.search", "booking.confirm"})
-MAX_BODY_BYTES = 262_144
-MAX_CONTEXT_BYTES = 16_384
-DEFAULT_TTL_MS = 5_000
-MAX_TTL_MS = 15_000
-MAX_TIMESTAMP_CHARS = 64
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _FIELDS = frozenset(
     {"protocol", "from", "from_agent", "to", "intent", "payload", "agent_context", "ttl_ms", "timestamp"}
@@ -82,7 +86,7 @@ def find_heading(fields: Json) -> Heading:
     context = fields.get("agent_context", {})
     if isinstance(context, dict) and _size_of(context) <= MAX_CONTEXT_BYTES:
         heading["agent_context"] = context
-    if _is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
+    if is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
         heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
     return Heading(**heading)
 
@@ -113,7 +117,7 @@ def read_envelope(fields: Json) -> Envelope:
     if fields.get("protocol", PROTOCOL) != PROTOCOL:
         raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
     ttl_ms = fields.get("ttl_ms", DEFAULT_TTL_MS)
-    if not _is_ttl(ttl_ms):
+    if not is_ttl(ttl_ms):
         raise refuse_fields("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
     if fields["intent"] not in INTENTS:
         raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
@@ -143,16 +147,15 @@ def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> Non
 
 def respond(heading: Heading, payload: Json, *, elapsed_s: float, now: datetime) -> Json:
     """The response to a request with this heading, `elapsed_s` after it came; its `ttl_ms` is the rest."""
-    return {
-        "protocol": PROTOCOL,
-        "from": heading.to,
-        "to": heading.sender,
-        "intent": heading.intent,
-        "payload": payload,
-        "agent_context": heading.agent_context,
-        "ttl_ms": max(0, heading.ttl_ms - round(elapsed_s * 1000)),
-        "timestamp": iso(now),
-    }
+    return build_envelope(
+        sender=heading.to,
+        to=heading.sender,
+        intent=heading.intent,
+        payload=payload,
+        agent_context=heading.agent_context,
+        ttl_ms=max(0, heading.ttl_ms - round(elapsed_s * 1000)),
+        timestamp=iso(now),
+    )
 
 
 def describe_result(result: Json) -> Json:
@@ -192,14 +195,6 @@ def _refuse_unknown_fields(fields: Json) -> None:
 
 def _find_sender(fields: Json) -> Any:
     return fields.get("from", fields.get("from_agent"))
-
-
-def is_name(value: Any) -> bool:
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
-
-
-def _is_ttl(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _size_of(context: Json) -> int:

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from agnt.models import ApiKey, KeyUsage, Network, UsageEvent
 
-CENTS = 100
-
 
 class Day(Struct, frozen=True, kw_only=True):
     """One UTC day. `calls`: envelopes that came with a key; `bookings`: those that were charged."""
@@ -55,11 +53,6 @@ def load_calls(keys: Collection[ApiKey], day: date) -> dict[int, int]:
     """The calls of each key on a UTC day, by primary key; a key without calls is not in it."""
     rows = KeyUsage.objects.filter(key__in=[key.pk for key in keys], day=day)
     return dict(rows.values_list("key_id", "calls"))
-
-
-def decimal_cents(cents: int) -> str:
-    """An amount in US dollars as decimal text: `12.25`."""
-    return f"{cents // CENTS}.{cents % CENTS:02d}"
 
 
 def _list_days(first: date, last: date) -> Sequence[date]:

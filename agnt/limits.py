@@ -1,24 +1,18 @@
 """How many calls each key has left on the current UTC day. Every call that came with a live key counts."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
-from django.db import connection
 from msgspec import Struct
 
 from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.models import ApiKey, KeyUsage
-from kit import sql
+from agnt.models import ApiKey
 
 DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.FREE: 100,
     ApiKey.Tier.PRO: 10_000,
     ApiKey.Tier.ENTERPRISE: 500_000,
 }
-_COUNT = (
-    "INSERT INTO {table} (key_id, day, calls) VALUES {rows} ON CONFLICT (key_id, day)"
-    " DO UPDATE SET calls = {table}.calls + excluded.calls RETURNING key_id, calls"
-)
 
 
 class Rate(Struct, frozen=True):
@@ -35,17 +29,6 @@ class Rate(Struct, frozen=True):
             "X-RateLimit-Remaining": str(max(0, self.limit - self.used)),
             "X-RateLimit-Reset": str(int(self.resets_at.timestamp())),
         }
-
-
-def count_calls(calls: Mapping[int, int], day: date) -> dict[int, int]:
-    """Count calls by key; the new totals of that day. Call it in a transaction: keys are locked in their order."""
-    if not calls:
-        return {}
-    on = connection.ops.adapt_datefield_value(day)
-    marks = ", ".join(["(%s, %s, %s)"] * len(calls))
-    statement = _COUNT.format(table=KeyUsage._meta.db_table, rows=marks)
-    values = [value for key_id in sorted(calls) for value in (key_id, on, calls[key_id])]
-    return dict(sql.rows(statement, values))
 
 
 def make_rate(tier: str, used: int, now: datetime) -> Rate:

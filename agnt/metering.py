@@ -6,8 +6,9 @@ request of `/metrics`; the rest were the newest once.
 
 import logging
 from datetime import timedelta
+from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from msgspec import Struct
 
 from agnt.models import Booking, Interaction, UsageEvent
@@ -48,20 +49,21 @@ def find_drift() -> Drift:
 
 def find_uncharged() -> list[int]:
     """Keys of bookings among the newest that have no charge."""
-    newest = Booking.objects.order_by("-pk")[:NEWEST].values("pk")
-    return list(
-        Booking.objects.filter(pk__in=list(newest.values_list("pk", flat=True)), usage_event=None).values_list(
-            "pk", flat=True
-        )
-    )
+    newest = Booking.objects.filter(pk__gte=_find_start(Booking.objects.all()))
+    return list(newest.filter(usage_event=None).values_list("pk", flat=True))
 
 
 def find_unconfirmed() -> list[int]:
     """Keys of bookings whose charge is among the newest, and of which no successful confirm is logged."""
-    newest = UsageEvent.objects.order_by("-pk").values_list("pk", flat=True)[:NEWEST]
+    newest = UsageEvent.objects.filter(pk__gte=_find_start(UsageEvent.objects.all()), at__gt=db_now() - WITHIN)
     confirms = Interaction.objects.filter(booking=OuterRef("booking"), intent="booking.confirm", status="ok")
-    recent = UsageEvent.objects.filter(pk__in=list(newest), at__gt=db_now() - WITHIN)
-    return list(recent.filter(~Exists(confirms)).values_list("booking_id", flat=True))
+    return list(newest.filter(~Exists(confirms)).values_list("booking_id", flat=True))
+
+
+def _find_start(rows: QuerySet[Any]) -> int:
+    """The key of the oldest among the newest rows."""
+    keys = rows.order_by("-pk").values_list("pk", flat=True)
+    return keys[NEWEST - 1 : NEWEST].first() or 0
 
 
 def report_drift() -> int:

@@ -12,7 +12,10 @@ DUPLICATE = "duplicate"
 
 
 class AgntCounts:
-    """`requests`: handled envelopes by intent, tier and status. Written by the event loop."""
+    """`requests`: handled envelopes by intent, tier and status. Written by the event loop.
+
+    Openings are written by one thread at a time.
+    """
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, str]] = Counter()

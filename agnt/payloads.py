@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agnt.envelope import Envelope, refuse_fields
 from agnt.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
+from agnt.wire import PING, SIGNATURE_KEYS
 
 MAX_CATEGORY_CHARS = 80
 MAX_LOCATION_CHARS = 120
@@ -17,7 +18,6 @@ MAX_NOTE_CHARS = 500
 MAX_PARTY_SIZE = 10_000
 DEFAULT_LISTED, MAX_LISTED = 50, 100
 DEFAULT_FOUND, MAX_FOUND = 10, 25
-SIGNED = frozenset({"_ts", "_from", "_sig"})
 
 
 class Ping(Struct, frozen=True):
@@ -59,10 +59,10 @@ def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[st
     Raises:
         EnvelopeRefused: `invalid_envelope`.
     """
-    if envelope.intent == "network.ping":
+    if envelope.intent == PING:
         return Ping(), []
     shape = _SHAPES[envelope.intent]
-    unknown = sorted(envelope.payload.keys() - shape.checks.keys() - SIGNED)
+    unknown = sorted(envelope.payload.keys() - shape.checks.keys() - SIGNATURE_KEYS)
     if unknown and is_strict:
         raise refuse_fields("the payload has unknown keys", [f"payload.{key}" for key in unknown])
     given = {key: value for key, value in envelope.payload.items() if key in shape.checks}

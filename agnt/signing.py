@@ -7,9 +7,8 @@ import hashlib
 import hmac
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import Struct
 
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 
@@ -19,11 +18,12 @@ _HEADER = re.compile(r"ts=(0|[1-9][0-9]{0,11}),v1=([0-9a-f]{64})")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-class SigningKeys(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
     """The keys of one sender. `previous` verifies too, until `previous_until_s` (Unix seconds); empty: none."""
 
-    current: bytes
-    previous: bytes = b""
+    current: bytes = field(repr=False)
+    previous: bytes = field(default=b"", repr=False)
     previous_until_s: float = 0
 
     def live_at(self, now_s: float) -> tuple[bytes, ...]:
@@ -31,17 +31,6 @@ class SigningKeys(Struct, frozen=True):
         if self.previous and now_s < self.previous_until_s:
             return (self.current, self.previous)
         return (self.current,)
-
-
-def read_key(secret: str) -> bytes:
-    """The key that a configured secret is: 64 hex digits are 32 bytes, as the hub gives them out; else its UTF-8.
-
-    Raises:
-        ValueError: it is empty.
-    """
-    if not secret:
-        raise ValueError("the secret is empty")
-    return bytes.fromhex(secret) if _HEX.fullmatch(secret) else secret.encode()
 
 
 def derive_tenant_key(master: bytes, tenant: str) -> bytes:
@@ -53,6 +42,26 @@ def derive_tenant_key(master: bytes, tenant: str) -> bytes:
     if not master:
         raise ValueError("the master key is empty")
     return hmac.digest(master, f"a2a-signing:{tenant}".encode(), hashlib.sha256)
+
+
+def read_key(secret: str) -> bytes:
+    """The key that a configured secret stands for: its UTF-8 bytes.
+
+    64 hex digits are 32 bytes, because the hub gives secrets out so; other bytes are written as `hex:` and digits.
+
+    Raises:
+        ValueError: it is empty, or what follows `hex:` is not hex.
+    """
+    if _HEX.fullmatch(secret):
+        return bytes.fromhex(secret)
+    try:
+        is_hex = secret.startswith("hex:")
+        key = bytes.fromhex(secret.removeprefix("hex:")) if is_hex else secret.encode(errors="surrogateescape")
+    except ValueError:
+        raise ValueError("want hex digits behind hex:") from None
+    if not key:
+        raise ValueError("the secret is empty")
+    return key
 
 
 def canonical_json(value: Any) -> bytes:

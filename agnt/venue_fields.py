@@ -8,8 +8,8 @@ from typing import Any
 
 from agents.models import Agent
 from agents.settings import get_settings
-from agnt.envelope import NETWORK, is_name
 from agnt.models import Venue
+from agnt.wire import NETWORK, is_name
 from kit.safe_http import NotSent, Rules
 from kit.safe_http.target import read_target
 

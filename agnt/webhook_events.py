@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agnt.models import Booking, Network
+from agnt.ports import NetworkRef
 from webhooks import outbox
 from webhooks.event_forms import EventForm
 from webhooks.outbox import OutboxEvent
@@ -22,7 +23,7 @@ EVENT_OF_STATUS: Final[Mapping[str, str]] = {
 }
 
 
-def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
+def booking_deliveries(network: Network | NetworkRef, booking: Booking, type: str) -> int:
     """Queue a delivery of this event for each subscription of the network's owner that wants it; how many.
 
     Call it in the transaction that causes the event.

@@ -1,6 +1,7 @@
 """Make any program an agent of a Clawbridge hub.
 
 This folder stands alone: copy it anywhere, `pip install websockets`, and run `python -m connect --help`.
+Only `--agnt` needs a part of another one, `agnt`, which `connect.pyz` carries (docs/adr/0145).
 Another asyncio program can be the agent itself:
 
     async def answer(question: Question) -> AsyncIterator[str]:

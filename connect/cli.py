@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Protocol, Self, runtime_checkable
 
 from connect.agent import Agent
 from connect.answers import CannotStart, echo
-from connect.command import TOKEN_VARIABLE, Command
+from connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE, Command
 from connect.ending import Ending
 from connect.frames import Question, Welcome
 from connect.gateway_agent import GatewayAgent
@@ -27,6 +27,7 @@ from connect.session_file import SessionFile, default_path
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
 BAD_ARGUMENTS = 2
 WANTS_SDK = "--mcp: the MCP SDK is not installed: pip install 'mcp>=2.3,<3'"
+WANTS_AGNT = "--agnt: the folder agnt is not beside connect: use connect.pyz"
 SDK_LOGGERS = ("mcp", "client")
 
 
@@ -96,6 +97,8 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
         raise ValueError("--directory and --access: want --preset NAME")
     if options.mcp is None and (options.tool or options.tool_timeout is not None):
         raise ValueError("--tool and --tool-timeout: want --mcp SERVER")
+    if options.agnt or options.agnt_secret_file:
+        return choose_agnt_answer(options, argv)
     if options.mcp is not None:
         return choose_mcp_answer(options)
     if options.preset:
@@ -106,11 +109,40 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
             extra=argv,
             store=session_file.path.with_suffix(".conversations") if session_file else None,
         )
-    if options.exec and shutil.which(argv[0]) is None:
+    return build_command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
+
+
+def build_command(argv: Sequence[str], *, speaks_lines: bool) -> Command:
+    """Make the answer of `--exec`; a program that is not there may be installed later."""
+    if shutil.which(argv[0]) is None:
         sys.stderr.write(
             f"connect: {argv[0]} is not there, or not executable: every question will get that answer\n"
         )
-    return Command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
+    return Command(argv, speaks_lines=speaks_lines)
+
+
+def choose_agnt_answer(options: argparse.Namespace, argv: Sequence[str]) -> ProgramAnswer:
+    """Make the answer of `--agnt`: an `AgntAnswer`, whose module is imported for it alone.
+
+    Raises:
+        ValueError: the options contradict each other, a secret cannot be read, or there is no `agnt`.
+    """
+    if not options.agnt:
+        raise ValueError("--agnt-secret-file: want --agnt")
+    if not options.exec or options.protocol != "text" or options.gateway:
+        raise ValueError("--agnt: want --exec CMD, and neither --protocol lines nor --gateway")
+    try:
+        module = import_module("connect.agnt_answer")
+    except ImportError:
+        raise ValueError(WANTS_AGNT) from None
+    path, secrets = options.agnt_secret_file, os.environ.get(AGNT_SECRET_VARIABLE, "")
+    try:
+        if path is not None and not (secrets := path.read_text(encoding="ascii").strip()):
+            raise ValueError("it is empty")
+        answer: ProgramAnswer = module.build_agnt_answer(build_command(argv, speaks_lines=False), secrets)
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"{AGNT_SECRET_VARIABLE if path is None else path}: {problem}") from None
+    return answer
 
 
 def choose_mcp_answer(options: argparse.Namespace) -> ConnectedAnswer:

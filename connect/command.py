@@ -19,6 +19,7 @@ from connect.tasks import running
 TERM_GRACE_S = 2.0
 CANCEL_GRACE_S = 5.0
 TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
+AGNT_SECRET_VARIABLE = "CLAWBRIDGE_AGNT_SECRET"  # noqa: S105
 
 logger = logging.getLogger(__name__)
 
@@ -135,8 +136,8 @@ class Command:
 
 
 def environment(question: Question) -> dict[str, str]:
-    """Give the program's environment: this one and the question's, less the agent's own secret."""
-    own = {TOKEN_VARIABLE, "TRACEPARENT", "TRACESTATE"}
+    """Give the program's environment: this one and the question's, less the agent's own secrets."""
+    own = {TOKEN_VARIABLE, AGNT_SECRET_VARIABLE, "TRACEPARENT", "TRACESTATE"}
     inherited = {name: value for name, value in os.environ.items() if name not in own}
     asked = {
         "CLAWBRIDGE_CHAT_ID": question.chat_id,

@@ -71,7 +71,7 @@ class GatewayClient:
         self._acknowledged = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(self._socket))
         try:
-            await self._socket.send(gateway_frames.handshake())
+            await self._send_text(gateway_frames.handshake())
             async with asyncio.timeout(OPEN_WAIT_S):
                 acknowledged = await self._acknowledged
         except BaseException:
@@ -141,7 +141,11 @@ class GatewayClient:
         await self._send_text(gateway_frames.failure(message, reason))
 
     async def send(self, type_name: str, content: Mapping[str, Any], **fields: Any) -> None:
-        """Send any frame."""
+        """Send any frame.
+
+        Raises:
+            GatewayError: the connection has ended.
+        """
         await self._send_text(gateway_frames.encode(type_name, content, **fields))
 
     async def _request(
@@ -170,15 +174,19 @@ class GatewayClient:
         return None if waiting is None or waiting.done() or frame.type in NO_REPLIES else waiting
 
     async def _send_text(self, text: str) -> None:
-        if self._socket is None:
+        if self._socket is None or self._reading is None:
             raise RuntimeError("not connected: use `async with`")
-        await self._socket.send(text)
+        try:
+            await self._socket.send(text)
+        except ConnectionClosed:
+            await asyncio.wait({self._reading}, timeout=CLOSE_WAIT_S)  # it may still read why
+            raise self._refusal or LOST from None
 
     async def _read(self, socket: ClientConnection) -> None:
         try:
             async for raw in socket:
                 try:
-                    await self._take(gateway_frames.decode(raw))
+                    await self._take(socket, gateway_frames.decode(raw))
                 except BadFrame as bad:
                     logger.warning("a frame of the gateway was ignored: %s", bad)
         except ConnectionClosed:
@@ -190,9 +198,9 @@ class GatewayClient:
                     waiting.set_exception(self._refusal or LOST)
                     waiting.exception()  # asyncio logs exceptions that no code reads
 
-    async def _take(self, frame: Frame) -> None:
+    async def _take(self, socket: ClientConnection, frame: Frame) -> None:
         if frame.type == "ping":
-            await self.send("pong", {})
+            await socket.send(gateway_frames.encode("pong", {}))
         elif frame.type in {"auth-response", "pong"}:
             return
         elif frame.type == "handshake" and self._acknowledged is not None and not self._is_acknowledged:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from connect.command import TOKEN_VARIABLE
+from connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE
 from connect.presets import PRESETS
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
@@ -19,6 +19,7 @@ examples:
   python3 connect.pyz --name reviewer --preset claude --directory ~/project
   python3 connect.pyz --name search --mcp "npx some-mcp-server" --tool search
   python3 connect.pyz --name alpha --gateway --votes --exec -- ./judge.sh
+  python3 connect.pyz --name la-brisa --agnt --exec -- ./book.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
 fails the task, with the end of standard error. More is in connect/README.md.
@@ -54,6 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--votes", action="store_true", help="for --gateway: ask the program to vote on proposals, too"
+    )
+    parser.add_argument(
+        "--agnt", action="store_true", help="for --exec: be a venue, and answer AGNT envelopes (connect/README.md)"
+    )
+    parser.add_argument(
+        "--agnt-secret-file",
+        type=Path,
+        metavar="PATH",
+        help=f"for --agnt: the secret that envelopes are signed with (else ${AGNT_SECRET_VARIABLE}; without it"
+        " signatures are not checked)",
     )
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
     parser.add_argument("--exec", action="store_true", help="answer with what the command prints")

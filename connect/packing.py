@@ -1,4 +1,6 @@
-"""Makes `connect.pyz` of this package and the library `websockets`: one file that Python alone runs.
+"""Makes `connect.pyz` of this package, the pure parts of `agnt` and `kit`, and the library `websockets`.
+
+It is one file that Python alone runs.
 
 The same sources make the same bytes: names are sorted, times fixed, nothing is compressed.
 
@@ -18,6 +20,8 @@ import websockets
 NAME = "connect.pyz"
 LEAST_PYTHON = (3, 11)
 EPOCH = (1980, 1, 1, 0, 0, 0)
+AGNT = ("__init__.py", "breaker.py", "errors.py", "signing.py", "wire.py", "client/*.py")
+KIT = ("__init__.py", "breaker.py")
 LIBRARY = ("*.py", "asyncio/*.py", "extensions/*.py")
 LEFT_OUT = frozenset({"cli.py", "__main__.py", "asyncio/server.py", "asyncio/router.py", "server.py", "auth.py"})
 MAIN = f"""\
@@ -56,6 +60,9 @@ def _contents() -> Iterator[tuple[str, bytes]]:
     own = Path(__file__).parent
     for path in own.glob("*.py"):
         yield f"connect/{path.name}", path.read_bytes()
+    for pattern in (*(f"agnt/{one}" for one in AGNT), *(f"kit/{one}" for one in KIT)):
+        for path in own.parent.glob(pattern):
+            yield path.relative_to(own.parent).as_posix(), path.read_bytes()
     library = Path(websockets.__file__).parent
     for pattern in LIBRARY:
         for path in library.glob(pattern):

@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 
 from agents.core.post import Post
 from agents.transcript.announcements import SurfaceMessage, send_after_commit
-from gateway.envelope import Json
 from gateway.models import ChannelWatch
+from gateway.wire.envelope import Json
 from kit.async_db import db_call
 
 SURFACE = "gateway"

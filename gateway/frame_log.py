@@ -6,18 +6,21 @@ read: no record is dropped.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from django.db import DatabaseError, IntegrityError, InterfaceError
 
+from agents.core.ledger.database import thread_database
+from agents.core.ledger.texts import insert
 from agents.core.ports import Clock
-from gateway.envelope import Envelope
-from gateway.errors import FrameRefused
-from gateway.frames import GATEWAY
 from gateway.models import FrameRecord
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import GATEWAY
 from kit.async_db import DbThread
 from kit.batcher import Batcher
 from kit.clock import approximate_now
@@ -32,21 +35,73 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-class FrameLog:
-    """Writes the records of the clients of one process."""
+class FrameRow(NamedTuple):
+    """A row of `FrameRecord`."""
 
-    def __init__(self) -> None:
+    owner_id: int
+    at: datetime
+    message_id: str
+    source: str
+    destination: str
+    type: str
+    outcome: str
+    error_code: int
+    bytes: int
+    latency_ms: int
+    session_id: str
+
+
+INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
+
+
+def insert_rows(rows: Sequence[FrameRow]) -> None:
+    """Write records; those of a team that was deleted meanwhile are left out."""
+    try:
+        _insert(rows)
+    except IntegrityError:
+        for row in rows:
+            _insert_one(row)
+
+
+def _insert_one(row: FrameRow) -> None:
+    try:
+        _insert([row])
+    except IntegrityError:
+        logger.warning("gateway.frame_of_no_team", extra={"user_id": row.owner_id})
+
+
+def _insert(rows: Sequence[FrameRow]) -> None:
+    """One statement for all rows: a model for each costs more than the rest of a frame that is passed on."""
+    database = thread_database()
+    stored = [row._replace(at=database.moment(row.at)) for row in rows]
+    with database.django_errors, database:
+        database.insert(INSERT_ROWS, stored)
+
+
+class FrameLog:
+    """Writes the records of the clients of one process. `retry_s`: between tries while the database is away."""
+
+    def __init__(
+        self, write: Callable[[Sequence[FrameRow]], None] = insert_rows, retry_s: float = RETRY_S
+    ) -> None:
+        self._insert = write
+        self._retry_s = retry_s
         self._thread = DbThread("frame log")
-        self._batcher: Batcher[FrameRecord] = Batcher(self._write)
+        self._batcher: Batcher[FrameRow] = Batcher(self._write)
         self._last: asyncio.Future[None] | None = None
 
-    def put(self, record: FrameRecord) -> None:
+    def put(self, row: FrameRow) -> None:
         """Write a record with the next batch."""
-        self._last = self._batcher.put(record)
+        self._last = self._batcher.put(row)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many records wait as may."""
+        return self._batcher.waiting >= MOST_WAITING
 
     async def wait_for_room(self) -> None:
-        """Wait while as many records wait as may."""
-        while self._last is not None and self._batcher.waiting >= MOST_WAITING:
+        """Wait while it is full."""
+        while self._last is not None and self.is_full:
             await asyncio.shield(self._last)
 
     async def close(self) -> None:
@@ -55,19 +110,19 @@ class FrameLog:
             await asyncio.shield(self._last)
         await self._thread.close()
 
-    async def _write(self, records: Sequence[FrameRecord]) -> None:
+    async def _write(self, records: Sequence[FrameRow]) -> None:
         """Write a batch; while the database is away, try again and again."""
         for start in range(0, len(records), AT_ONCE):  # short transactions: SQLite has one write lock
             await self._write_some(records[start : start + AT_ONCE])
         await asyncio.sleep(GATHER_S)
 
-    async def _write_some(self, records: Sequence[FrameRecord]) -> None:
+    async def _write_some(self, records: Sequence[FrameRow]) -> None:
         while True:
             try:
-                return await self._thread.call(partial(_insert, records))
+                return await self._thread.call(partial(self._insert, records))
             except (DatabaseError, InterfaceError):
                 logger.exception("gateway.frames_not_written", extra={"records": len(records)})
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
 
 
 @dataclass(slots=True)
@@ -113,20 +168,20 @@ class FrameNote:
             about = {"type": self.type, "outcome": self.outcome, "code": code, "bytes": self.bytes}
             logger.info("gateway.frame_before_sign_in", extra=about)
             return
-        record = FrameRecord(
-            owner_id=self.owner_id,
-            at=self.at,
-            message_id=self.message_id,
-            source=self.source,
-            destination=self.destination,
-            type=self.type,
-            outcome=self.outcome,
-            error_code=code,
-            bytes=self.bytes,
-            latency_ms=int((self.clock() - self.began) * 1000),
-            session_id=self.session_id,
+        row = FrameRow(
+            self.owner_id,
+            self.at,
+            self.message_id,
+            self.source,
+            self.destination,
+            self.type,
+            self.outcome,
+            code,
+            self.bytes,
+            int((self.clock() - self.began) * 1000),
+            self.session_id,
         )
-        self.log.put(record)
+        self.log.put(row)
 
     def defer(self) -> None:
         """Leave the end to the task that goes on with the frame."""
@@ -141,18 +196,3 @@ class FrameNote:
 def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:
     """Note that a frame of `size` bytes came in just now."""
     return FrameNote(log=log, clock=clock, bytes=size, began=clock(), at=approximate_now())
-
-
-def _insert(records: Sequence[FrameRecord]) -> None:
-    try:
-        FrameRecord.objects.bulk_create(records)
-    except IntegrityError:  # a team was deleted meanwhile
-        for record in records:
-            _insert_one(record)
-
-
-def _insert_one(record: FrameRecord) -> None:
-    try:
-        FrameRecord.objects.bulk_create([record])
-    except IntegrityError:
-        logger.warning("gateway.frame_of_no_team", extra={"user_id": record.owner_id})

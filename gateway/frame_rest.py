@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 
 from accounts.paging import read_query
 from accounts.rest import caller_of
-from gateway.frame_types import FRAME_TYPES, read_iso
 from gateway.models import FrameRecord
+from gateway.wire.frame_types import FRAME_TYPES, read_iso
 from kit.clock import iso
 from kit.describe import Items, Time
 
@@ -46,7 +46,7 @@ class ApiFrame(TypedDict):
 
 
 @extend_schema_field(str)
-class Moment(serializers.Field):  # type: ignore[type-arg]
+class InstantField(serializers.Field):  # type: ignore[type-arg]
     """A time as ISO 8601, or as Unix milliseconds."""
 
     def to_internal_value(self, data: Any) -> datetime:
@@ -63,7 +63,7 @@ class LiveQuery(serializers.Serializer[Any]):
     """How many of the newest frames, and from when on."""
 
     limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MOST_LIVE)
-    since = Moment(required=False)
+    since = InstantField(required=False)
 
 
 class HistoryQuery(serializers.Serializer[Any]):
@@ -71,8 +71,8 @@ class HistoryQuery(serializers.Serializer[Any]):
 
     to = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
     type = serializers.ChoiceField(required=False, choices=sorted(FRAME_TYPES))
-    since = Moment(required=False)
-    until = Moment(required=False)
+    since = InstantField(required=False)
+    until = InstantField(required=False)
     limit = serializers.IntegerField(default=PAST, min_value=1, max_value=MOST_PAST)
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 

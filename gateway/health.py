@@ -17,10 +17,10 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.models import Process, Turn
 from agents.models.session import alive_since
-from gateway.frame_types import is_agent_name
-from gateway.members import Member, find_member, load_members
-from gateway.permissions import find_role
-from gateway.seat import GATEWAY_LINK
+from gateway.connections.seat import GATEWAY_LINK
+from gateway.team.members import Member, find_member, load_members
+from gateway.wire.frame_types import is_agent_name
+from gateway.wire.permissions import find_role
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import db_now, unix_ms

@@ -18,7 +18,7 @@ from accounts.open_requests import OpenRequests
 from accounts.quotas import QuotaExceeded
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused
 from kit import sql
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body
 

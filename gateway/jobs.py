@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from celery import shared_task
 
-from gateway import letter_queue, letters
 from gateway.agent_protocol import store
+from gateway.letters import letter_queue, letters
 from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
 from gateway.sessions import writing
 from kit import batches

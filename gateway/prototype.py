@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from gateway.envelope import MAX_FRAME_BYTES, Json
-from gateway.protocol import VERSION
+from gateway.wire.envelope import MAX_FRAME_BYTES, Json
+from gateway.wire.protocol import VERSION
 from kit import strict_json
 from kit.asgi import Message, Receive, Scope, Send, headers_of
 from kit.clock import iso

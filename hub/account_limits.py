@@ -19,6 +19,7 @@ from accounts.oauth.pages import signed_in
 from accounts.quotas import TOKENS
 from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session, TokenUsage
 from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES, Bytes
+from agnt.models import Venue
 from gateway.models import Letter
 from hub.bounded_django import UPLOADS_AT_ONCE
 from hub.wiring import CARD_LOOKUPS_AT_ONCE
@@ -75,6 +76,7 @@ LIVE_TOKENS = Limit("live tokens", "TOKENS_PER_OWNER")
 STORAGE = Limit("files and transcripts", "STORAGE_PER_OWNER_MB", unit="MiB")
 WEBHOOKS = Limit("webhooks", "WEBHOOKS_PER_OWNER")
 PUSH_CONFIGS = Limit("push configs", "PUSH_CONFIGS_PER_CALLER")
+VENUES = Limit("venues", "VENUES_PER_NETWORK")
 LETTERS = Limit("letters", "LETTERS_PER_OWNER")
 LETTERS_SIZE = Limit("text of letters", "LETTERS_MB_PER_OWNER", unit="MiB")
 LIMITS: Sequence[Limit] = (
@@ -85,6 +87,7 @@ LIMITS: Sequence[Limit] = (
     STORAGE,
     WEBHOOKS,
     PUSH_CONFIGS,
+    VENUES,
     LETTERS,
     LETTERS_SIZE,
     Limit("asks a minute", "CALLER_RATE_PER_MINUTE"),
@@ -104,6 +107,7 @@ USES: Mapping[str, Use] = {
     "said": Use("op-messages", STORAGE, OpMessage, "author", counted=Sum(Bytes("text"))),
     "reported": Use("token usage", STORAGE, TokenUsage, "owner", counted=Count("pk") * USAGE_ROW_BYTES),
     "webhooks": Use("webhooks", WEBHOOKS, Subscription, "owner"),
+    "venues": Use("venues", VENUES, Venue, "network__owner"),
     "letters": Use("letters", LETTERS, Letter, "owner"),
     "pushes": Use("push configs", PUSH_CONFIGS, PushConfig, "caller"),
 }

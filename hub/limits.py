@@ -1,6 +1,7 @@
 """The callers' rate limit, by the `limits` library: in process memory, or in Redis for several processes.
 
-Messages between agents of one owner have a rate of their own, counted by credential in each process.
+Messages between agents of one owner have a rate of their own, counted by credential in each process. Asks of
+venues have none here: the key that sent the envelope was counted already.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from redis.asyncio import BlockingConnectionPool
 
 from agents.core.ports import Clock
 from agents.core.types import Ask
+from agents.models.choices import Surface
 from kit.durations import seconds
 from kit.token_bucket import TokenBucket
 
@@ -98,7 +100,12 @@ class CallerRate:
 
     async def retry_in_s(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
-        if self._shared is None or ask.credential_id is not None or time.monotonic() < self._away_until:
+        if (
+            ask.surface is Surface.AGNT
+            or self._shared is None
+            or ask.credential_id is not None
+            or time.monotonic() < self._away_until
+        ):
             return self.count(ask)
         try:
             async with asyncio.timeout(self._store_within_s):
@@ -110,6 +117,8 @@ class CallerRate:
 
     def count(self, ask: Ask) -> int:
         """See `agents.core.ports.Limits`."""
+        if ask.surface is Surface.AGNT:
+            return 0
         with self._counting:
             if ask.credential_id is not None:
                 return self._messages.retry_in_s(ask.credential_id)

@@ -20,8 +20,8 @@ from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
-from gateway.client import Gateway
-from gateway.proposals import close_due
+from gateway.connections.client import Gateway
+from gateway.triad.proposals import close_due
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
@@ -86,7 +86,7 @@ class Runtime:
         self.hub_services.mcp.elicitations.end_all()
         leaving, deadline = SocketDrain(self.hub_services.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.hub_services.dispatcher.drain(settings.DRAIN_S), name="drain turns")
-        while (turns := self.hub_services.dispatcher.open_turns) or self.hub_services.link.sockets:
+        while (turns := self._open_work) or self.hub_services.link.sockets:
             if time.monotonic() < deadline:
                 leaving.send_some_away()
             else:
@@ -98,6 +98,11 @@ class Runtime:
         await leaving.wait()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.hub_services.operator_sockets.close(), OPERATORS_WITHIN_S)
+
+    @property
+    def _open_work(self) -> int:
+        """Turns, and envelopes that wait for a venue."""
+        return self.hub_services.dispatcher.open_turns + self.hub_services.agnt.runner.open_asks
 
     async def stop(self) -> None:
         """Remove the rows, threads and connections of this process; a failing step does not stop the others."""
@@ -114,6 +119,8 @@ class Runtime:
         for name, link in hub_services.links.items():
             await end(name, link.close())
         await end("gateway", hub_services.gateway.close())
+        await end("venues", hub_services.venue_asker.close())
+        await end("agnt", hub_services.agnt.runner.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())
         await end("limits", hub_services.limits.close())

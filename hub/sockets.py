@@ -8,8 +8,9 @@ from typing import Any
 
 from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
-from gateway.socket import PATHS as GATEWAY_PATHS
+from gateway.connections.socket import PATHS as GATEWAY_PATHS
 from kit.asgi import below
 from kit.durations import seconds
 
@@ -54,9 +55,31 @@ class MessageQueue:
 class HubSockets(WebSocketsSansIOProtocol):
     """Agents on `/channel` get JSON pings from their consumer; another client that vanished would stay."""
 
+    __slots__ = ("_sending",)
+
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        self._sending = 0  # messages of the application that wait until the client reads
         self.queue = MessageQueue()  # type: ignore[assignment]
+
+    def send_now(self, text: bytes) -> bool:
+        """See `kit.sockets.find_send_now`."""
+        is_blocked = self._sending or not self.writable.is_set()
+        if is_blocked or not self.handshake_complete or self.transport.is_closing():
+            return False
+        try:
+            self.conn.send_text(text)
+        except InvalidState:
+            return False
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
+
+    def keepalive_timeout(self) -> None:
+        """Called when no pong came. It may wait behind frames that the application has not taken yet."""
+        if self.read_paused:
+            self.pong_timer = self.loop.call_later(PONG_WITHIN_S, self.keepalive_timeout)
+        else:
+            super().keepalive_timeout()
 
     def start_keepalive(self) -> None:
         """Called by uvicorn once a socket is accepted."""
@@ -65,7 +88,11 @@ class HubSockets(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         """Called by the application. An upgrade that it refused by an HTTP response is answered, too."""
-        await super().send(message)
+        self._sending += 1
+        try:
+            await super().send(message)
+        finally:
+            self._sending -= 1
         if message["type"] == "websocket.accept" and self.handshake_complete:
             del self.request, self.response  # 3 KiB of headers, which uvicorn needs only to accept
         if self.initial_response is not None and self.close_sent:

@@ -42,15 +42,23 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
+from agnt.breakers import StoredBreakers
+from agnt.endpoint import AgntEndpoint
+from agnt.intake import Intake
+from agnt.ports import NoCounts
+from agnt.runner import EnvelopeRunner
+from agnt.status import StatusReports
+from agnt.venue_asks import VenueAsker
+from agnt.venue_index import VenueIndexes
 from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
-from gateway.client import Gateway
-from gateway.client_limit import GatewayClients
+from gateway.connections.client import Gateway
+from gateway.connections.client_limit import GatewayClients
+from gateway.connections.seat import GATEWAY_LINK
+from gateway.connections.socket import GatewaySocket
 from gateway.health import TeamHealth
 from gateway.http import GatewayHttp
-from gateway.seat import GATEWAY_LINK
-from gateway.socket import GatewaySocket
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
@@ -110,6 +118,8 @@ class HubServices:
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
     gateway_health: TeamHealth
+    agnt: AgntEndpoint
+    venue_asker: VenueAsker
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -157,6 +167,7 @@ class HubServices:
                 lambda: self.gateway.channels.total,
             ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
+            "agnt_queue": ("AGNT envelopes that wait to be decided.", lambda: self.agnt.runner.waiting),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
 
@@ -269,6 +280,7 @@ def build_services() -> HubServices:
         public_url=settings.PUBLIC_URL,
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+    venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -311,6 +323,8 @@ def build_services() -> HubServices:
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
             post.is_reachable if isinstance(post, RedisPost) else None,
         ),
+        agnt=_agnt(callers, venue_asker),
+        venue_asker=venue_asker,
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
@@ -320,6 +334,12 @@ def build_services() -> HubServices:
     # Last: the ledger sends through the message sender, which delivers to the parts built above.
     message_sender.address(process_id, hub_services.take, post)
     return hub_services
+
+
+def _agnt(callers: OpenRequests, venue_asker: VenueAsker) -> AgntEndpoint:
+    indexes = VenueIndexes()
+    runner = EnvelopeRunner(Intake(indexes), indexes, venue_asker, NoCounts(), callers)
+    return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 
 def _spans() -> Spans | None:

@@ -1,8 +1,12 @@
 """A Channels consumer without the thread hop per frame (docs/adr/0004)."""
 
+from collections.abc import Callable
+
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.asgi import Receive, Scope, Send, error_body
+
+SendNow = Callable[[bytes], bool]
 
 # Close codes. The last two send a client away to come back.
 POLICY_VIOLATION = 1008
@@ -16,6 +20,15 @@ async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, m
     headers = [(b"content-type", b"application/json")]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})
+
+
+def find_send_now(send: Send) -> SendNow | None:
+    """Sends a text without a coroutine; False: it was not sent, as others wait or the client does not read.
+
+    None where `send` is not the server's own: what wraps it may change what is sent.
+    """
+    found: SendNow | None = getattr(getattr(send, "__self__", None), "send_now", None)
+    return found
 
 
 class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -23,6 +23,7 @@ class Surface(StrEnum):
     MCP = "mcp"
     CHAT = "chat"
     GATEWAY = "gateway"
+    AGNT = "agnt"
 
 
 class Failure(StrEnum):

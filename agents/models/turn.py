@@ -22,6 +22,7 @@ SURFACE_NAMES = {
     Surface.MCP: "MCP",
     Surface.CHAT: "chat completions",
     Surface.GATEWAY: "gateway message",
+    Surface.AGNT: "AGNT envelope",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]

@@ -199,9 +199,14 @@ Carrier = Callable[[Sequence[AddressedMessage]], None]
 _carriers: list[Carrier] = []
 
 
-def set_carrier(carrier: Carrier) -> None:
-    """Set the function that sends messages from any thread to their processes; the hub calls it at start."""
-    _carriers[:] = [carrier]
+def set_carrier(carrier: Carrier | None) -> Carrier | None:
+    """Set the function that sends messages from any thread to their processes; the hub calls it at start.
+
+    None: messages are dropped. Returns the one that was set before.
+    """
+    before = _carriers[0] if _carriers else None
+    _carriers[:] = [] if carrier is None else [carrier]
+    return before
 
 
 def send_after_commit(addressed: Sequence[AddressedMessage]) -> None:

@@ -16,8 +16,8 @@ from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, caller_of
 from agnt.api.network import get_network
 from agnt.bookings import BEFORE, BookingNotFound, StatusRefused, change_status, list_actions
-from agnt.figures import decimal_cents
 from agnt.models import Booking
+from agnt.money import as_usd
 from kit.clock import iso
 from kit.describe import ErrorBody, Page, Time, Uuid
 
@@ -136,7 +136,7 @@ def show_bookings(bookings: Sequence[Booking]) -> list[ApiBooking]:
             "userNote": one.user_note,
             "status": cast(Status, one.status),
             "actions": [cast(Status, status.value) for status in list_actions(one)],
-            "chargedUsd": decimal_cents(one.usage_event.amount_cents if hasattr(one, "usage_event") else 0),
+            "chargedUsd": as_usd(one.usage_event.amount_cents if hasattr(one, "usage_event") else 0),
             "createdAt": iso(one.created_at),
             "updatedAt": iso(one.updated_at),
         }

@@ -18,10 +18,10 @@ from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
-from agnt.envelope import is_name
 from agnt.figures import load_calls
 from agnt.keys import LEAST_OVERLAP, MAX_SENDERS, MOST_OVERLAP, OVERLAP, mint_key, revoke_key, rotate_secret
 from agnt.models import ApiKey
+from agnt.wire import is_name
 from kit.clock import db_now, iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time, Uuid
 

@@ -12,10 +12,12 @@ from rest_framework.views import APIView
 
 from accounts.paging import read_query
 from accounts.rest import Body, caller_of
-from agnt.figures import Day, decimal_cents, load_days
+from agnt.figures import Day, load_days
 from agnt.models import ApiKey, Network
+from agnt.money import as_usd
 from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
 from kit.clock import db_now
+from kit.describe import ErrorBody
 
 USAGE_DAYS = 30
 MOST_USAGE_DAYS = 366
@@ -86,7 +88,7 @@ class NetworkRules(APIView):
 class NetworkUsage(APIView):
     """`/network/usage`"""
 
-    @extend_schema(parameters=[UsageQuery], responses=ApiUsage)
+    @extend_schema(parameters=[UsageQuery], responses={200: ApiUsage, 404: ErrorBody})
     def get(self, request: Request) -> Response:
         """Calls, charged bookings and revenue of your network by UTC day, at most 366 days."""
         query = read_query(UsageQuery, request)
@@ -102,7 +104,7 @@ class NetworkUsage(APIView):
             "items": [_show_day(one) for one in days],
             "calls": sum(one.calls for one in days),
             "bookings": sum(one.bookings for one in days),
-            "revenueUsd": decimal_cents(sum(one.revenue_cents for one in days)),
+            "revenueUsd": as_usd(sum(one.revenue_cents for one in days)),
         }
         return Response(shown)
 
@@ -145,5 +147,5 @@ def _show_day(one: Day) -> ApiUsageDay:
         "day": one.day.isoformat(),
         "calls": one.calls,
         "bookings": one.bookings,
-        "revenueUsd": decimal_cents(one.revenue_cents),
+        "revenueUsd": as_usd(one.revenue_cents),
     }

@@ -18,6 +18,7 @@ from agnt.invoicing.port import Bill, BillLine, BillRefused, Invoicer, InvoicerD
 from agnt.models import Invoice, UsageEvent
 from agnt.money import as_usd
 from kit.clock import db_now
+from webhooks.queues import find_pause
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,12 @@ class BatchResult:
 
 
 def run_batch(invoicer: Invoicer) -> BatchResult:
-    """Make and send the bills of all days that are over. May run at any time, and several at once."""
+    """Make and send the bills of all days that are over. May run at any time, and several at once.
+
+    Nothing happens while sending is paused: a restored copy has bills that the original sends.
+    """
+    if find_pause() is not None:
+        return BatchResult()
     made = make_invoices(db_now())
     result = send_invoices(invoicer)
     return BatchResult(made, result.sent, result.refused, result.uncertain)
@@ -58,8 +64,7 @@ def send_invoices(invoicer: Invoicer) -> BatchResult:
     An invoicer that is down ends the run: the next one sends the rest.
     """
     sent = refused = uncertain = 0
-    still_open = Invoice.objects.filter(state=Invoice.State.OPEN)
-    for invoice in still_open.select_related("network__service_user").order_by("pk"):
+    for invoice in list_open():
         if _is_uncertain(invoice, invoicer):
             uncertain += 1
             logger.error("agnt.invoice_uncertain", extra={"invoice": invoice.pk})
@@ -75,9 +80,23 @@ def send_invoices(invoicer: Invoicer) -> BatchResult:
     return BatchResult(sent=sent, refused=refused, uncertain=uncertain)
 
 
-def allow_again(invoice_id: int) -> bool:
-    """Have the next run send an invoice of which it is not known whether it arrived; False: it is not open."""
-    return bool(Invoice.objects.filter(pk=invoice_id, state=Invoice.State.OPEN).update(tried_at=None))
+def list_open() -> QuerySet[Invoice]:
+    """The invoices that were not sent, oldest first."""
+    rows = Invoice.objects.filter(state=Invoice.State.OPEN)
+    return rows.select_related("network__owner", "network__service_user").order_by("pk")
+
+
+@transaction.atomic
+def allow_again(invoice_id: int, customer: str = "") -> bool:
+    """Have the next run send an invoice of which it is not known whether it arrived; False: it is not open.
+
+    `customer`: to whom instead of the one that it has.
+
+    Raises:
+        django.db.IntegrityError: that customer has an invoice of the same network and day. Nothing was changed.
+    """
+    changes = {"tried_at": None} | ({"customer": customer} if customer else {})
+    return bool(Invoice.objects.filter(pk=invoice_id, state=Invoice.State.OPEN).update(**changes))
 
 
 def mark_sent(invoice_id: int, external_id: str) -> bool:

@@ -23,12 +23,12 @@ from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.desk.charts import amount_chart
 from agents.web.desk.figures import window_of
-from agnt.envelope import is_name
 from agnt.figures import load_calls, load_days
 from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, mint_key, revoke_key, rotate_secret
 from agnt.limits import DAILY_CALLS
 from agnt.models import ApiKey
 from agnt.web.lists import page_of
+from agnt.wire import is_name
 from kit.clock import approximate_now, db_now
 
 PAGE = ["GET", "HEAD", "POST"]

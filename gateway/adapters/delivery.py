@@ -8,13 +8,13 @@ from accounts.models import User
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from agents.models import Session
-from gateway.addressing import NO_SESSION
-from gateway.envelope import Envelope, Json, check_frame, read_type
-from gateway.errors import NOT_FOUND, ErrorCode, FrameRefused
-from gateway.frame_types import is_agent_name
-from gateway.letters import WAITING, Draft, store_letter
+from gateway.connections.seat import GATEWAY_LINK, carry_envelope
+from gateway.letters.letters import WAITING, Draft, store_letter
+from gateway.messages.addressing import NO_SESSION
 from gateway.models import Letter
-from gateway.seat import GATEWAY_LINK, carry_envelope
+from gateway.wire.envelope import Envelope, Json, check_frame, read_type
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_agent_name
 from kit import batches
 from kit.clock import db_now
 

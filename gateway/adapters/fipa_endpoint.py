@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from accounts.authn import Identity, TokenScope
-from gateway import frames
 from gateway.adapters.fipa import as_information, from_acl, to_acl
-from gateway.client import Gateway
-from gateway.envelope import Json
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.connections.client import Gateway
+from gateway.connections.request_client import RequestClient
 from gateway.http import GatewayHttp, HttpAnswer, json_answer, start_apart
-from gateway.request_client import RequestClient
+from gateway.wire import frames
+from gateway.wire.envelope import Json
+from gateway.wire.errors import ErrorCode, FrameRefused
 from kit import strict_json
 from kit.asgi import HttpRequest, RequestRefused, Send
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.channel_names import GENERAL, STATUS, inbox_channel
-from gateway.envelope import Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import ROLES, read_iso
+from gateway.wire.channel_names import GENERAL, STATUS, inbox_channel
+from gateway.wire.envelope import Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import ROLES, read_iso
 from kit.clock import iso, unix_ms
 
 Dialect = Literal["envelope", "inbox"]

@@ -15,8 +15,8 @@ from gateway.agent_protocol import store
 from gateway.agent_protocol.files import read_form
 from gateway.agent_protocol.shapes import invalid, read_agent, read_body, read_page
 from gateway.agent_protocol.steps import StepRunner
-from gateway.errors import FrameRefused
 from gateway.http import GatewayHttp, HttpAnswer, failed_answer, json_answer
+from gateway.wire.errors import FrameRefused
 from kit.asgi import HttpRequest, Send
 from kit.async_db import db_call
 

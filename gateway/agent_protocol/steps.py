@@ -15,16 +15,16 @@ from agents.core.waiting import RunningTurn, text_of
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
-from gateway.addressing import NO_SESSION, Sender, find_addressee
 from gateway.agent_protocol import store
 from gateway.agent_protocol.files import files_of
 from gateway.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.agent_protocol.store import BegunStep
-from gateway.client import Gateway
-from gateway.envelope import Envelope
-from gateway.errors import FrameRefused, refuse_denied, refuse_failed
+from gateway.connections.client import Gateway
 from gateway.http import start_apart
-from gateway.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.messages.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
 from kit.async_db import db_call
 
 ASKS_INPUT = frozenset(Interruption)

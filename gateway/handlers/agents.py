@@ -1,11 +1,11 @@
 """Services that find agents."""
 
-from gateway import registry
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.frame_types import is_target
-from gateway.messages import REFUSALS
+from gateway.connections.client import Client
+from gateway.messages.messages import REFUSALS
+from gateway.team import registry
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frame_types import is_target
 
 
 async def list_agents(client: Client, envelope: Envelope, params: Json) -> Json:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from gateway import frames
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
+from gateway.connections.client import Client
+from gateway.connections.seats import load_connected
 from gateway.handlers.team import get_team
-from gateway.registry import check_not_halted
-from gateway.seats import load_connected
-from gateway.team_rules import AgentName
+from gateway.team.registry import check_not_halted
+from gateway.team.team_rules import AgentName
+from gateway.wire import frames
+from gateway.wire.envelope import Envelope, Json
 
 ALIAS = "broadcast"  # as the `agent` of a message
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Collection, Mapping
 
-from gateway.channel_names import ACTIVITY, GENERAL, MESSAGES, PLAIN, STATUS, find_inbox_agent, is_channel
 from gateway.channels import AgentFilter
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import is_agent_name
+from gateway.connections.client import Client
 from gateway.handlers.team import get_team
-from gateway.status_feed import event_frame, status_frame
-from gateway.statuses import AgentStatus, find_unknown
+from gateway.team.status_feed import event_frame, status_frame
+from gateway.team.statuses import AgentStatus, find_unknown
+from gateway.wire.channel_names import ACTIVITY, GENERAL, MESSAGES, PLAIN, STATUS, find_inbox_agent, is_channel
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_agent_name
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
 MOST_SUBSCRIPTIONS = 100

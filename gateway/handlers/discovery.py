@@ -1,12 +1,13 @@
 """The handshake, and frames that find agents and services (sections 5 and 7)."""
 
-from gateway import frames, registry
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.connections.client import Client
 from gateway.handlers import agents
 from gateway.handlers.requests import SERVICES
-from gateway.permissions import Action, is_permitted
+from gateway.team import registry
+from gateway.wire import frames
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.permissions import Action, is_permitted
 
 
 async def shake_hands(client: Client, envelope: Envelope) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from accounts.authn import AGENT_KINDS
-from gateway import inbox
-from gateway.client import Client
-from gateway.envelope import Envelope, Json, check_frame
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import FRAME_TYPES, is_agent_name, is_id
-from gateway.frames import new_id
+from gateway.connections.client import Client
 from gateway.handlers.team import get_team
+from gateway.letters import inbox
+from gateway.wire.envelope import Envelope, Json, check_frame
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id
+from gateway.wire.frames import new_id
 
 MOST_AT_ONCE = 100
 DEFAULT_LIMIT = 10

@@ -3,13 +3,13 @@
 import logging
 
 from agents.links.channel.frames import BadFrame
-from gateway.client import Client
-from gateway.envelope import Envelope
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.connections.client import Client
 from gateway.frame_log import DROPPED
 from gateway.handlers.broadcast import ALIAS, broadcast_message
 from gateway.handlers.relay import relay
-from gateway.messages import LONGEST_WAIT_S
+from gateway.messages.messages import LONGEST_WAIT_S
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import ErrorCode, FrameRefused
 
 logger = logging.getLogger(__name__)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frames import describe_error
+from gateway.connections.client import Client
 from gateway.handlers import agents, inbox, sessions, triad
 from gateway.handlers.messages import send
-from gateway.permissions import Action, check_action, check_service
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import describe_error
+from gateway.wire.permissions import Action, check_action, check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from accounts.authn import AGENT_KINDS
-from gateway.client import Client
-from gateway.envelope import MAX_FRAME_BYTES, Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import MAX_NUMBER
+from gateway.connections.client import Client
 from gateway.handlers.team import get_team
 from gateway.sessions import rows, shapes, transfer
 from gateway.sessions.access import SessionUser
+from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import MAX_NUMBER
 
 MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from gateway.client import Client
-from gateway.envelope import Envelope
-from gateway.errors import ErrorCode, FrameRefused
+from gateway.connections.client import Client
 from gateway.handlers import broadcast, channels, discovery, messages, requests, team, triad
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import ErrorCode, FrameRefused
 
 Handler = Callable[[Client, Envelope], Awaitable[None]]
 

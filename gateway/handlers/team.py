@@ -1,11 +1,12 @@
 """Frames about the client's own team: statuses and workspaces (sections 7 and 9)."""
 
 from accounts.models import User
-from gateway import enrolment, frames, registry
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import NOT_FOUND, ErrorCode, FrameRefused
-from gateway.frame_types import is_agent_name
+from gateway.connections.client import Client
+from gateway.team import enrolment, registry
+from gateway.wire import frames
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_agent_name
 
 
 async def take_status(client: Client, envelope: Envelope) -> None:

@@ -2,16 +2,16 @@
 
 import msgspec
 
-from gateway import proposal_reads, proposals
-from gateway.client import Client
-from gateway.envelope import Envelope, Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import is_id
-from gateway.frames import new_id
+from gateway.connections.client import Client
 from gateway.handlers.team import get_team
 from gateway.models import Proposal
-from gateway.proposal_frames import acknowledge, carry
-from gateway.proposals import NewProposal, NewVote
+from gateway.triad import proposal_reads, proposals
+from gateway.triad.proposal_frames import acknowledge, carry
+from gateway.triad.proposals import NewProposal, NewVote
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_id
+from gateway.wire.frames import new_id
 
 MAX_TEXT_BYTES = 16_384
 LISTED = 50

@@ -6,10 +6,10 @@ from django.db.models import Count, QuerySet, Sum
 from msgspec import Struct
 
 from agents.models import Session
-from gateway.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.connections.seat import GATEWAY_LINK
 from gateway.models import SessionLog, TeamAgent, TeamPolicy
-from gateway.seat import GATEWAY_LINK
 from gateway.sessions.entries import Place
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from kit.clock import db_now
 
 MOST_SESSIONS = 2_000  # of a team

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from accounts import sealing
 from accounts.sealing import Unreadable
-from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import SessionEntry
+from gateway.wire.errors import ErrorCode, FrameRefused
 
 PURPOSE = b"a2a-v1 sessions"
 PAIR_CHARS = 20

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
 from gateway.sessions.entries import Entry
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
 from kit import strict_json
 from kit.clock import unix_ms
 from kit.strict_json import UnreadableText

@@ -17,11 +17,11 @@ from rest_framework.views import APIView
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, caller_of
 from agents.api.files import OF_UPLOADS, AnyType
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import AGENT_NAME, MAX_ID_CHARS
 from gateway.models import SessionLog
 from gateway.sessions import transfer
 from gateway.sessions.access import SessionUser
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import AGENT_NAME, MAX_ID_CHARS
 from kit.asgi import RequestRefused
 from kit.clock import iso
 from kit.concurrency import DOWNLOADS, take_slot

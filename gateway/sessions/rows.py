@@ -9,10 +9,10 @@ from django.db.models import Q
 from msgspec import Struct
 
 from accounts import quotas
-from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import SessionUser, check_agent, check_room, get_session
 from gateway.sessions.entries import Entry, read_row
+from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.clock import db_now
 from kit.ids import unguessable
 

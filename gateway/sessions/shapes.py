@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from gateway.envelope import Json
-from gateway.errors import ErrorCode, FrameRefused
-from gateway.frame_types import is_agent_name, is_id
 from gateway.models import SessionLog
 from gateway.sessions.rows import LONGEST_LOCK, MOST_LISTED, Archived, EntryPage, SessionPage
+from gateway.wire.envelope import Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_agent_name, is_id
 from kit.clock import unix_ms
 
 LONGEST_LOCK_MS = int(LONGEST_LOCK.total_seconds() * 1000)

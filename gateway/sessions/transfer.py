@@ -7,13 +7,13 @@ from django.db import transaction
 from msgspec import Struct
 
 from accounts import quotas
-from gateway.errors import ErrorCode, FrameRefused
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import SessionUser, check_agent, check_room, get_session
 from gateway.sessions.entries import make_row, seal_content
 from gateway.sessions.jsonl import ReadSession, read_file, write_export
 from gateway.sessions.rows import read_entries
 from gateway.sessions.writing import MOST_ENTRIES, MOST_SESSION_BYTES
+from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import F, Q
 
-from gateway.errors import FrameRefused
-from gateway.frames import now_ms
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import MOST_SESSIONS, MOST_TEAM_BYTES, check_writable, count_held, find_ttl_s
 from gateway.sessions.entries import Entry, Record, make_row, seal_content
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import now_ms
 from kit import batches
 from kit.clock import db_now
 

@@ -14,12 +14,12 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
-from gateway.enrolment import read_role
-from gateway.frame_types import is_agent_name, is_target
-from gateway.members import find_member
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
-from gateway.team_changes import BadPolicy, change_agent, change_policy, get_policy
+from gateway.team.enrolment import read_role
+from gateway.team.members import find_member
+from gateway.team.team_changes import BadPolicy, change_agent, change_policy, get_policy
+from gateway.wire.frame_types import is_agent_name, is_target
 
 PAGE = ["GET", "HEAD", "POST"]
 WANT_NAMES = "Want the names of agents, one on a line: small letters, digits and hyphens."

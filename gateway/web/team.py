@@ -18,8 +18,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from agents.web.desk import require_owner
-from gateway.members import Member, load_members
 from gateway.models import FrameRecord, Proposal, Vote
+from gateway.team.members import Member, load_members
 from gateway.web import changes
 from kit.clock import db_now, iso
 

@@ -6,8 +6,8 @@ A frame is the envelope, which all have in common, and the fields of its type.
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from gateway.errors import ErrorCode
-from gateway.frame_types import (
+from gateway.wire.errors import ErrorCode
+from gateway.wire.frame_types import (
     AGENT_NAME,
     ENVELOPE_FIELDS,
     FRAME_TYPES,

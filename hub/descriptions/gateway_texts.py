@@ -3,8 +3,8 @@
 Tests compare the names with the registry of frame types and the error codes.
 """
 
-from gateway.errors import ErrorCode
-from gateway.frame_types import STATUSES, VOTES, Field
+from gateway.wire.errors import ErrorCode
+from gateway.wire.frame_types import STATUSES, VOTES, Field
 
 RECEIVED: dict[str, str] = {
     "message": "A message to an agent. With `metadata.requiresResponse` it is a turn, and its reply is awaited.",

@@ -1,6 +1,7 @@
 """Bills: made once of the charges of past days, sent once to an invoicer, whatever fails in between."""
 
 import csv
+import json
 import logging
 import os
 import signal
@@ -9,10 +10,12 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import Sum
 
@@ -29,6 +32,7 @@ from lab.hub_storage import HubStorage, hub_env
 from lab.processes import python, run
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
+from webhooks.queues import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
 METER = "agnt_booking_cents"
@@ -199,7 +203,49 @@ def test_what_may_have_arrived_before_the_invoicer_forgot_it_waits_for_an_operat
     assert not mark_sent(Invoice.objects.get().pk, "elsewhere")
 
 
-@pytest.mark.ledger
+def test_a_restored_copy_sends_no_bill_until_sending_is_resumed(network: Network) -> None:
+    charged(network, "acme", 1)
+    invoicer = Ledger()
+    pause_sending("a copy")
+    assert run_batch(invoicer) == BatchResult()
+    assert not Invoice.objects.exists()
+    resume_sending()
+    assert run_batch(invoicer) == BatchResult(made=1, sent=1)
+
+
+def listed(*arguments: str) -> list[dict[str, Any]]:
+    """What the command prints."""
+    out = StringIO()
+    call_command("agnt_invoices", *arguments, stdout=out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_an_operator_decides_what_happens_with_bills_that_were_not_sent(
+    network: Network, settings: Any, stripe: StripeServer
+) -> None:
+    settings.STRIPE_API_KEY, settings.STRIPE_API_URL = API_KEY, stripe.url
+    for customer in ("key-1", "key-2", "cus_acme"):
+        charged(network, customer, 1)
+    first, second = listed("--send")
+    day = noon(1).date().isoformat()
+    assert first == {
+        "id": first["id"], "network": "ana", "customer": "key-1", "day": day, "count": 1, "amount_usd": "0.25",
+        "triedAt": None,
+    }  # fmt: skip
+    assert [one["customer"] for one in listed("--sent", str(first["id"]))] == ["key-2"]
+    again = ("--again", str(second["id"]))
+    with pytest.raises(CommandError, match="already"):
+        listed(*again, "--customer", "cus_acme")
+    assert [one["customer"] for one in listed(*again, "--customer", "cus_bolt")] == ["cus_bolt"]
+    assert listed("--send") == []
+    assert sorted(one["payload[stripe_customer_id]"] for one in stripe.requests) == ["cus_acme", "cus_bolt"]
+    for wrong in (again, ("--sent", str(first["id"])), ("--sent", "999999")):
+        with pytest.raises(CommandError, match="no such bill"):
+            listed(*wrong)
+    with pytest.raises(CommandError, match="--again"):
+        listed("--customer", "cus_bolt")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_runs_at_once_make_and_count_each_bill_once() -> None:
     network = network_of("ana")

@@ -23,6 +23,7 @@ MARKDOWN = [
     "port\n\n- **one**\n- [two](https://example.org)\n\n```\nmake",
     " run\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n",
 ]
+PLACE_IN_TURN = "(one) => one.getBoundingClientRect().y - one.closest('.turn').getBoundingClientRect().y"
 PICTURE_WIDTH = "document.querySelector('dialog img').naturalWidth"
 
 
@@ -56,7 +57,11 @@ async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: V
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "report")
         turn = last(visitor)
+        stop = turn.get_by_role("button", name="Stop following")
+        await stop.wait_for()
+        place = await stop.evaluate(PLACE_IN_TURN)
         await turn.get_by_role("link", name="elsewhere").wait_for()
+        assert await stop.evaluate(PLACE_IN_TURN) == place
         assert await turn.locator("[data-part=reply] h3").inner_text() == "Report"
         assert await turn.locator("[data-part=reply] strong").inner_text() == "one"
         assert await turn.locator("[data-part=reply] td").all_inner_texts() == ["1", "2"]

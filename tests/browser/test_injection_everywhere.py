@@ -296,5 +296,6 @@ async def operate(visitor: Visitor, hostile: Hostile) -> None:
     await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
     await visitor.page.get_by_role("button", name="Send to the operators").click()
     await visitor.page.locator("#rows > li.op").wait_for()
-    await visitor.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    closed = "document.querySelectorAll('details:not([open]) > summary').forEach((one) => one.click())"
+    await visitor.page.evaluate(closed)
     await visitor.check_calm()

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import io
 import sys
 import tomllib
 import zipfile
@@ -33,7 +34,7 @@ async def test_it_is_small_the_same_each_time_and_has_its_licence(tmp_path):
         assert await process.wait() == 0
         made.append((tmp_path / name / packing.NAME).read_bytes())
     assert made[0] == made[1] == packing.archive()
-    assert len(made[0]) < 500_000
+    assert len(made[0]) < 550_000
     told = (tmp_path / "one" / f"{packing.NAME}.sha256").read_text()
     assert told == f"{hashlib.sha256(made[0]).hexdigest()}  connect.pyz\n"
     with zipfile.ZipFile(tmp_path / "one" / packing.NAME) as pyz:
@@ -43,6 +44,17 @@ async def test_it_is_small_the_same_each_time_and_has_its_licence(tmp_path):
     assert not [name for name in names if name.endswith((".so", ".pyc", ".c"))]
     compile(main, "__main__.py", "exec")
     assert "if sys.version_info < (3, 11):" in main
+
+
+def test_what_it_carries_of_agnt_is_what_the_import_contract_keeps_pure():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [pure] = [one["source_modules"] for one in contracts if one["name"].startswith("What the connector carries")]
+    with zipfile.ZipFile(io.BytesIO(packing.archive())) as pyz:
+        files = [name for name in pyz.namelist() if name.startswith("agnt/")]
+    carried = {name.removesuffix(".py").replace("/", ".") for name in files}
+    assert {".".join(name.split(".")[:2]) for name in carried} == {*pure, "agnt.__init__"}
+    packages = tomllib.loads((ROOT / "connect" / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    assert set(packages) == {"connect", *(name.rpartition(".")[0] for name in carried)}
 
 
 def test_the_wheel_is_described_as_what_it_is():

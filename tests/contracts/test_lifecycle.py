@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -20,10 +20,10 @@ from agents import jobs
 from agents.core import presence
 from agents.core.presence import Registered, Registration, register_connection
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
-from agents.transcript import announcements
 from agents.transcript.announcements import AddressedMessage, LiveFrame
 from agents.transcript.session_deletion import delete_sessions
 from kit import sql
+from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
@@ -38,14 +38,8 @@ def _home() -> None:
 def told() -> Iterator[list[AddressedMessage]]:
     """What is announced after commits."""
     collected: list[AddressedMessage] = []
-
-    def carry(addressed: Sequence[AddressedMessage]) -> None:
-        collected.extend(addressed)
-
-    before = list(announcements._carriers)
-    announcements.set_carrier(carry)
-    yield collected
-    announcements._carriers[:] = before
+    with carrying(collected.extend):
+        yield collected
 
 
 def registered(session_id: str | None = None, login: str = "alice") -> Registered:

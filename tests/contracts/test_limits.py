@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agents.core.types import Ask, Target
 from agents.models.choices import Surface
@@ -50,6 +51,12 @@ def redis_url(request: pytest.FixtureRequest) -> str:
         return ""
     homes: DistributedStorages = request.getfixturevalue("distributed_storages")
     return homes.servers.redis_url(502)
+
+
+async def test_asks_of_venues_have_no_rate_of_their_own(make_rate: MakeRate, redis_url: str) -> None:
+    rate = make_rate(1, redis_url)
+    assert [await rate.retry_in_s(replace(ask(), surface=Surface.AGNT)) for _ in range(5)] == [0] * 5
+    assert [await rate.retry_in_s(ask()), bool(await rate.retry_in_s(ask()))] == [0, True]
 
 
 async def test_asks_within_the_rate_pass_and_the_next_is_told_how_long(

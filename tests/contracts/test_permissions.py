@@ -1,6 +1,7 @@
 """Permission requests: stored, decided once, expired; an agent that is offline is told later."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from agents.transcript.announcements import LiveFrame, PermissionDecided, Resolu
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
 from agents.transcript.pieces import ApprovalDecided
 from kit.clock import db_now
+from tests.carrying import carrying
 from tests.contracts.rows import admitted, live_process, published, user
 from tests.contracts.rows import ask as question
 
@@ -21,12 +23,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+def told() -> Iterator[list[Message]]:
     """What was told to sockets, in order."""
     heard: list[Message] = []
-    carriers = [lambda addressed: heard.extend(message for _, message in addressed)]
-    monkeypatch.setattr("agents.transcript.announcements._carriers", carriers)
-    return heard
+    with carrying(lambda addressed: heard.extend(message for _, message in addressed)):
+        yield heard
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The note an agent gets on what was asked elsewhere in its name, without waiting."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,14 +10,21 @@ from agents.links.channel.requests import ReplyNotes
 from agents.models import Connection
 from agents.transcript.announcements import AgentFrame
 from kit.async_db import db_call
+from tests.carrying import carrying
 from tests.contracts.rows import Published, published
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_it_goes_to_the_connection_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    carried: list[Any] = []
-    monkeypatch.setattr("agents.transcript.announcements._carriers", [carried.extend])
+@pytest.fixture
+def carried() -> Iterator[list[Any]]:
+    """What is sent to processes, in order."""
+    sent: list[Any] = []
+    with carrying(sent.extend):
+        yield sent
+
+
+async def test_it_goes_to_the_connection_wherever_it_is(carried: list[Any]) -> None:
     notes = ReplyNotes()
     agent: Published = await db_call(published)()
     here = agent.ref.session_id

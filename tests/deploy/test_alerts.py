@@ -7,13 +7,14 @@ from tests.deploy.files import document
 from tests.repository.test_docs import anchors
 
 RULES = document("prometheus/alerts.yaml")["groups"][0]["rules"]
+NAME = r"\b(?:clawbridge|a2a|agnt)_\w+"
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 
 
 def test_every_alarm_is_about_a_figure_there_is() -> None:
-    documented = set(re.findall(r"clawbridge_\w+", METRICS))
+    documented = set(re.findall(NAME, METRICS))
     for rule in RULES:
-        used = set(re.findall(r"clawbridge_\w+", rule["expr"]))
+        used = set(re.findall(NAME, rule["expr"]))
         assert used <= documented, rule["alert"]
         assert used or "up{" in rule["expr"] or "process_" in rule["expr"], rule["alert"]
 

@@ -9,6 +9,7 @@ from tests.deploy.files import DEPLOY, Json
 
 DASHBOARD: Json = json.loads((DEPLOY / "grafana" / "clawbridge.json").read_text())
 REFERENCE = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+NAME = r"(?:clawbridge|a2a|agnt)_\w+"
 HISTOGRAMS = ("clawbridge_turn_seconds", "clawbridge_ledger_batch_size")
 OF_PROMETHEUS = {"job", "instance", "le"}
 OF_THE_PROCESS = {"process_cpu_seconds_total", "process_resident_memory_bytes", "up"}
@@ -17,7 +18,7 @@ OF_THE_PROCESS = {"process_cpu_seconds_total", "process_resident_memory_bytes", 
 def documented() -> dict[str, set[str]]:
     """The labels of each metric in the reference; a histogram by the names of its series."""
     found: dict[str, set[str]] = {}
-    for name, labels in re.findall(r"`(clawbridge_\w+)(?:\{([\w,]+)\})?`", REFERENCE):
+    for name, labels in re.findall(rf"`({NAME})(?:\{{([\w,]+)\}})?`", REFERENCE):
         series = [f"{name}_{one}" for one in ("bucket", "sum", "count")] if name in HISTOGRAMS else [name]
         found |= {one: set(filter(None, labels.split(","))) for one in series}
     return found
@@ -42,9 +43,9 @@ def test_every_query_names_metrics_that_exist_and_their_labels() -> None:
 
 
 def test_every_metric_has_its_panel() -> None:
-    shown = {name for _, query in queries() for name in re.findall(r"clawbridge_\w+", query)}
+    shown = {name for _, query in queries() for name in re.findall(NAME, query)}
     without_parts = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    assert without_parts == set(re.findall(r"`(clawbridge_\w+)", REFERENCE))
+    assert without_parts == set(re.findall(rf"`({NAME})", REFERENCE))
 
 
 def test_panels_use_the_chosen_source_and_do_not_overlap() -> None:

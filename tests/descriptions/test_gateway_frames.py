@@ -5,8 +5,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gateway.errors import ErrorCode
-from gateway.frame_types import FRAME_TYPES, KINDS, FrameType
+from gateway.wire.errors import ErrorCode
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameType
 from hub.descriptions.gateway_frames import SCHEMAS, name_of
 from hub.descriptions.gateway_texts import ERRORS, RECEIVED, SENT
 from lab.hub_process import HubProcess

@@ -14,9 +14,9 @@ from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Process, Session
 from gateway.channels import Channels, find_watching
-from gateway.client import Gateway
-from gateway.seat import GATEWAY_LINK
-from gateway.status_feed import StatusFeed
+from gateway.connections.client import Gateway
+from gateway.connections.seat import GATEWAY_LINK
+from gateway.team.status_feed import StatusFeed
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess

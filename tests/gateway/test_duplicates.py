@@ -1,10 +1,8 @@
 """The memory of messages that were sent lately: what repeats what, and its bounds. No hub."""
 
-import msgspec
-
-from gateway import duplicates
-from gateway.duplicates import RecentMessages
-from gateway.envelope import Envelope, Json
+from gateway.messages import duplicates
+from gateway.messages.duplicates import RecentMessages, key_of
+from gateway.wire.envelope import Envelope, Json
 
 ALPHA = ("owner", "alpha")
 
@@ -17,9 +15,11 @@ class Clock:
         return self.now
 
 
-def message(number: int, text: str = "hi", agent: str = "beta") -> Envelope:
+def message(number: int, text: str = "hi", agent: str = "beta", *, has_id: bool = True) -> bytes:
+    """The key of a message."""
     content = {"role": "user", "content": text}
-    return Envelope(type="message", content=content, metadata={}, id=f"m-{number}", agent=agent, extra={})
+    frame_id = f"m-{number}" if has_id else ""
+    return key_of(Envelope(type="message", content=content, metadata={}, id=frame_id, agent=agent, extra={}))
 
 
 def answer(text: str) -> Json:
@@ -85,7 +85,7 @@ def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
 
 def test_answers_to_messages_without_an_id_take_no_room() -> None:
     recent = RecentMessages(Clock())
-    without = msgspec.structs.replace(message(1), id="")
+    without = message(1, has_id=False)
     recent.keep(recent.add(ALPHA, without), answer("x" * (duplicates.MOST_BYTES - 200)))
     first = recent.add(ALPHA, message(1))
     recent.keep(first, answer("y" * 400))

@@ -109,18 +109,18 @@ async def test_a_query_that_is_not_sound_is_400(embedded_hub: HubProcess, query:
 
 
 class Writer:
-    """Stands before the database: as slow, or as absent, as the test wants."""
+    """What a log writes to in place of the database: as slow, or as absent, as the test wants."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.batches: list[int] = []
         self.failures = 0
         self.failure: type[Exception] = OperationalError
         self.is_open = asyncio.Event()
         self.loop = asyncio.get_running_loop()
-        monkeypatch.setattr(frame_log, "_insert", self._insert)
-        monkeypatch.setattr(frame_log, "RETRY_S", 0.01)
+        self.log = FrameLog(self.insert, retry_s=0.01)
 
-    def _insert(self, records: Any) -> None:
+    def insert(self, records: Any) -> None:
+        """Write records, when the test lets it."""
         asyncio.run_coroutine_threadsafe(self.is_open.wait(), self.loop).result(15)
         if self.failures:
             self.failures -= 1
@@ -136,10 +136,9 @@ def put(log: FrameLog, number: int) -> None:
     note.finish()
 
 
-async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    writer, log = Writer(monkeypatch), FrameLog()
+async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost() -> None:
+    writer = Writer()
+    log = writer.log
     put(log, 0)
     await asyncio.sleep(0)  # the writer has the first one now
     for number in range(1, frame_log.MOST_WAITING + 1):
@@ -156,10 +155,9 @@ async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
-async def test_records_are_kept_while_the_database_is_away(
-    monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
-) -> None:
-    writer, log = Writer(monkeypatch), FrameLog()
+async def test_records_are_kept_while_the_database_is_away(failure: type[Exception]) -> None:
+    writer = Writer()
+    log = writer.log
     writer.failure = failure
     writer.is_open.set()
     writer.failures = 3

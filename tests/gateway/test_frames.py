@@ -20,11 +20,11 @@ from agents.core.errors import (
     TooDeep,
 )
 from agents.models.choices import Failure
-from gateway.envelope import MAX_FRAME_BYTES, Envelope, check_frame, read_type
-from gateway.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
-from gateway.frame_types import FRAME_TYPES
-from gateway.frames import error_frame
-from gateway.protocol import GatewayProtocol, UpgradeRefused, read_parameters
+from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, check_frame, read_type
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
+from gateway.wire.frame_types import FRAME_TYPES
+from gateway.wire.frames import error_frame
+from gateway.wire.protocol import GatewayProtocol, UpgradeRefused, read_parameters
 
 Json = dict[str, Any]
 MESSAGE = {"type": "message", "agent": "coder", "content": {"role": "user", "content": "hi"}}

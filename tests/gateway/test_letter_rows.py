@@ -12,13 +12,14 @@ from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
-from gateway import inbox, jobs, letter_queue
-from gateway.envelope import Envelope
-from gateway.errors import FrameRefused
-from gateway.frames import make_frame
-from gateway.letters import Draft, StoredLetter, store_letter
+from gateway import jobs
+from gateway.connections.seat import GATEWAY_LINK, carry_envelope
+from gateway.letters import inbox, letter_queue
+from gateway.letters.letters import Draft, StoredLetter, store_letter
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.seat import GATEWAY_LINK, carry_envelope
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import make_frame
 from kit.clock import db_now
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process, user

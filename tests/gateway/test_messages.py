@@ -11,7 +11,7 @@ import pytest
 
 from agents.core.post import Prompt
 from agents.transcript.pieces import Part
-from gateway.seat import ENVELOPE_TYPE, make_message
+from gateway.connections.seat import ENVELOPE_TYPE, make_message
 from lab.agents import Echo, online
 from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json

@@ -5,12 +5,21 @@ import json
 import pytest
 
 from accounts.authn import Identity
-from gateway.envelope import Envelope, check_frame, read_object, read_type
-from gateway.errors import FrameRefused
-from gateway.frame_types import FRAME_TYPES
 from gateway.handlers.requests import SERVICES
-from gateway.permissions import MAY, OF_FRAMES, OF_SERVICES, Action, Role, check_service, find_role, is_permitted
-from gateway.permissions import check_frame as check_permitted
+from gateway.wire.envelope import Envelope, check_frame, read_object, read_type
+from gateway.wire.errors import FrameRefused
+from gateway.wire.frame_types import FRAME_TYPES
+from gateway.wire.permissions import (
+    MAY,
+    OF_FRAMES,
+    OF_SERVICES,
+    Action,
+    Role,
+    check_service,
+    find_role,
+    is_permitted,
+)
+from gateway.wire.permissions import check_frame as check_permitted
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

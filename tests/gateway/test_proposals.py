@@ -11,16 +11,16 @@ from django.db import transaction
 from accounts.models import Credential
 from accounts.tokens import get_or_create_local_user, mint
 from agents.models import Connection, Halt, Session
-from agents.transcript import announcements
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
-from gateway import proposal_reads, proposals
-from gateway.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.errors import FrameRefused
+from gateway.connections.seat import GATEWAY_LINK
 from gateway.models import Proposal, TeamPolicy, Vote
-from gateway.proposal_news import ProposalNews
-from gateway.proposals import NewProposal, NewVote, cast_vote, close_due, propose
-from gateway.seat import GATEWAY_LINK
+from gateway.triad import proposal_reads, proposals
+from gateway.triad.deliberation import CATEGORY_S, TIE_BREAK_S
+from gateway.triad.proposal_news import ProposalNews
+from gateway.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
+from tests.carrying import carrying
 from tests.contracts.rows import HOME, live_process
 
 pytestmark = pytest.mark.django_db
@@ -260,9 +260,8 @@ def test_a_seat_that_is_taken_while_a_vote_commits_is_told(
     set_policy(owner, breaks_ties=True, steward="judge", members=TRIAD)
     proposed(owner)
     live_process()
-    monkeypatch.setattr(announcements, "_carriers", [note])
     choices = ["approve", "approve"] if len(voters) == 2 else ["approve", "reject", "abstain"]
-    with transaction.atomic():
+    with carrying(note), transaction.atomic():
         for voter, choice in zip(voters, choices, strict=True):
             vote(owner, voter, choice)
         session = Session.objects.create(owner_id=owner, routing_name=taken_by, link=GATEWAY_LINK)

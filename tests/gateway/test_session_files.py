@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import FrameRefused
 from gateway.sessions.entries import Entry
 from gateway.sessions.jsonl import MAX_LINES, MAX_SESSIONS, read_file, write_export
+from gateway.wire.errors import FrameRefused
 from lab.frames import Json
 
 ENTRIES = [

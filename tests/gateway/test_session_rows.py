@@ -10,11 +10,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from gateway.errors import FrameRefused
 from gateway.models import SessionEntry, SessionLog, TeamPolicy
 from gateway.sessions import access, rows, transfer, writing
 from gateway.sessions.access import SessionUser
 from gateway.sessions.entries import Entry, Record, make_place
+from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase
 from hub.account_data.export import pieces

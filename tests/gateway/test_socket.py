@@ -14,9 +14,9 @@ from accounts.open_requests import OpenRequests
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from gateway.client import Gateway
-from gateway.client_limit import GatewayClients
-from gateway.socket import GatewaySocket
+from gateway.connections.client import Gateway
+from gateway.connections.client_limit import GatewayClients
+from gateway.connections.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess

@@ -11,11 +11,11 @@ from accounts.tokens import get_or_create_local_user
 from agents.core.post import LocalPost
 from agents.models import Process
 from gateway.channels import Channels
-from gateway.envelope import Json
 from gateway.models import Proposal
-from gateway.proposal_news import ProposalNews
-from gateway.protocol import GatewayProtocol
-from gateway.triad import Triad
+from gateway.triad.proposal_news import ProposalNews
+from gateway.triad.triad import Triad
+from gateway.wire.envelope import Json
+from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import db_call
 from kit.clock import db_now
 

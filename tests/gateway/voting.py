@@ -16,8 +16,8 @@ import django
 django.setup()
 
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage, set_carrier  # noqa: E402
-from gateway.errors import FrameRefused  # noqa: E402
-from gateway.proposals import NewVote, cast_vote  # noqa: E402
+from gateway.triad.proposals import NewVote, cast_vote  # noqa: E402
+from gateway.wire.errors import FrameRefused  # noqa: E402
 
 THREADS = 10
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.transcript import announcements
+from tests.carrying import carrying
 from tests.native.rows import Person, person
 from tests.native.transcripts import Told
 
@@ -49,7 +49,6 @@ def dave(db: None) -> Person:
 @pytest.fixture
 def told() -> Iterator[Told]:
     """What is announced during the test."""
-    collector, before = Told(), list(announcements._carriers)
-    announcements.set_carrier(collector)
-    yield collector
-    announcements._carriers[:] = before
+    collector = Told()
+    with carrying(collector):
+        yield collector

@@ -15,9 +15,9 @@ from django.utils import timezone
 from agents import jobs
 from agents.models import Attachment, Blob, File, Process, Session, Share
 from agents.transcript import files, mentions
-from agents.transcript.announcements import set_carrier
 from agents.transcript.files import clean_mime, clean_name
 from hub.celery import app
+from tests.carrying import carrying
 from tests.native.rows import Person, api, make_session, person
 from tests.native.test_rest_agents import token_of
 
@@ -525,9 +525,8 @@ def test_celery_knows_every_job_that_beat_sends() -> None:
 def carried() -> Iterator[list[dict[str, Any]]]:
     """The frames that were handed over for the operators of any session, in order."""
     frames: list[dict[str, Any]] = []
-    set_carrier(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed))
-    yield frames
-    set_carrier(lambda addressed: None)
+    with carrying(lambda addressed: frames.extend(json.loads(bytes(live.frame)) for _, live in addressed)):
+        yield frames
 
 
 def test_operators_are_told_of_files_that_come_and_go_once_it_is_committed(

@@ -29,6 +29,7 @@ from tests.repository.tracked import ROOT, named, shown
 REFERENCE = ROOT / "docs" / "reference"
 SETTINGS = ROOT / "hub" / "settings.py"
 ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
+COMMANDS = ("hub/management/commands/*.py", "agnt/management/commands/*.py")
 CONSTANT = re.compile(r"[A-Z_]+\Z")
 
 
@@ -179,10 +180,10 @@ def test_every_make_target_has_its_line() -> None:
 
 
 def test_every_command_and_option_has_its_line() -> None:
-    for path in named("hub/management/commands/*.py"):
+    for path in named(*COMMANDS):
         if path.stem != "__init__":
             assert f"### `{path.stem}`\n" in page("commands.md"), f"manage.py {path.stem}"
-    sources = "".join(path.read_text() for path in named("hub/management/commands/*.py", "connect/options.py"))
+    sources = "".join(path.read_text() for path in named(*COMMANDS, "connect/options.py"))
     told = {word for code in re.findall(r"`(--[^`]+)`", page("commands.md")) for word in code.split()}
     options = set(re.findall(r"add_argument\(\s*\"(--[a-z-]+)\"", sources))
     assert {"--login", "--exec"} <= options

@@ -33,6 +33,7 @@ from agents.models import RemoteServer
 from agents.models.choices import Failure
 from agents.transcript.pieces import Part
 from kit.async_db import db_call
+from kit.breaker import Permit
 from kit.durations import seconds
 from kit.safe_http import StreamingHttp
 from kit.tasks import TaskSet
@@ -45,14 +46,14 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A server as the database has it. `tries`: its breaker is half-open, and this is the call that tries.
+    """A server as the database has it. `permit`: its breaker let this call through.
 
     `tells_caller`: the server is told who asks.
     """
 
     place: CardSource
     names: Names
-    tries: bool
+    permit: Permit
     tells_caller: bool
 
     @property
@@ -198,8 +199,8 @@ class RemoteLink:
         if call.was_heard or call.known is None:
             return
         call.was_heard = True
-        if self._breakers.succeeded(call.known.server_id, tried=call.known.tries):
-            self._tasks.start(_close(call.known.server_id), name="breaker")
+        if self._breakers.succeeded(call.known.server_id, call.known.permit):
+            self._tasks.start(_close(call.known), name="breaker")
 
     async def _failed(self, call: Call, failure: RemoteFailure) -> None:
         logger.warning(
@@ -209,7 +210,8 @@ class RemoteLink:
             await self._count_failure(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
             place = call.known.place
-            await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=call.known.tries)
+            tried = call.known.permit.is_probe
+            await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=tried)
         elif isinstance(failure, Declined):
             # A refusal is an answer too: the server is reachable, so its breaker closes.
             self._take_event(call)
@@ -223,8 +225,8 @@ class RemoteLink:
         if call.known is None:
             return
         self._cards.mark_stale(call.known.server_id)
-        if self._breakers.failed(call.known.server_id, tried=call.known.tries):
-            await db_call(open_breaker)(call.known.server_id, words)
+        if self._breakers.failed(call.known.server_id, call.known.permit):
+            await db_call(open_breaker)(call.known.server_id, words, call.known.permit)
 
     async def _cancel(self, call: Call) -> None:
         """Tell the server, if it has a task of this; it may be lost."""
@@ -261,9 +263,9 @@ def _get_known(ask: Ask) -> Known:
         is_refused=bool(server.card_refusal),
         keys=tuple(server.card_keys),
     )
-    # `enter_breaker` last, after all that can fail: it may use up the one trial of a half-open breaker.
+    # `enter_breaker` last, after all that can fail: it may be the one probe of a half-open breaker.
     return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller)
 
 
-async def _close(server_id: int) -> None:
-    await db_call(close_breaker)(server_id)
+async def _close(known: Known) -> None:
+    await db_call(close_breaker)(known.server_id, known.permit)

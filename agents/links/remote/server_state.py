@@ -4,16 +4,17 @@ A server that fails again and again is left alone for a while: its agent is offl
 
 Failures in a row are counted in each process. That the breaker opened is a column of the server, and when it may
 be asked again is a column of its session; all processes read them. When its time is up the breaker is half-open:
-the first call tries, while for all others it stays open.
+the first call probes, while for all others it stays open. A probe without a result makes way for another.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from agents.core.types import Ask
@@ -21,68 +22,104 @@ from agents.links.remote.events import BreakerOpen
 from agents.models import RemoteName, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS, MAX_ID_CHARS
 from agents.settings import get_settings
-from kit.clock import db_now
+from kit.breaker import Breaker, BreakerRules, Permit
+from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 
 FAILURES = 5
 MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
+MOST_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
+_CLOSED = Breaker()
 
 
-def enter_breaker(server: RemoteServer) -> bool:
-    """Let a call through; True when it is the one that tries.
+def breaker_rules() -> BreakerRules:
+    """When the breaker of a server opens: after failures in a row, each time for twice as long."""
+    return BreakerRules(
+        failures=FAILURES,
+        window_s=math.inf,
+        cooldown_s=get_settings().remote_retry_s,
+        most_cooldowns=MOST_OPENS,
+        probe_s=TRIAL_S,
+        clears_on_success=True,
+    )
+
+
+def enter_breaker(server: RemoteServer) -> Permit:
+    """Let a call through.
 
     Raises:
         BreakerOpen: not now.
     """
     if server.retry_at is None:
-        return False
-    now = db_now()
-    trial = {"retry_at": now + timedelta(seconds=TRIAL_S)}
+        return Permit(0, is_probe=False)
+    rules = breaker_rules()
+    # Read again under the lock: of the calls of all processes exactly one probes.
     with _session_locked(server.pk):
-        # The condition stands in the UPDATE: of the calls of all processes exactly one gets the trial.
-        if not RemoteServer.objects.filter(pk=server.pk, retry_at__lte=now).update(**trial):
+        breaker, now_s = _load(RemoteServer.objects.filter(pk=server.pk), rules), db_now().timestamp()
+        if breaker is None or breaker.wait_s(now_s, rules):
             raise BreakerOpen("it failed too often, and is left alone for a while")
-        write_reachable(server.pk)
-    return True
+        breaker, permit = breaker.let_through(now_s, rules)
+        if permit.is_probe:
+            _store(server.pk, breaker, rules)
+    return permit
 
 
 class Breakers:
-    """The failures in a row this process saw, by server."""
+    """The failures in a row this process saw, by server: closed breakers as this process knows them."""
 
     def __init__(self) -> None:
-        self._failures: dict[int, int] = {}
+        self._closed: dict[int, Breaker] = {}
 
-    def succeeded(self, server_id: int, *, tried: bool) -> bool:
+    def succeeded(self, server_id: int, permit: Permit) -> bool:
         """Forget failures; whether `close_breaker` must be called, which writes."""
-        return self._failures.pop(server_id, 0) >= FAILURES or tried
+        self._closed.pop(server_id, None)
+        return permit.is_probe
 
-    def failed(self, server_id: int, *, tried: bool) -> bool:
+    def failed(self, server_id: int, permit: Permit) -> bool:
         """Count one; whether `open_breaker` must be called, which writes."""
-        self._failures[server_id] = self._failures.get(server_id, 0) + 1
-        return tried or self._failures[server_id] == FAILURES
+        if permit.is_probe:
+            return True
+        counted = self._closed.pop(server_id, _CLOSED).record(
+            Permit(0, is_probe=False), approximate_now().timestamp(), breaker_rules(), str(server_id)
+        )
+        if not counted.is_open:
+            self._closed[server_id] = counted
+        return counted.is_open
 
 
-def close_breaker(server_id: int) -> None:
-    """Close the breaker of a server that answered."""
+def close_breaker(server_id: int, permit: Permit | None = None) -> None:
+    """Close the breaker of a server that answered, unless another call changed it since this one's permit."""
+    rules = breaker_rules()
     with _session_locked(server_id):
-        RemoteServer.objects.filter(pk=server_id).update(retry_at=None, opens=0, last_failure="")
-        write_reachable(server_id)
+        breaker = _load(RemoteServer.objects.filter(pk=server_id), rules)
+        if breaker is not None and (permit is None or breaker.expects(permit)):
+            _store(server_id, _CLOSED, rules, "")
 
 
-def open_breaker(server_id: int, words: str) -> None:
-    """Open the breaker of a server that fails, for twice as long as the time before."""
-    _open(server_id, RemoteServer.objects.filter(pk=server_id), words)
+def open_breaker(server_id: int, words: str, permit: Permit | None = None) -> None:
+    """Open the breaker of a server that fails, for twice as long as the time before.
+
+    The failure of a call that was sent before it opened changes nothing.
+    """
+    rules = breaker_rules()
+    with _session_locked(server_id):
+        breaker = _load(RemoteServer.objects.filter(pk=server_id), rules)
+        if breaker is not None and (permit is None or breaker.expects(permit)):
+            _store(server_id, breaker.open(db_now().timestamp()), rules, words)
 
 
 def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> None:
     """The card at this URL says that it must not be called: the same without counting.
 
-    Only the call that tried extends an open breaker. A server that was moved meanwhile is left as it is.
+    Only the call that probed extends an open breaker. A server that was moved meanwhile is left as it is.
     """
-    found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
-    _open(server_id, found if tried else found.filter(retry_at=None), words)
+    rules = breaker_rules()
+    with _session_locked(server_id):
+        breaker = _load(RemoteServer.objects.filter(pk=server_id, card_url=card_url), rules)
+        if breaker is not None and (tried or not breaker.is_open):
+            _store(server_id, breaker.open(db_now().timestamp()), rules, words)
 
 
 def write_reachable(server_id: int) -> None:
@@ -94,11 +131,25 @@ def write_reachable(server_id: int) -> None:
     Session.objects.filter(remote__pk=server_id).update(reachable_from=Coalesce(Subquery(retry_at), db_now()))
 
 
-def _open(server_id: int, found: QuerySet[RemoteServer], words: str) -> None:
-    with _session_locked(server_id):
-        for opens in found.values_list("opens", flat=True):
-            found.update(retry_at=_later(opens), opens=F("opens") + 1, last_failure=words[:MAX_FAILURE_CHARS])
-            write_reachable(server_id)
+def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> Breaker | None:
+    """The breaker in the row of a server; None: there is no such row. A probe that is out is not told apart."""
+    server = found.only("retry_at", "opens").first()
+    if server is None:
+        return None
+    if server.retry_at is None:
+        return _CLOSED
+    opens = server.opens
+    opened_at_s = server.retry_at.timestamp() - rules.open_for_s(opens)
+    return Breaker(opened_at_s=opened_at_s, openings=opens, in_a_row=opens)
+
+
+def _store(server_id: int, breaker: Breaker, rules: BreakerRules, words: str | None = None) -> None:
+    """Write a breaker to the row of its server, and to the session. `words`: of its failure; None: as they are."""
+    retry_at = datetime.fromtimestamp(breaker.retry_at_s(rules), UTC) if breaker.is_open else None
+    told = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
+    opens = min(breaker.in_a_row, MOST_STORED)
+    RemoteServer.objects.filter(pk=server_id).update(retry_at=retry_at, opens=opens, **told)
+    write_reachable(server_id)
 
 
 @contextmanager
@@ -111,11 +162,6 @@ def _session_locked(server_id: int) -> Iterator[None]:
     with transaction.atomic():
         Session.objects.select_for_update(no_key=True).filter(remote__pk=server_id).first()
         yield
-
-
-def _later(opens: int) -> datetime:
-    times = min(2 ** min(opens, 10), MOST_OPENS)
-    return db_now() + timedelta(seconds=get_settings().remote_retry_s * times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.status_report import DEGRADED, DOWN, HEALTHY, Line, report_basics, report_probes, report_team
+from gateway.team.status_report import DEGRADED, DOWN, HEALTHY, Line, report_basics, report_probes, report_team
 
 REDIS_WITHIN_S = 2.0
 

@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from gateway.envelope import Json
 from gateway.models import TeamAgent
-from gateway.registry import load_own_agents
-from gateway.team_changes import end_connection
+from gateway.team.registry import load_own_agents
+from gateway.team.team_changes import end_connection
+from gateway.wire.envelope import Json
 from hub.management.owners import add_login, owner_of
 
 

@@ -16,8 +16,8 @@ from redis.exceptions import RedisError
 from accounts.models import User
 from gateway.adapters.delivery import deliver, read_waiting
 from gateway.adapters.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
-from gateway.envelope import MAX_FRAME_BYTES, Json
-from gateway.errors import FrameRefused
+from gateway.wire.envelope import MAX_FRAME_BYTES, Json
+from gateway.wire.errors import FrameRefused
 from hub.management.owners import add_login, owner_of
 from kit import strict_json
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.envelope import Json
-from gateway.errors import FrameRefused
 from gateway.sessions import rows, shapes, transfer
 from gateway.sessions.access import SessionUser
+from gateway.wire.envelope import Json
+from gateway.wire.errors import FrameRefused
 from hub.management.owners import add_login, owner_of
 
 Options = dict[str, Any]

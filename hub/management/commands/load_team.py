@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.team_file import DEFAULT_TEAM, BadTeamFile, load_team, read_team
+from gateway.team.team_file import DEFAULT_TEAM, BadTeamFile, load_team, read_team
 from hub.management.owners import add_login, owner_of
 
 

@@ -13,9 +13,9 @@ from accounts.api.tokens import JWT_FORMAT, NewAppToken, NewToken
 from accounts.models import Credential, User
 from accounts.signing import NoKey
 from accounts.tokens import NO_LIMITS, BadLogin, Limits, get_or_create_local_user, mint
-from agnt.envelope import is_name
 from agnt.keys import mint_key
 from agnt.models import ApiKey
+from agnt.wire import is_name
 
 LIFETIME = re.compile(r"([0-9]{1,9})([smhd]?)")
 OF_AGNT = ("tier", "customer", "senders")

@@ -9,7 +9,7 @@ from accounts import signing
 from agents.links.remote import access
 from agnt.keys import reseal_secrets as reseal_agnt_secrets
 from gateway.sessions.entries import reseal_entries
-from gateway.signatures import reseal_keys
+from gateway.team.signatures import reseal_keys
 from webhooks.queues import reseal_secrets
 
 

@@ -1,0 +1,111 @@
+"""An ask, and the request that carries it: one envelope, signed where there is a secret. No I/O."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from agnt.client.errors import CallFailed
+from agnt.errors import ErrorCode, Json
+from agnt.signing import canonical_json, sign_body, sign_payload
+from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, NETWORK, build_envelope, is_name, is_ttl
+
+
+def _now_text() -> str:
+    """In microseconds: two asks of one sender and intent in one millisecond would be one event."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """What is asked, and of whom. `sender`: the `from` of the envelope. `ttl_ms`: of one try.
+
+    `timestamp`: ISO 8601. With `sender` and `intent` it names the event: asks that are equal in the three are one.
+    """
+
+    sender: str
+    intent: str
+    payload: Json = field(default_factory=dict)
+    to: str = NETWORK
+    agent_context: Json = field(default_factory=dict)
+    ttl_ms: int = DEFAULT_TTL_MS
+    timestamp: str = field(default_factory=_now_text)
+
+    @property
+    def event(self) -> tuple[str, str, str]:
+        """The tuple that names the event."""
+        return self.sender, self.intent, self.timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where asks are sent. `key`: sent as Bearer. `secret`: signs payload and body. Both may be empty."""
+
+    url: str
+    key: str = field(default="", repr=False)
+    secret: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An ask as it leaves: the same bytes at each try, so that each is the same event.
+
+    `signature`: of the payload; empty without a secret.
+    """
+
+    body: bytes
+    signature: str
+    headers: dict[str, str] = field(repr=False)
+
+
+def describe_ask(ask: Ask, *, secret: bytes, at_s: int) -> Json:
+    """The envelope of an ask; its payload is signed, unless the secret is empty.
+
+    Raises:
+        CallFailed: `invalid_envelope`; nothing was sent.
+    """
+    fine = {"from": is_name(ask.sender), "to": is_name(ask.to), "intent": is_name(ask.intent)}
+    if wrong := [name for name, is_fine in (fine | {"ttl_ms": is_ttl(ask.ttl_ms)}).items() if not is_fine]:
+        raise _refuse(f"missing or wrong: {', '.join(wrong)}")
+    try:
+        payload = sign_payload(ask.payload, key=secret, sender=ask.sender, at_s=at_s) if secret else ask.payload
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise _refuse(f"the payload is not JSON: {wrong}") from None
+    return build_envelope(
+        sender=ask.sender,
+        to=ask.to,
+        intent=ask.intent,
+        payload=payload,
+        agent_context=ask.agent_context,
+        ttl_ms=ask.ttl_ms,
+        timestamp=ask.timestamp,
+    )
+
+
+def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> Request:
+    """The HTTP request of an ask. `at_s`: when it is signed, in Unix seconds.
+
+    Raises:
+        CallFailed: `invalid_envelope`, `payload_too_large`; nothing was sent.
+    """
+    try:
+        envelope = describe_ask(ask, secret=endpoint.secret, at_s=at_s)
+        body = canonical_json(envelope)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise _refuse(f"the envelope is not JSON: {wrong}") from None
+    if len(body) > MAX_BODY_BYTES:
+        message = f"an envelope holds at most {MAX_BODY_BYTES} bytes"
+        raise CallFailed(ErrorCode.PAYLOAD_TOO_LARGE, message, was_sent=False)
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",  # answers are bounded by the bytes that come
+        "User-Agent": "clawbridge",
+    }
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    if endpoint.secret:
+        headers["X-A2A-Envelope-Signature"] = sign_body(body, key=endpoint.secret, at_s=at_s)
+    return Request(body, envelope["payload"]["_sig"] if endpoint.secret else "", headers)
+
+
+def _refuse(message: str) -> CallFailed:
+    return CallFailed(ErrorCode.INVALID_ENVELOPE, message, was_sent=False)

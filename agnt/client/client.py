@@ -1,0 +1,132 @@
+"""Sends asks: past the breakers, and again with growing pauses while they may succeed, until the time is up."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from agnt.breaker import CircuitOpen
+from agnt.client.answers import MAX_ANSWER_BYTES, Answer, Parse, parse_json, read_answer
+from agnt.client.asks import Ask, Endpoint, Request, build_request
+from agnt.client.breakers import Breakers
+from agnt.client.errors import CallFailed
+from agnt.client.serving import SeenSignatures
+from agnt.client.transport import NoAnswer, Transport
+from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.wire import MAX_TTL_MS
+
+WITHIN_S = 30.0
+MAX_WITHIN_S = 240.0  # the other side takes a signature for 300 s
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 8.0
+JITTER = 0.2  # of a pause, so that clients do not all come back at once
+AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
+MOST_AHEAD_S = 30  # the other side takes signatures that are 60 s ahead
+LEAST_TRY_S = 0.2  # a try with less time would only count as a failure
+_random = random.SystemRandom()
+
+
+class Client:
+    """Asks networks and venues over HTTP.
+
+    Args:
+        transport: sends single requests.
+        breakers: refuse asks to a venue that failed too often, and all asks when several did.
+        parse: reads the JSON of answers; raises ValueError.
+        clock: Unix seconds, for signatures.
+        first_pause_s: before the second try; each later pause is twice as long, up to 8 s.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        breakers: Breakers,
+        *,
+        parse: Parse = parse_json,
+        clock: Callable[[], float] = time.time,
+        first_pause_s: float = FIRST_PAUSE_S,
+    ) -> None:
+        self._transport = transport
+        self._breakers = breakers
+        self._parse = parse
+        self._clock = clock
+        self._first_pause_s = first_pause_s
+        self._signatures = SeenSignatures()
+
+    async def ask(self, endpoint: Endpoint, ask: Ask, *, within_s: float = WITHIN_S) -> Answer:
+        """The answer to an ask. It is sent again, the same bytes, after an error that may pass.
+
+        Args:
+            endpoint: where to send it.
+            ask: what to ask.
+            within_s: the time for all tries and the pauses between them, up to 240 s.
+
+        Raises:
+            CallFailed: there is none. `was_sent`: at least one try may have arrived.
+        """
+        until = asyncio.get_running_loop().time() + min(within_s, MAX_WITHIN_S)
+        request = self._sign(endpoint, ask)
+        pause_s, was_sent = self._first_pause_s, False
+        while True:
+            try:
+                return await self._try(endpoint.url, ask, request, until)
+            except CallFailed as failed:
+                was_sent = failed.was_sent = was_sent or failed.was_sent
+                wait_s = max(pause_s * (1 + JITTER * _random.random()), failed.retry_after_s)
+                if not failed.retryable or asyncio.get_running_loop().time() + wait_s + LEAST_TRY_S > until:
+                    raise
+            await asyncio.sleep(wait_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _sign(self, endpoint: Endpoint, ask: Ask) -> Request:
+        """The request of an ask, signed as of this second, or of one that is soon.
+
+        Asks of one second that differ in their timestamp alone have equal signatures, and the other side takes the
+        second one for a copy.
+        """
+        now_s = self._clock()
+        for at_s in range(int(now_s), int(now_s) + MOST_AHEAD_S):
+            request = build_request(ask, endpoint, at_s=at_s)
+            with suppress(EnvelopeRefused):
+                if request.signature:
+                    self._signatures.check(request.signature, ask, now_s)
+                break
+        return request
+
+    async def _try(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
+        try:
+            permit = await self._breakers.enter(ask.to)
+        except CircuitOpen as refused:
+            raise CallFailed(
+                ErrorCode.CIRCUIT_OPEN,
+                str(refused),
+                retryable=True,
+                retry_after_s=refused.retry_after_s,
+                was_sent=False,
+            ) from None
+        try:
+            answer = await self._send(url, ask, request, until)
+        except CallFailed as failed:
+            await self._breakers.leave(ask.to, permit, failed=failed.is_failure)
+            raise
+        await self._breakers.leave(ask.to, permit, failed=False)
+        return answer
+
+    async def _send(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
+        ttl_s = min(ask.ttl_ms, MAX_TTL_MS) / 1000 + AFTER_TTL_S
+        try:
+            async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + ttl_s)):
+                got = await self._transport.post(url, request.headers, request.body, max_bytes=MAX_ANSWER_BYTES)
+        except TimeoutError:
+            message = "no answer came in time"
+            raise CallFailed(ErrorCode.TTL_EXCEEDED, message, retryable=True, is_failure=True) from None
+        except NoAnswer as none:
+            raise CallFailed(
+                ErrorCode.VENUE_UNREACHABLE,
+                str(none),
+                retryable=none.retryable,
+                was_sent=none.was_sent,
+                is_failure=True,
+            ) from None
+        return read_answer(got, ask, self._parse)

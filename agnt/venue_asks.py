@@ -1,0 +1,199 @@
+"""Asks venues: past their breakers, through the hub or over HTTP, within an envelope's time to live."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from agents.core.dispatch import Dispatcher
+from agents.links.remote.access import rules
+from agnt.breaker import CircuitOpen, PairPermit
+from agnt.breakers import StoredBreakers, VenueKey
+from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
+from agnt.envelope import Envelope
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.guarded_transport import GuardedTransport, parse_strictly
+from agnt.payloads import Confirm
+from agnt.ports import NetworkRef, VenueAnswer, VenueRef
+from agnt.venue_agents import AgentRoute, VenueAgents, find_agent
+from agnt.venue_replies import (
+    NOT_IN_TIME,
+    VenueFailed,
+    blame_venue,
+    read_confirmation,
+    refuse_unreachable,
+)
+from agnt.venue_secrets import derive_venue_secret
+from agnt.wire import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
+from kit.async_db import DbCalls
+from kit.breaker import Permit
+from kit.safe_http import StreamingHttp
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
+DB_CALLS_AT_ONCE = 8
+MOST_AHEAD_S = 30  # venues take signatures that are 60 s ahead
+NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
+MAX_WHY_CHARS = 300
+Result = TypeVar("Result")
+
+
+class PassingBreakers:
+    """Let every call through: `VenueAsker` has asked the stored breakers already."""
+
+    async def enter(self, venue: str) -> PairPermit:
+        """See `agnt.client.Breakers`."""
+        return PairPermit(Permit(0, is_probe=False), Permit(0, is_probe=False))
+
+    async def leave(self, venue: str, permit: PairPermit, *, failed: bool) -> None:
+        """See `agnt.client.Breakers`."""
+
+
+class VenueAsker:
+    """`agnt.ports.VenueAsks` of a hub."""
+
+    def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
+        self._breakers = breakers
+        self._agents = VenueAgents(dispatcher)
+        self._http = StreamingHttp(rules())
+        self._client = Client(
+            GuardedTransport(self._http), PassingBreakers(), parse=parse_strictly, first_pause_s=NO_PAUSE
+        )
+        self._signatures = SeenSignatures()
+        self._db = DbCalls(DB_CALLS_AT_ONCE)
+        self._recording = TaskSet()
+
+    async def confirm(
+        self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
+    ) -> VenueAnswer:
+        """See `agnt.ports.VenueAsks`."""
+        payload = {
+            "venue_id": venue.public_id,
+            "slot_id": order.slot_id,
+            "slot_time": order.slot_time,
+            "party_size": order.party_size,
+            "user_note": order.user_note,
+        }
+        given = {name: value for name, value in payload.items() if value}
+        deadline -= AHEAD_S
+        ask = _make_ask(venue, "booking.confirm", given, envelope, deadline)
+        return await self._ask(network, venue, ask, deadline, read_confirmation)
+
+    async def ask(
+        self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
+    ) -> Json:
+        """See `agnt.ports.VenueAsks`."""
+        given = {name: value for name, value in payload.items() if name not in SIGNATURE_KEYS}
+        deadline -= AHEAD_S
+        ask = _make_ask(venue, intent, given, envelope, deadline)
+        return await self._ask(network, venue, ask, deadline, lambda result: result)
+
+    async def close(self) -> None:
+        """Finish what is being recorded."""
+        await self._recording.wait(1.0)
+        self._http.close()
+
+    async def _ask(
+        self,
+        network: NetworkRef,
+        venue: VenueRef,
+        ask: Ask,
+        deadline: float,
+        read: Callable[[Json], Result],
+    ) -> Result:
+        """What `read` makes of the payload of the venue's answer; what it raises is a result of the call, too."""
+        key = VenueKey(network.network_id, venue.venue_id)
+        try:
+            permit, route = await self._enter(key, network, venue, deadline)
+        except VenueFailed as failed:
+            raise failed.refusal from None
+        try:
+            if route is None:
+                result = read(await self._ask_by_http(venue, ask, deadline))
+            else:
+                envelope = self._sign(venue, ask)
+                result = read(await self._agents.ask(route, network, venue, ask, envelope, deadline))
+        except VenueFailed as failed:
+            told = {"venue": venue.public_id, "why": str(failed)[:MAX_WHY_CHARS], "counts": failed.counts}
+            logger.info("agnt.venue_failed", extra=told)
+            await self._leave(key, permit, failed=failed.counts)
+            raise failed.refusal from None
+        except asyncio.CancelledError:
+            # The caller waits no longer. Unless the time is up, that says nothing of the venue.
+            if time.monotonic() >= deadline:
+                self._recording.start(self._leave(key, permit, failed=True), name="breaker")
+            raise
+        await self._leave(key, permit, failed=False)
+        return result
+
+    async def _enter(
+        self, key: VenueKey, network: NetworkRef, venue: VenueRef, deadline: float
+    ) -> tuple[PairPermit, AgentRoute | None]:
+        """Pass the breakers; the way to the venue's agent, None: the venue is asked over HTTP.
+
+        Raises:
+            EnvelopeRefused: `circuit_open`, `ttl_exceeded`.
+            VenueFailed: it cannot be asked at all.
+        """
+
+        def enter() -> tuple[PairPermit, AgentRoute | None]:
+            route = find_agent(network, venue) if venue.agent_id is not None else None
+            if route is None and venue.agent_id is not None:
+                raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
+            return self._breakers.enter(key), route
+
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                return await self._db(enter)
+        except TimeoutError:
+            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME) from None
+        except CircuitOpen as refused:
+            wait_s = refused.retry_after_s
+            raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
+
+    async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
+        if failed or permit.is_probe:  # the success of a call past closed breakers changes nothing
+            await self._db(self._breakers.leave, key, permit, failed=failed)
+
+    async def _ask_by_http(self, venue: VenueRef, ask: Ask, deadline: float) -> Json:
+        endpoint = Endpoint(venue.url, secret=derive_venue_secret(venue.public_id))
+        try:
+            within_s = max(0.0, deadline - time.monotonic())
+            return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
+        except CallFailed as failed:
+            raise blame_venue(failed, counts=failed.is_failure) from None
+
+    def _sign(self, venue: VenueRef, ask: Ask) -> Json:
+        """The envelope of an ask, signed as of this second, or of one that is soon: see `agnt.client.Client`."""
+        secret, now_s = derive_venue_secret(venue.public_id), time.time()
+        for at_s in range(int(now_s), int(now_s) + MOST_AHEAD_S):
+            envelope = describe_ask(ask, secret=secret, at_s=at_s)
+            with suppress(EnvelopeRefused):
+                self._signatures.check(envelope["payload"]["_sig"], ask, now_s)
+                break
+        return envelope
+
+
+def _make_ask(venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float) -> Ask:
+    """What a venue is asked: by the sender and under the timestamp of the envelope, which may come again.
+
+    Raises:
+        EnvelopeRefused: `ttl_exceeded`.
+    """
+    left_ms = int((deadline - time.monotonic()) * 1000)
+    if left_ms < 1:
+        raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
+    timestamp = {"timestamp": envelope.timestamp} if envelope.timestamp else {}
+    return Ask(
+        sender=envelope.sender,
+        intent=intent,
+        payload=payload,
+        to=venue.agent_name or venue.public_id,
+        agent_context=envelope.agent_context if envelope.to != NETWORK else {},
+        ttl_ms=min(left_ms, MAX_TTL_MS),
+        **timestamp,
+    )

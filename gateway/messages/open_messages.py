@@ -1,0 +1,196 @@
+"""The messages of one connection: each is sent or waits as a letter, and its end is the reply or an error."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from agents.core.errors import Offline
+from agents.links.channel.requests import ActingFor
+from agents.models.choices import Failure
+from gateway.frame_log import FrameNote
+from gateway.letters.letters import StoredLetter
+from gateway.messages.addressing import Sender
+from gateway.messages.duplicates import RecentMessage, key_of
+from gateway.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
+from gateway.messages.replies import make_refusal, make_reply
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frames import make_frame, new_id
+from kit.clock import unix_ms
+
+MOST_OPEN = 200  # messages of one connection
+
+Say = Callable[[Json], Awaitable[None]]
+Follow = Callable[[], Awaitable[None]]
+Result = TypeVar("Result")
+
+
+class OpenMessages:
+    """The messages of one connection whose replies it waits for: started in order, awaited all at once.
+
+    `follow`: pushes the receipts of its letters to it from now on.
+    """
+
+    def __init__(self, router: MessageRouter, say: Say, follow: Follow | None = None) -> None:
+        self._router = router
+        self._say = say
+        self._follow = follow
+        self._open: set[str] = set()
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_order = asyncio.Lock()
+        self._sending = 0
+
+    def take(
+        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
+    ) -> Coroutine[Any, Any, None]:
+        """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
+
+        `note`: ends when the message is on its way, or waits; its turn, or its letter, has the rest.
+
+        Raises:
+            FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
+        """
+        recent, told = self._router.recent, key_of(envelope)
+        if (earlier := recent.find((sender.login, sender.seat), told)) is not None:
+            key = self._enter(new_id())
+            return self._repeat(key, envelope, earlier)
+        key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
+        note.defer()
+        self._sending += 1
+        added = recent.add((sender.login, sender.seat), told)
+        return self._run(key, envelope, behalf, sender, wait_s, added, note)
+
+    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+        """Put a message that wants no response into its recipient's inbox.
+
+        Raises:
+            FrameRefused: it was not stored.
+        """
+        async with self._in_order:
+            draft = await self._router.draft_letter(envelope, behalf, sender)
+            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a message is not on its way yet: a later one must not overtake it."""
+        return self._sending > 0
+
+    def end(self) -> None:
+        """The client is gone; the turns that it began go on, and their replies are kept for a while."""
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _enter(self, key: str) -> str:
+        if len(self._open) >= MOST_OPEN:
+            text = f"at most {MOST_OPEN} messages of a connection are open at once"
+            raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
+        if key in self._open:
+            text = "a message with this correlation id waits for its reply"
+            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
+        self._open.add(key)
+        return key
+
+    async def _run(
+        self,
+        key: str,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        recent: RecentMessage,
+        note: FrameNote,
+    ) -> None:
+        """Ask, wait and answer."""
+        is_sent = False
+        try:
+            try:
+                async with self._in_order:
+                    try:
+                        begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
+                        letter = None
+                    except MustWait as waits:
+                        letter = await self._store(waits)
+            finally:
+                self._sending -= 1
+            is_sent = True
+            note.finish()
+            if letter is None:
+                letter = await self._follow_turn(key, envelope, begun, sender, recent)
+            if letter is not None:
+                await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
+        except FrameRefused as refused:
+            note.finish(refused)
+            refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
+            frame = make_refusal(envelope, refused)
+            self._router.recent.keep(recent, frame)
+            if not is_sent:  # before it is answered: the sender may try again at once
+                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
+            await self._say(frame)
+        except Exception:
+            recent.is_whole = False
+            raise
+        finally:
+            if not is_sent:
+                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
+            note.fail()
+            recent.end()
+            self._open.discard(key)
+
+    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
+        if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
+            await self._follow()
+        return await self._router.store(waits, is_recorded=is_recorded)
+
+    async def _follow_turn(
+        self, key: str, envelope: Envelope, begun: BegunMessage, sender: Sender, recent: RecentMessage
+    ) -> StoredLetter | None:
+        """Answer with the reply. A letter: the message was not delivered, and waits.
+
+        It goes on without the client: one that comes back and repeats its message gets the reply.
+        """
+        running = begun.running
+        settled = await asyncio.shield(running.settled)
+        if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
+            return await self._store(MustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
+        reply = make_reply(key, envelope, running, settled, sender.name)
+        if envelope.wants_response:
+            await self._answer(reply, recent)
+        return None
+
+    async def _follow_letter(
+        self, key: str, envelope: Envelope, letter: StoredLetter, caller_id: int, recent: RecentMessage
+    ) -> None:
+        about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
+        content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
+        if letter.expires_at is not None:
+            content["expiresAt"] = unix_ms(letter.expires_at)
+        await self._answer(make_frame("event", content, about, event="message.queued"), recent)
+        if not envelope.wants_response:
+            return
+        if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):
+            await self._answer(frame, recent)
+
+    async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
+        """Give the answers of an earlier message, when there are all of them."""
+        try:
+            while not earlier.is_over and not self._gone.done():
+                await self._wait_or_go(earlier.ended.wait(LONGEST_WAIT_S))
+            for frame in earlier.answers_to(envelope.correlation_id):
+                await self._say(frame)
+        finally:
+            self._open.discard(key)
+
+    async def _wait_or_go(self, work: Coroutine[Any, Any, Result]) -> Result | None:
+        """The result of something that is waited for; None: the client is gone first."""
+        waiting = asyncio.create_task(work)
+        try:
+            waited: list[asyncio.Future[Any]] = [waiting, self._gone]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+    async def _answer(self, frame: Json, recent: RecentMessage) -> None:
+        self._router.recent.keep(recent, frame)
+        await self._say(frame)

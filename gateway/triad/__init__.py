@@ -1,0 +1,1 @@
+"""Proposals, votes and decisions of a team."""

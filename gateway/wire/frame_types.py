@@ -1,0 +1,241 @@
+"""The registry of frame types of `a2a-v1`: the fields of each, and which values they take. No I/O."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.wire.errors import ErrorCode
+
+MAX_ID_CHARS = 128
+MAX_WORD_CHARS = 32
+MAX_NUMBER = 2**53
+AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+HANDLE = re.compile(r"@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[a-z0-9][a-z0-9-]{0,79}")
+ROLES = frozenset({"user", "assistant", "system", "agent"})
+STATUSES = frozenset({"online", "offline", "busy", "idle", "error"})
+VOTES = frozenset({"approve", "reject", "abstain"})
+PRIORITIES = frozenset({"low", "normal", "high", "critical"})
+DISCONNECT_REASONS = frozenset({"shutdown", "timeout", "error", "manual"})
+
+
+def is_agent_name(text: str) -> bool:
+    """Whether it is the name of an agent of a tenant."""
+    return AGENT_NAME.fullmatch(text) is not None
+
+
+def is_target(text: str) -> bool:
+    """Whether it can name the recipient of a frame: an agent of a tenant, or a handle."""
+    return is_agent_name(text) or HANDLE.fullmatch(text) is not None
+
+
+def is_id(text: str) -> bool:
+    """Whether a frame may have it as an id."""
+    return 1 <= len(text) <= MAX_ID_CHARS and text.isprintable()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
+
+
+def _is_time(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, str) and read_iso(value) is not None)
+
+
+def _is_filled(value: Any) -> bool:
+    return not isinstance(value, str) or bool(value.strip())
+
+
+def _is_past_zero(value: Any) -> bool:
+    return bool(value > 0)
+
+
+def _is_share(value: Any) -> bool:
+    return bool(0 <= value <= 1)
+
+
+def _is_word(value: Any) -> bool:
+    return len(value) <= MAX_WORD_CHARS and str(value).isprintable()
+
+
+def read_iso(text: str) -> datetime | None:
+    """The moment that a text names in ISO 8601, in UTC where it names no zone; None when it names none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "a number": _is_number,
+    "a boolean": lambda value: isinstance(value, bool),
+    "an object": lambda value: isinstance(value, dict),
+    "an array of strings": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    "a string or an object": lambda value: isinstance(value, str | dict),
+    "milliseconds, or a time as ISO 8601": _is_time,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a frame, by its path. `legal`: which values it takes, of those that have its kind.
+
+    `illegal`: the error for the others. `either`: it is required unless this other path is there.
+    `keys`: the parts of the path.
+    """
+
+    path: str
+    kind: str
+    is_required: bool = False
+    legal: Collection[str] | Callable[[Any], bool] | None = None
+    illegal: ErrorCode = ErrorCode.INVALID_CONTENT
+    either: str = ""
+    keys: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", tuple(self.path.split(".")))
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value of its kind is one that it takes."""
+        if self.legal is None:
+            return True
+        return self.legal(value) if callable(self.legal) else value in self.legal
+
+
+@dataclass(frozen=True, slots=True)
+class FrameType:
+    """A type of frames. `number`: its label in the registry, never on the wire.
+
+    `for_gateway`: clients may send it. `before_auth`: also before they are signed in.
+    """
+
+    name: str
+    number: int
+    fields: tuple[Field, ...] = ()
+    needs_content: bool = True
+    for_gateway: bool = True
+    before_auth: bool = False
+
+    def fields_of(self, frame: Mapping[str, object]) -> tuple[Field, ...]:
+        """The fields to check of a frame: without metadata those of metadata are absent."""
+        return self.fields + (ENVELOPE_FIELDS if "metadata" in frame else PLAIN_FIELDS)
+
+
+ENVELOPE_FIELDS = (
+    Field("id", "a string", legal=is_id),
+    Field("agent", "a string", legal=is_target),
+    Field("from", "a string", legal=is_id),
+    Field("sessionId", "a string", legal=is_id),
+    Field("timestamp", "milliseconds, or a time as ISO 8601"),
+    Field("metadata", "an object"),
+    Field("metadata.priority", "a string", legal=PRIORITIES, illegal=ErrorCode.INVALID_TYPE),
+    Field("metadata.requiresResponse", "a boolean"),
+    Field("metadata.threadId", "a string"),
+    Field("metadata.parentId", "a string"),
+    Field("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
+    Field("metadata.correlationId", "a string", legal=is_id),
+)
+PLAIN_FIELDS = tuple(one for one in ENVELOPE_FIELDS if one.keys[0] != "metadata")
+_CHANNEL = (
+    Field("content.channel", "a string", is_required=True),
+    Field("content.agents", "an array of strings"),
+)
+
+
+def _actions(*names: str) -> Field:
+    return Field("content.action", "a string", is_required=True, legal=frozenset(names))
+
+
+_ALL = (
+    FrameType(
+        "message",
+        0x01,
+        (
+            Field("agent", "a string", is_required=True),
+            Field("content.role", "a string", is_required=True, legal=ROLES),
+            Field("content.content", "a string or an object", is_required=True, legal=_is_filled),
+        ),
+    ),
+    FrameType(
+        "status",
+        0x02,
+        (
+            Field("content.status", "a string", legal=STATUSES),
+            Field("content.agent", "a string", legal=is_agent_name),
+        ),
+        needs_content=False,
+    ),
+    FrameType("error", 0x03, needs_content=False),
+    FrameType("event", 0x04, (Field("event", "a string", is_required=True, either="content.event"),)),
+    FrameType(
+        "handshake",
+        0x10,
+        (
+            _actions("advertise", "acknowledge"),
+            Field("content.capabilities", "an object"),
+            Field("content.capabilities.supportedMessageTypes", "an array of strings"),
+            Field("content.capabilities.supportedAgents", "an array of strings"),
+            Field("content.capabilities.version", "a string"),
+        ),
+        before_auth=True,
+    ),
+    FrameType(
+        "discovery",
+        0x11,
+        (_actions("list", "get", "services"), Field("content.name", "a string", legal=is_target)),
+    ),
+    FrameType("subscribe", 0x12, _CHANNEL),
+    FrameType("unsubscribe", 0x13, _CHANNEL),
+    FrameType("ping", 0x14, needs_content=False, before_auth=True),
+    FrameType("pong", 0x15, needs_content=False, before_auth=True),
+    FrameType("workspace", 0x16, (_actions("list", "get"), Field("content.name", "a string", legal=is_target))),
+    FrameType(
+        "auth",
+        0x20,
+        (Field("content.token", "a string", is_required=True, legal=_is_filled),),
+        before_auth=True,
+    ),
+    FrameType("auth-response", 0x21, for_gateway=False),
+    FrameType(
+        "disconnect",
+        0x22,
+        (Field("content.reason", "a string", is_required=True, legal=DISCONNECT_REASONS),),
+        before_auth=True,
+    ),
+    FrameType(
+        "proposal",
+        0x30,
+        (
+            Field("content.proposal", "a string", is_required=True, legal=_is_filled),
+            Field("content.reasoning", "a string"),
+            Field("content.deadline", "a number"),
+            Field("content.category", "a string", legal=_is_word),
+        ),
+    ),
+    FrameType("decision", 0x31, for_gateway=False),
+    FrameType(
+        "vote",
+        0x32,
+        (
+            Field("content.vote", "a string", is_required=True, legal=VOTES),
+            Field("content.proposalId", "a string", legal=is_id),
+            Field("content.reasoning", "a string"),
+            Field("content.confidence", "a number", legal=_is_share),
+        ),
+    ),
+    FrameType(
+        "request",
+        0x33,
+        (Field("content.service", "a string", is_required=True), Field("content.params", "an object")),
+    ),
+    FrameType(
+        "response",
+        0x34,
+        (Field("content.result", "", is_required=True, either="content.error"),),
+    ),
+    FrameType("broadcast", 0x35, (Field("content.message", "a string or an object", is_required=True),)),
+)
+FRAME_TYPES = {one.name: one for one in _ALL}

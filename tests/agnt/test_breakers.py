@@ -1,0 +1,235 @@
+"""The stored breakers: what they read and write, and that all threads and processes share one state."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agnt.breaker import CircuitOpen, PairPermit
+from agnt.breakers import StoredBreakers, VenueKey
+from agnt.metrics import AgntCounts
+from agnt.models import Breaker, Network, Venue
+from agnt.networks import get_or_create_network
+from kit.clock import db_now
+from tests.native.rows import person
+
+AT_ONCE = 10
+
+
+class Process(StoredBreakers):
+    """The breakers as one process has them, with its counts."""
+
+    def __init__(self) -> None:
+        self.counts = AgntCounts()
+        super().__init__(self.counts)
+
+    @property
+    def opened(self) -> tuple[int, int]:
+        """How often it opened the breaker of a network, and of a venue."""
+        return self.counts.breakers_opened, self.counts.venue_breakers_opened
+
+
+@pytest.fixture
+def breakers() -> Process:
+    """Those of one process."""
+    return Process()
+
+
+@pytest.fixture
+def network(db: None) -> Network:
+    """The network of an owner."""
+    return get_or_create_network(person("owner").user)
+
+
+def make_venue(network: Network, slug: str) -> VenueKey:
+    """A new venue."""
+    return VenueKey(network.pk, Venue.objects.create(network=network, slug=slug, name=slug).pk)
+
+
+def fail(breakers: Process, key: VenueKey, times: int = 1) -> None:
+    """Calls that fail at once."""
+    for _ in range(times):
+        breakers.leave(key, breakers.enter(key), failed=True)
+
+
+def refused(breakers: Process, key: VenueKey) -> CircuitOpen:
+    """The refusal of a call."""
+    with pytest.raises(CircuitOpen) as refusal:
+        breakers.enter(key)
+    return refusal.value
+
+
+def advance(seconds: float) -> None:
+    """Have every breaker be that much older than it is."""
+    for row in Breaker.objects.all():
+        row.failures = [(at_s - seconds, source) for at_s, source in row.failures]
+        row.opened_at_s = None if row.opened_at_s is None else row.opened_at_s - seconds
+        row.probe_until_s = None if row.probe_until_s is None else row.probe_until_s - seconds
+        row.save()
+
+
+def statements(work: Callable[[], Any]) -> list[str]:
+    """The first words of the statements that it runs."""
+    with CaptureQueriesContext(
+        connection,
+    ) as run:
+        work()
+    return [one["sql"].split()[0] for one in run.captured_queries]
+
+
+def test_a_call_that_succeeds_reads_once_and_writes_nothing(breakers: Process, network: Network) -> None:
+    key = make_venue(network, "a")
+    assert statements(lambda: breakers.leave(key, breakers.enter(key), failed=False)) == ["SELECT"]
+    assert not Breaker.objects.exists()
+    fail(breakers, key)
+    before = list(Breaker.objects.values())
+    assert statements(lambda: breakers.leave(key, breakers.enter(key), failed=False)) == ["SELECT"]
+    assert list(Breaker.objects.values()) == before
+
+
+def test_a_refusal_while_it_is_open_takes_no_lock(breakers: Process, network: Network) -> None:
+    key = make_venue(network, "a")
+    fail(breakers, key, 5)
+    assert statements(lambda: refused(breakers, key)) == ["SELECT"]
+
+
+def test_another_process_sees_it_open_and_counts_on(breakers: Process, network: Network) -> None:
+    key, others = make_venue(network, "a"), Process()
+    fail(breakers, key, 3)
+    fail(others, key, 2)
+    for one in (breakers, others):
+        refusal = refused(one, key)
+        assert (refusal.is_network, 299 <= refusal.retry_after_s <= 300) == (False, True)
+    assert (breakers.opened, others.opened) == ((0, 0), (0, 1))
+
+
+def test_a_probe_closes_it_for_all(breakers: Process, network: Network) -> None:
+    key, others = make_venue(network, "a"), Process()
+    fail(breakers, key, 5)
+    advance(301)
+    probe = breakers.enter(key)
+    assert probe.is_probe
+    assert 1 <= refused(others, key).retry_after_s <= 20
+    breakers.leave(key, probe, failed=False)
+    row = Breaker.objects.get(venue=key.venue_id)
+    assert (row.opened_at_s, row.probe_until_s, row.failures, row.openings) == (None, None, [], 1)
+    assert not others.enter(key).is_probe
+
+
+def test_a_lost_probe_is_released_and_counted_once(breakers: Process, network: Network) -> None:
+    key, others = make_venue(network, "a"), Process()
+    fail(breakers, key, 5)
+    advance(300)
+    lost = breakers.enter(key)
+    advance(21)
+    assert 200 <= refused(others, key).retry_after_s <= 299
+    breakers.leave(key, lost, failed=False)
+    assert refused(breakers, key).retry_after_s <= 300
+    assert Breaker.objects.get(venue=key.venue_id).openings == 2
+    assert (breakers.opened, others.opened) == ((0, 1), (0, 1))
+    advance(300)
+    assert others.enter(key).is_probe
+
+
+def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, network: Network) -> None:
+    one, two, three = (make_venue(network, slug) for slug in ("a", "b", "c"))
+    other = make_venue(get_or_create_network(person("other").user), "a")
+    fail(breakers, one, 4)
+    assert not breakers.enter(two).is_probe
+    fail(breakers, two)
+    assert refused(breakers, three).is_network
+    assert not breakers.enter(other).is_probe
+    assert breakers.opened == (1, 0)
+    assert Breaker.objects.get(network=network, venue=None).failures == []
+    assert not Breaker.objects.filter(venue=three.venue_id).exists()
+
+
+def test_a_refusal_by_the_network_is_no_failure_of_the_venue(breakers: Process, network: Network) -> None:
+    one, two = make_venue(network, "a"), make_venue(network, "b")
+    fail(breakers, one, 4)
+    fail(breakers, two)
+    before = list(Breaker.objects.order_by("pk").values())
+    for _ in range(10):
+        assert refused(breakers, two).is_network
+    assert list(Breaker.objects.order_by("pk").values()) == before
+
+
+def test_a_late_failure_of_a_call_before_the_opening_changes_nothing(breakers: Process, network: Network) -> None:
+    key = make_venue(network, "a")
+    late = breakers.enter(key)
+    fail(breakers, key, 5)
+    before = list(Breaker.objects.order_by("pk").values())
+    breakers.leave(key, late, failed=True)
+    breakers.leave(key, late, failed=False)
+    assert list(Breaker.objects.filter(venue=key.venue_id).values()) == before[1:]
+
+
+def test_failures_age_out(breakers: Process, network: Network) -> None:
+    key = make_venue(network, "a")
+    fail(breakers, key, 4)
+    advance(601)
+    fail(breakers, key, 4)
+    assert not breakers.enter(key).is_probe
+    fail(breakers, key)
+    refused(breakers, key)
+
+
+def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transactional_db: None) -> None:
+    network = get_or_create_network(person("owner").user)
+    key = make_venue(network, "a")
+    permit = breakers.enter(key)
+    Venue.objects.all().delete()
+    breakers.leave(key, permit, failed=True)
+    assert not Breaker.objects.exists()
+    assert breakers.opened == (0, 0)
+
+
+@pytest.fixture
+def at_once(transactional_db: None) -> Iterator[Callable[[Callable[[], Any]], list[Any]]]:
+    """Runs work in AT_ONCE threads, each with a connection of its own; what each returned."""
+    threads = ThreadPoolExecutor(AT_ONCE)
+
+    def run(work: Callable[[], Any]) -> list[Any]:
+        def closing() -> Any:
+            try:
+                return work()
+            finally:
+                connection.close()
+
+        running: list[Future[Any]] = [threads.submit(closing) for _ in range(AT_ONCE)]
+        return [one.result(60) for one in running]
+
+    yield run
+    threads.shutdown()
+
+
+def test_failures_at_one_moment_all_count(at_once: Any) -> None:
+    network = get_or_create_network(person("owner").user)
+    key = make_venue(network, "a")
+    breakers = Process()
+    permits = [breakers.enter(key) for _ in range(AT_ONCE)]
+    at_once(lambda: breakers.leave(key, permits.pop(), failed=True))
+    rows = dict(Breaker.objects.values_list("venue", "openings"))
+    assert rows == {None: 0, key.venue_id: 1}
+    assert breakers.opened == (0, 1)
+    assert len(Breaker.objects.get(venue=None).failures) == 5
+
+
+def test_of_ten_calls_at_second_300_one_probes(at_once: Any) -> None:
+    network = get_or_create_network(person("owner").user)
+    key = make_venue(network, "a")
+    opened_at_s = db_now().timestamp() - 300
+    Breaker.objects.create(network=network, venue_id=key.venue_id, opened_at_s=opened_at_s, openings=1)
+    breakers = Process()
+
+    def call() -> PairPermit | None:
+        try:
+            return breakers.enter(key)
+        except CircuitOpen:
+            return None
+
+    found = [one for one in at_once(call) if one is not None]
+    assert [one.venue.is_probe for one in found] == [True]

@@ -1,0 +1,365 @@
+"""Bookings at venues that have an agent: what it is asked, what its answers become, and what is counted."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from agnt.signing import SigningKeys, verify_payload
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.agnt.venues import (
+    CONFIRMED,
+    Answer,
+    Keeper,
+    data,
+    envelope_in,
+    leaves,
+    response,
+    secret_of,
+    silent,
+    state,
+    text,
+    twice,
+)
+from tests.agnt.wire import SENDER, Program, count, envelope, error_of, program, result_of, stamp
+from tests.channel.agents import sql
+
+ORDER: Json = {"slot_id": "s-1", "time": "19:30", "party_size": 4, "user_note": "window ☕"}
+NOTHING_COUNTED = {"failures": 0, "is_open": False, "openings": 0}
+ONE_FAILURE = {"failures": 1, "is_open": False, "openings": 0}
+
+
+@pytest.fixture
+def keeper(embedded_hub: HubProcess) -> Keeper:
+    """The owner of a network of its own."""
+    return Keeper(embedded_hub)
+
+
+@pytest.fixture
+async def asker(keeper: Keeper) -> AsyncIterator[Program]:
+    """A program with a key of that network."""
+    asking = program(keeper.hub, keeper.key)
+    yield asking
+    await asking.client.aclose()
+
+
+def bookings(keeper: Keeper) -> tuple[int, int]:
+    """How many bookings there are, and how many charges."""
+    return (
+        count(keeper.hub, keeper.login, "agnt_booking"),
+        count(keeper.hub, keeper.login, "agnt_usageevent"),
+    )
+
+
+async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
+    keeper: Keeper, asker: Program
+) -> None:
+    async with keeper.venue("la-brisa", data(CONFIRMED | {"slot_time": "19:45", "note": "by the sea"})) as agent:
+        sent = envelope("booking.confirm", {"venue_id": "la-brisa", **ORDER}, agent_context={"secret": "no"})
+        answer = await asker.post(sent)
+        booked = result_of(answer)
+        [prompt] = agent.prompts
+    given = envelope_in(prompt)
+    assert (given["from"], given["to"], given["intent"]) == (SENDER, "agent-la-brisa", "booking.confirm")
+    assert given["timestamp"] == sent["timestamp"]
+    assert 0 < given["ttl_ms"] <= 5000
+    assert given["agent_context"] == {}
+    order = {name: value for name, value in given["payload"].items() if not name.startswith("_")}
+    assert order == {
+        "venue_id": booked["venue"]["venue_id"],
+        "slot_id": "s-1",
+        "slot_time": "19:30",
+        "party_size": 4,
+        "user_note": "window ☕",
+    }
+    secret = await secret_of(keeper.hub, booked["venue"]["venue_id"])
+    assert verify_payload(given["payload"], keys=SigningKeys(secret), sender=SENDER, now_s=time.time())
+    for words in ("La Brisa", SENDER, "window ☕", '"status": "confirmed"'):
+        assert words in prompt["text"]
+    assert (booked["status"], booked["slot_id"], booked["slot_time"]) == ("pending", "s-1", "19:45")
+    assert (booked["party_size"], booked["note"]) == (4, "by the sea")
+    assert bookings(keeper) == (1, 1)
+    assert keeper.breaker("la-brisa") == NOTHING_COUNTED
+
+
+async def test_the_turn_runs_as_the_service_user_of_the_network(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("la-brisa"):
+        result_of(await asker.confirm("la-brisa"))
+    rows = sql(
+        keeper.hub,
+        "SELECT t.surface, u.is_service, t.outcome, t.agent_id FROM agents_turn t"
+        " JOIN accounts_user u ON u.id = t.caller_id JOIN agents_session s ON s.id = t.session_id"
+        " WHERE s.owner_id = (SELECT id FROM accounts_user WHERE login = ?)",
+        keeper.login,
+    )
+    assert [(one[0], bool(one[1]), one[2], one[3]) for one in rows] == [("agnt", True, "completed", None)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(data(CONFIRMED), id="data"),
+        pytest.param(response(CONFIRMED), id="response-envelope"),
+        pytest.param(text('{"status": "confirmed"}'), id="text"),
+        pytest.param(data(CONFIRMED | {"more": [1]}), id="more-keys"),
+        pytest.param(twice, id="twice"),
+    ],
+)
+async def test_what_confirms(keeper: Keeper, asker: Program, script: Answer) -> None:
+    async with keeper.venue("v", script):
+        booked = result_of(await asker.confirm("v", **ORDER))
+    assert (booked["slot_time"], booked["party_size"]) == ("19:30", 4)
+    assert bookings(keeper) == (1, 1)
+    assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+def _error(code: str) -> Json:
+    return {"status": "error", "error": {"code": code, "message": "the oven of 10.0.0.7 burns"}}
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "counts"),
+    [
+        pytest.param(data({"status": "slot_unavailable"}), "slot_unavailable", False, id="slot-unavailable"),
+        pytest.param(response(_error("slot_unavailable")), "slot_unavailable", False, id="error-slot"),
+        pytest.param(state("rejected", "not today"), "slot_unavailable", False, id="rejects"),
+        pytest.param(response(_error("invalid_envelope")), "venue_unreachable", False, id="error-4xx"),
+        pytest.param(response(_error("internal_error")), "venue_unreachable", True, id="error-5xx"),
+        pytest.param(response(_error("ttl_exceeded")), "ttl_exceeded", True, id="error-ttl"),
+        pytest.param(data(_error("internal_error")), "venue_unreachable", True, id="error-alone"),
+        pytest.param(response(_error("no such code")), "venue_unreachable", True, id="error-unknown"),
+        pytest.param(response(CONFIRMED, intent="venue.list"), "venue_unreachable", True, id="other-intent"),
+        pytest.param(response(CONFIRMED, to="other"), "venue_unreachable", True, id="other-recipient"),
+        pytest.param(response(CONFIRMED, protocol="agp/1"), "venue_unreachable", True, id="other-protocol"),
+        pytest.param(data({}), "venue_unreachable", True, id="empty"),
+        pytest.param(data([CONFIRMED]), "venue_unreachable", True, id="array"),
+        pytest.param(data("confirmed"), "venue_unreachable", True, id="string"),
+        pytest.param(data({"status": "yes"}), "venue_unreachable", True, id="other-status"),
+        pytest.param(data({"status": "confirmed", "party_size": True}), "venue_unreachable", True, id="bool"),
+        pytest.param(data({"status": "confirmed", "party_size": 2.0}), "venue_unreachable", True, id="float"),
+        pytest.param(data({"status": "confirmed", "party_size": 0}), "venue_unreachable", True, id="zero"),
+        pytest.param(data({"status": "confirmed", "note": "x" * 501}), "venue_unreachable", True, id="long-note"),
+        pytest.param(data({"status": "confirmed", "slot_id": None}), "venue_unreachable", True, id="null"),
+        pytest.param(data(CONFIRMED, CONFIRMED), "venue_unreachable", True, id="two-data-parts"),
+        pytest.param(data(CONFIRMED | {"x": "y" * 262_144}), "venue_unreachable", True, id="too-large"),
+        pytest.param(text("Yes, confirmed!"), "venue_unreachable", True, id="words"),
+        pytest.param(text('{"status":"confirmed","status":"confirmed"}'), "venue_unreachable", True, id="twins"),
+        pytest.param(text(""), "venue_unreachable", True, id="nothing"),
+        pytest.param(text("{" * 2000), "venue_unreachable", True, id="deep"),
+        pytest.param(state("failed", "no"), "venue_unreachable", True, id="fails"),
+        pytest.param(state("input_required", "which one?"), "venue_unreachable", True, id="asks-back"),
+        pytest.param(leaves, "venue_unreachable", True, id="leaves"),
+    ],
+)
+async def test_what_does_not_confirm(
+    keeper: Keeper, asker: Program, script: Answer, code: str, *, counts: bool
+) -> None:
+    async with keeper.venue("v", script) as agent:
+        answer = await asker.confirm("v", **ORDER)
+        assert error_of(answer) == code
+        assert "10.0.0.7" not in answer.text
+        assert bookings(keeper) == (0, 0)
+        assert len(agent.prompts) == 1
+    assert keeper.breaker("v") == (ONE_FAILURE if counts else NOTHING_COUNTED)
+
+
+async def test_a_note_tells_why_no_slot_is_free(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", data({"status": "slot_unavailable", "note": "full until ten"})):
+        answer = await asker.confirm("v")
+    assert answer.json()["payload"]["error"]["message"] == "full until ten"
+
+
+async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", silent, data(CONFIRMED)) as agent:
+        began = time.monotonic()
+        sent = envelope("booking.confirm", {"venue_id": "v"}, ttl_ms=700)
+        answer = await asker.post(sent)
+        assert error_of(answer) == "ttl_exceeded"
+        assert time.monotonic() - began >= 0.6
+        assert bookings(keeper) == (0, 0)
+        assert keeper.breaker("v") == ONE_FAILURE
+        cancel = await agent.heard("cancel")
+        assert cancel["chatId"] == agent.prompts[0]["chatId"]
+        # The same envelope again is the same event for the venue, too.
+        result_of(await asker.post(sent | {"ttl_ms": 5000}))
+        assert [envelope_in(one)["timestamp"] for one in agent.prompts] == [sent["timestamp"]] * 2
+    assert bookings(keeper) == (1, 1)
+
+
+async def test_an_answer_that_comes_late_confirms_nothing(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", data(CONFIRMED, after_s=0.9), data(CONFIRMED)) as agent:
+        answer = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=500)
+        assert error_of(answer) == "ttl_exceeded"
+        await asyncio.sleep(0.6)
+        assert bookings(keeper) == (0, 0)
+        result_of(await asker.confirm("v"))
+        assert len(agent.prompts) == 2
+    assert bookings(keeper) == (1, 1)
+
+
+async def test_an_agent_that_is_offline(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v"):
+        pass
+    await eventually(lambda: _fails_at_once(asker, "v"), "the hub saw that the agent left")
+    assert keeper.breaker("v")["failures"] == 1
+
+
+async def _fails_at_once(asker: Program, venue: str) -> bool:
+    answer = await asker.send("booking.confirm", {"venue_id": venue}, ttl_ms=3000)
+    return answer.status_code == 502 and error_of(answer) == "venue_unreachable"
+
+
+async def test_an_agent_that_another_caller_holds_is_no_failure(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", silent, data(CONFIRMED)) as agent:
+        owner = keeper.hub.mint(keeper.login, "session")
+        async with web(keeper.hub.url, headers=bearer(owner)) as client:
+            asked = await client.post(f"/api/v1/sessions/{agent.session_id}/prompt", json={"text": "hello"})
+            assert asked.status_code < 300, asked.text
+            await agent.heard("prompt")
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        assert len(agent.prompts) == 1
+        assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+async def test_an_agent_that_is_not_published_is_not_asked(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v") as agent:
+        keeper.remove("v")
+        assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        assert agent.prompts == []
+    assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+async def test_an_agent_of_another_owner_is_not_asked(keeper: Keeper, asker: Program) -> None:
+    other = Keeper(keeper.hub)
+    async with other.venue("v") as agent:
+        sql(
+            keeper.hub,
+            "UPDATE agnt_venue SET network_id = (SELECT n.id FROM agnt_network n JOIN accounts_user u"
+            " ON u.id = n.owner_id WHERE u.login = ?) WHERE slug = 'v' AND network_id ="
+            " (SELECT n.id FROM agnt_network n JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?)",
+            keeper.login,
+            other.login,
+        )
+        assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        assert agent.prompts == []
+
+
+async def test_an_envelope_to_an_agent_is_answered_by_it(keeper: Keeper, asker: Program) -> None:
+    menu = {"dishes": ["ikan bakar", "café"], "status": "ok"}
+    async with keeper.venue("v", response(menu)) as agent:
+        answer = await asker.send("booking.search", {"query": "fish"}, to="agent-v", agent_context={"memory": [1]})
+        assert result_of(answer) == menu
+        assert answer.json()["agent_context"] == {"memory": [1]}
+        given = envelope_in(agent.prompts[0])
+    assert (given["intent"], given["agent_context"]) == ("booking.search", {"memory": [1]})
+    assert given["payload"]["query"] == "fish"
+    assert bookings(keeper) == (0, 0)
+
+
+async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", data(CONFIRMED, after_s=1.5)) as agent:
+        answers = await asyncio.gather(
+            *(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000) for _ in range(25))
+        )
+        codes = [one.status_code for one in answers]
+        assert len(agent.prompts) == 20
+    assert sorted(codes) == [200] * 20 + [502] * 5
+    assert bookings(keeper) == (20, 20)
+    assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        refused = await asker.confirm("v")
+        assert error_of(refused) == "circuit_open"
+        assert refused.status_code == 503
+        assert 290 <= int(refused.headers["retry-after"]) <= 300
+        assert keeper.breaker("v") == {"failures": 0, "is_open": True, "openings": 1}
+        assert not keeper.breaker()["is_open"]
+        assert len(agent.prompts) == 5
+        keeper.age_breakers(301)
+        result_of(await asker.confirm("v"))
+        assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+        result_of(await asker.confirm("v"))
+    assert bookings(keeper) == (2, 2)
+
+
+async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
+        for venue in ("a", "b", "a", "b", "a"):
+            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
+        assert error_of(await asker.confirm("c")) == "circuit_open"
+        assert fine.prompts == []
+        assert [keeper.breaker(one)["openings"] for one in ("", "a", "b", "c")] == [1, 0, 0, 0]
+        assert result_of(await asker.send("venue.list"))["count"] == 3
+        async with web(keeper.hub.url) as client:
+            assert (await client.get("/a2a/v1/status")).status_code == 503
+        keeper.age_breakers(301)
+        result_of(await asker.confirm("c"))
+        assert not keeper.breaker()["is_open"]
+
+
+async def test_a_sleeping_venue_does_not_slow_another(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("sleeps", silent), keeper.venue("works", data(CONFIRMED)):
+
+        async def p95() -> float:
+            took = []
+            for _ in range(40):
+                began = time.perf_counter()
+                result_of(await asker.confirm("works"))
+                took.append(time.perf_counter() - began)
+            return statistics.quantiles(took, n=20)[-1]
+
+        await p95()
+        alone = await p95()
+        asleep = [
+            asyncio.create_task(asker.send("booking.confirm", {"venue_id": "sleeps"}, ttl_ms=15_000))
+            for _ in range(20)
+        ]
+        beside = await p95()
+        assert not any(one.done() for one in asleep)
+        for one in asleep:
+            one.cancel()
+        await asyncio.gather(*asleep, return_exceptions=True)
+    assert beside < 2 * alone + 0.02, (
+        f"{beside * 1000:.1f} ms beside a sleeping venue, {alone * 1000:.1f} ms alone"
+    )
+
+
+async def test_a_repeated_confirm_asks_the_venue_once(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", data(CONFIRMED, after_s=0.3)) as agent:
+        sent = envelope("booking.confirm", {"venue_id": "v"}, timestamp=stamp())
+        answers = await asyncio.gather(*(asker.post(sent) for _ in range(10)))
+        assert len({result_of(one)["booking_id"] for one in answers}) == 1
+        assert len(agent.prompts) == 1
+    assert bookings(keeper) == (1, 1)
+
+
+async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
+    """Over two processes where the hub has two."""
+    keeper = Keeper(hub)
+    async with (
+        keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED, after_s=0.5)) as agent,
+        AsyncExitStack() as stack,
+    ):
+        askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
+        for one in askers:
+            await stack.enter_async_context(one.client)
+        for number in range(5):
+            assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
+        for one in askers:
+            assert error_of(await one.confirm("v")) == "circuit_open"
+        keeper.age_breakers(300)
+        answers = await asyncio.gather(*(askers[number % len(askers)].confirm("v") for number in range(10)))
+        assert sorted(one.status_code for one in answers) == [200, *[503] * 9]
+        assert len(agent.prompts) == 6
+        assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}

@@ -1,0 +1,164 @@
+"""Venues whose agents are connected to a hub, or that listen themselves."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab import frames
+from lab.agents import publish
+from lab.channel_agent import ChannelAgent
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.hub_storage import manage
+from tests.agnt.wire import Key, add_venue, mint, new_login, note_change
+from tests.channel.agents import sql
+
+CONFIRMED: Json = {"status": "confirmed"}
+Answer = Callable[["VenueAgent", Json], Any]
+
+
+class VenueAgent(ChannelAgent):
+    """Answers prompts as `script` says: each entry once, the last one again and again."""
+
+    def __init__(self, *args: Any, script: list[Answer] | None = None, **options: Any) -> None:
+        super().__init__(*args, features=["cancel"], **options)
+        self.script = script or [data(CONFIRMED)]
+
+    async def answer(self, prompt: Json) -> None:
+        step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        await step(self, prompt)
+
+    async def send_data(self, chat_id: str, *values: Any, artifact_id: str = "a", **more: Any) -> None:
+        """An artifact with a data part of each of these values."""
+        parts = [{"data": value} for value in values]
+        event = frames.chat_event("task_artifact", chatId=chat_id, artifactId=artifact_id, parts=parts, **more)
+        await self.send(**event)
+
+    async def end(self, chat_id: str) -> None:
+        """End a reply that has no text."""
+        await self.chunk(chat_id, "", done=True)
+
+
+def envelope_in(prompt: Json) -> Json:
+    """The envelope of a prompt: its one data part."""
+    [found] = [part["data"] for part in prompt["parts"] if "data" in part]
+    envelope: Json = found
+    return envelope
+
+
+def data(*values: Any, after_s: float = 0.0) -> Answer:
+    """Answers with these data parts, after a while."""
+
+    async def answer(agent: VenueAgent, prompt: Json) -> None:
+        await asyncio.sleep(after_s)
+        await agent.send_data(prompt["chatId"], *values)
+        await agent.end(prompt["chatId"])
+
+    return answer
+
+
+def response(payload: Json, **fields: Any) -> Answer:
+    """Answers with a response envelope."""
+
+    async def answer(agent: VenueAgent, prompt: Json) -> None:
+        asked = envelope_in(prompt)
+        whole = asked | {"from": asked["to"], "to": asked["from"], "payload": payload} | fields
+        await data(whole)(agent, prompt)
+
+    return answer
+
+
+def text(words: str) -> Answer:
+    """Answers with text alone."""
+
+    async def answer(agent: VenueAgent, prompt: Json) -> None:
+        await agent.reply(prompt["chatId"], words)
+
+    return answer
+
+
+def state(name: str, words: str = "") -> Answer:
+    """Ends its task in this state."""
+
+    async def answer(agent: VenueAgent, prompt: Json) -> None:
+        await agent.send(**frames.chat_event("task_status", chatId=prompt["chatId"], state=name, text=words))
+
+    return answer
+
+
+async def silent(agent: VenueAgent, prompt: Json) -> None:
+    """Never answers."""
+
+
+async def leaves(agent: VenueAgent, prompt: Json) -> None:
+    """Drops its connection instead."""
+    agent.drop()
+
+
+async def twice(agent: VenueAgent, prompt: Json) -> None:
+    """Answers, and then answers otherwise."""
+    await data(CONFIRMED | {"note": "first"})(agent, prompt)
+    await data({"status": "slot_unavailable"})(agent, prompt)
+
+
+async def secret_of(hub: HubProcess, venue_id: str) -> bytes:
+    """What a hub signs with for a venue."""
+    shown = f"from agnt.venue_secrets import show_venue_secret; print('is', show_venue_secret('{venue_id}'))"
+    said = await asyncio.to_thread(manage, hub.home.env, "shell", "-c", shown)
+    return bytes.fromhex(said.split("is ")[-1].strip())
+
+
+@dataclass
+class Keeper:
+    """The owner of a network on a hub, with a key of the tier pro."""
+
+    hub: HubProcess
+    login: str = field(default_factory=new_login)
+    key: Key = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = mint(self.hub, self.login)
+
+    @asynccontextmanager
+    async def venue(self, slug: str, *script: Answer, at: int = 0, **columns: Any) -> AsyncIterator[VenueAgent]:
+        """A venue with an agent that is connected to one of the processes."""
+        token = self.hub.mint(self.login, "channel")
+        async with VenueAgent(self.hub.urls[at], token, script=list(script)) as agent:
+            assert agent.session_id is not None
+            agent.agent = await publish(
+                self.hub, self.hub.mint(self.login, "session"), agent.session_id, slug, access="private"
+            )
+            found = sql(self.hub, "SELECT id FROM agents_agent WHERE handle = ?", f"{self.login}/{slug}")
+            add_venue(self.hub, self.login, slug, agent_id=found[0][0], agent_name=f"agent-{slug}", **columns)
+            yield agent
+
+    def breaker(self, slug: str = "") -> Json:
+        """The row of the breaker of a venue, or of the network."""
+        network = "SELECT n.id FROM agnt_network n JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?"
+        venue = "(SELECT id FROM agnt_venue WHERE slug = ? AND network_id = b.network_id)"
+        condition = f"b.venue_id = {venue}" if slug else "b.venue_id IS NULL"
+        statement = (
+            "SELECT b.failures, b.opened_at_s, b.openings FROM agnt_breaker b"
+            f" WHERE b.network_id = ({network}) AND {condition}"
+        )
+        rows = sql(self.hub, statement, self.login, *([slug] if slug else []))
+        failures, opened_at_s, openings = rows[0] if rows else ("[]", None, 0)
+        known = json.loads(failures) if isinstance(failures, str) else failures
+        return {"failures": len(known), "is_open": opened_at_s is not None, "openings": openings}
+
+    def age_breakers(self, seconds: float) -> None:
+        """Have every breaker of the hub be open for so much longer."""
+        open_ones = "UPDATE agnt_breaker SET opened_at_s = opened_at_s - ? WHERE opened_at_s IS NOT NULL"
+        sql(self.hub, open_ones, seconds)
+
+    def add_url(self, slug: str, url: str) -> None:
+        """A venue that is asked over HTTP."""
+        add_venue(self.hub, self.login, slug, url=url, agent_name=f"agent-{slug}")
+
+    def remove(self, slug: str) -> None:
+        """Unpublish the agent of a venue."""
+        sql(self.hub, "UPDATE agents_agent SET status = 'draft' WHERE handle = ?", f"{self.login}/{slug}")
+        note_change(self.hub, self.login)
