@@ -18,7 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),
     *([path("", include("gateway.web.team"))] if settings.GATEWAY else []),
-    *([path("", include("agnt.web.urls"))] if settings.AGNT else []),
+    *([path("", include("agnt.web.network"))] if settings.AGNT else []),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
     path("connect.pyz", connector.connect_pyz, name="connect-pyz"),

@@ -1,0 +1,152 @@
+"""`/desk/network`: a network in figures, and its rules; the addresses of all pages of a network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, F, Max, Q, Sum
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import User
+from agents.web.desk import require_owner
+from agents.web.desk.figures import window_of
+from agnt.limits import DAILY_CALLS
+from agnt.models import ApiKey, Booking, Breaker, KeyUsage, Network, Venue
+from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.web import bookings, keys, log, revenue, signing_page, venue_files, venues
+from agnt.web.bookings import BookingRow
+from agnt.web.keys import find_keys
+from agnt.web.revenue import load_revenue
+from kit.clock import db_now
+
+REVENUE_DAYS = 7
+WAITING_SHOWN = 5
+COUNTS: dict[str, Any] = {"all": Count("pk"), "active": Count("pk", filter=Q(is_active=True))}
+USED: dict[str, Any] = {"most": Max("calls"), "sum": Sum("calls")}
+
+
+@dataclass(frozen=True, slots=True)
+class TierRow:
+    """The live keys of one tier, and the envelopes that came with them today (UTC).
+
+    `most`: of the key that was used most; `limit`: of each key.
+    """
+
+    name: str
+    keys: int
+    calls: int
+    most: int
+    limit: int
+
+
+class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The rules of a network."""
+
+    is_strict = forms.BooleanField(
+        label="Refuse payloads with unknown keys",
+        required=False,
+        help_text="Without this they are dropped, and the log names them.",
+    )
+    requires_signature = forms.BooleanField(
+        label="Require signed payloads",
+        required=False,
+        help_text="Envelopes without _sig are refused. The signing secret of a key was shown with it.",
+    )
+    takes_hops = forms.BooleanField(
+        label="Accept envelopes that came through other networks",
+        required=False,
+        help_text="Without this, an envelope with via is refused.",
+    )
+    interactions_kept_days = forms.IntegerField(
+        label="Days to keep the log of envelopes", min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
+    )
+
+    class Meta:
+        model = Network
+        fields = ("is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
+
+
+@never_cache
+@gzip_page
+@require_safe
+@require_owner
+def network(request: HttpRequest, owner: User) -> HttpResponse:
+    """The page; its script asks for it again every few seconds."""
+    now = db_now()
+    tiers = _load_tiers(owner)
+    waiting = Booking.objects.filter(network__owner=owner, status=Booking.Status.PENDING)
+    oldest = waiting.select_related("venue", "key__credential").order_by("created_at", "pk")
+    opened = Breaker.objects.filter(network__owner=owner, opened_at_s__isnull=False).select_related("venue")
+    context = {
+        "venues": Venue.objects.filter(network__owner=owner).aggregate(**COUNTS),
+        "tiers": tiers,
+        "keys": sum(one.keys for one in tiers),
+        "calls": sum(one.calls for one in tiers),
+        "waiting": waiting.count(),
+        "waiting_rows": [BookingRow(one) for one in oldest[:WAITING_SHOWN]],
+        "open": list(opened.order_by("pk")[:WAITING_SHOWN]),
+        "total": load_revenue(owner, window_of(now, REVENUE_DAYS, str(UTC))),
+        "revenue_days": REVENUE_DAYS,
+    }
+    return render(request, "agnt/network.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_owner
+def rules(request: HttpRequest, owner: User) -> HttpResponse:
+    """The rules of the visitor's network."""
+    if request.method != "POST":
+        form = RulesForm(instance=find_network(owner) or Network())
+        return render(request, "agnt/rules.html", {"form": form})
+    form = RulesForm(request.POST)
+    if not form.is_valid():
+        return render(request, "agnt/rules.html", {"form": form}, status=400)
+    change_rules(owner, form.cleaned_data)
+    messages.success(request, "The rules are saved.")
+    return HttpResponseRedirect(reverse("desk-network-rules"))
+
+
+def _load_tiers(owner: User) -> Sequence[TierRow]:
+    live = find_keys(owner)
+    counted = dict(live.order_by().values_list("tier").annotate(count=Count("pk")))
+    today = KeyUsage.objects.filter(key__in=live, day=db_now().date()).order_by()
+    by_tier: Any = today.values(tier=F("key__tier")).annotate(**USED)
+    used = {row["tier"]: row for row in by_tier}
+    none = {"sum": 0, "most": 0}
+    return [
+        TierRow(
+            tier.label,
+            counted.get(tier.value, 0),
+            used.get(tier.value, none)["sum"],
+            used.get(tier.value, none)["most"],
+            DAILY_CALLS[tier],
+        )
+        for tier in ApiKey.Tier
+    ]
+
+
+urlpatterns = [  # `hub/urls.py` includes them where AGNT is on
+    path("desk/network", network, name="desk-network"),
+    path("desk/network/venues", venues.venues, name="desk-network-venues"),
+    path("desk/network/venues.csv", venue_files.as_csv, name="desk-network-venues-csv"),
+    path("desk/network/venues/import", venue_files.import_file, name="desk-network-venues-import"),
+    path("desk/network/venues/new", venues.new, name="desk-network-venue-new"),
+    path("desk/network/venues/<uuid:venue_id>", venues.venue, name="desk-network-venue"),
+    path("desk/network/keys", keys.keys, name="desk-network-keys"),
+    path("desk/network/keys/<uuid:api_key_id>", keys.key, name="desk-network-key"),
+    path("desk/network/bookings", bookings.bookings, name="desk-network-bookings"),
+    path("desk/network/bookings/<uuid:booking_id>", bookings.booking, name="desk-network-booking"),
+    path("desk/network/revenue", revenue.revenue, name="desk-network-revenue"),
+    path("desk/network/log", log.log, name="desk-network-log"),
+    path("desk/network/rules", rules, name="desk-network-rules"),
+    path("demos/agnt/", signing_page.sign_envelope, name="sign-envelope"),
+]
