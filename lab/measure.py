@@ -46,6 +46,7 @@ SQL_ROOMS = (
     "a2a_bridge/repeats.py",
     "a2a_bridge/pushes/push_rows.py",
     "kit/sql.py",
+    "agnt/intake_rows.py",
 )
 DIRECTIVE = re.compile(r"#\s*(noqa|type:|pragma|!|ruff:|fmt:)")
 ASKS = 200
@@ -205,7 +206,8 @@ def reads_a_body(module: Module) -> bool:
     """Whether a module outside kit takes a request's body by itself, and so has its own order of checks.
 
     It calls `read_body` of `kit.asgi.HttpRequest`, is a parser of DRF, or sets the limit that Django's own reading
-    has. These were five: the bridge, operators, `/channel/event`, DRF and Django.
+    has. These were five: the bridge, operators, `/channel/event`, DRF and Django. AGNT came later: its contract
+    has an order of its own, JSON before the key.
     """
     if module.path.startswith(("kit/", "connect/")):
         return False
