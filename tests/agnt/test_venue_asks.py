@@ -308,24 +308,30 @@ async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker
 
 
 async def test_a_sleeping_venue_does_not_slow_another(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("sleeps", silent), keeper.venue("works", data(CONFIRMED)):
+    async with keeper.venue("sleeps", silent) as sleeper, keeper.venue("works", data(CONFIRMED)):
 
         async def p95() -> float:
-            took = []
-            for _ in range(40):
-                began = time.perf_counter()
-                result_of(await asker.confirm("works"))
-                took.append(time.perf_counter() - began)
-            return statistics.quantiles(took, n=20)[-1]
+            """The least of three: other work on the machine only adds to it."""
+            found = []
+            for _ in range(3):
+                took = []
+                for _ in range(20):
+                    began = time.perf_counter()
+                    result_of(await asker.confirm("works"))
+                    took.append(time.perf_counter() - began)
+                found.append(statistics.quantiles(took, n=20)[-1])
+            return min(found)
 
-        await p95()
+        async def all_sleep() -> bool:
+            return len(sleeper.prompts) == 20
+
         alone = await p95()
         asleep = [
             asyncio.create_task(asker.send("booking.confirm", {"venue_id": "sleeps"}, ttl_ms=15_000))
             for _ in range(20)
         ]
+        await eventually(all_sleep, "twenty envelopes wait for the venue that sleeps")
         beside = await p95()
-        assert not any(one.done() for one in asleep)
         for one in asleep:
             one.cancel()
         await asyncio.gather(*asleep, return_exceptions=True)
