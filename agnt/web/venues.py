@@ -25,6 +25,7 @@ from agents.web.forms import LongTextField
 from agnt.models import Breaker, Network, Venue
 from agnt.networks import find_network, get_or_create_network
 from agnt.venue_fields import DEFAULTS, MAX_TAGS, BadVenue
+from agnt.venue_secrets import show_venue_secret
 from agnt.venues import (
     NO_AGENT,
     VenueTaken,
@@ -172,7 +173,7 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
 @require_http_methods(PAGE)
 @require_owner
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
-    """One venue. A POST saves it, or with `action` offers it, offers it no longer, or deletes it."""
+    """One venue. A POST saves it; with `action` it offers, withdraws or deletes it, or shows its secret."""
     own = Venue.objects.filter(network__owner=owner, public_id=venue_id).select_related("network", "agent").first()
     if own is None:
         raise Http404
@@ -181,17 +182,24 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         messages.success(request, act(own))
         gone = action == "delete"
         return HttpResponseRedirect(reverse("desk-network-venues") if gone else request.get_full_path())
-    form = VenueForm.of(own, request.POST if request.method == "POST" else None)
-    if form.is_bound and form.save(owner, lambda fields: change_venue(own, fields)):
+    shows_secret = action == "secret"
+    form = VenueForm.of(own, request.POST if request.method == "POST" and not shows_secret else None)
+    if form.is_bound and form.save(owner, lambda fields: _change(own, fields)):
         messages.success(request, f"{own.name} is saved.")
         return HttpResponseRedirect(reverse("desk-network-venues"))
     context = {
         "form": form,
         "own": Venue.objects.get(pk=own.pk) if form.is_bound else own,
+        "secret": show_venue_secret(str(own.public_id)) if shows_secret else "",
         "bookings": own.bookings.count(),
         "is_open": Breaker.objects.filter(venue=own, opened_at_s__isnull=False).exists(),
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
+
+
+def _change(own: Venue, fields: dict[str, Any]) -> None:
+    if not change_venue(own, fields):
+        raise Http404  # it was deleted meanwhile
 
 
 def _activate(own: Venue) -> str:

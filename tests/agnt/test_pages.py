@@ -15,6 +15,7 @@ from django.utils import timezone
 from agnt.keys import find_key, load_signing_keys, mint_key
 from agnt.models import ApiKey, Booking, Breaker, Interaction, KeyUsage, Network, UsageEvent, Venue
 from agnt.networks import get_or_create_network
+from agnt.venue_secrets import show_venue_secret
 from tests.native.rows import Person, browser, make_agent
 from tests.native.test_costs_page import read
 
@@ -134,6 +135,15 @@ def test_a_venue_with_bookings_is_kept_when_it_is_deleted(page: Client, network:
     page.post(f"{NETWORK}/venues/{venue.public_id}", {"action": "delete"})
     assert Venue.objects.get().is_active is False
     assert "it is kept, and not offered any more" in text_of(page.get(f"{NETWORK}/venues"))
+
+
+def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, network: Network) -> None:
+    venue = make_venue(network, url="https://venue.example/a2a")
+    own, secret = f"{NETWORK}/venues/{venue.public_id}", show_venue_secret(str(venue.public_id))
+    assert secret not in page.get(own).content.decode()
+    answer = page.post(own, {"action": "secret"})
+    assert answer.status_code == 200
+    assert value_of(answer, "secret") == secret
 
 
 def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Client, network: Network) -> None:

@@ -248,6 +248,11 @@ async def _rotate_secret(page: Page) -> None:
     await page.get_by_text("Copy it now").wait_for()
 
 
+async def _show_venue_secret(page: Page) -> None:
+    await page.get_by_role("button", name="Show the signing secret").click()
+    await page.get_by_role("heading", name="Its signing secret").wait_for()
+
+
 async def _signed(page: Page) -> None:
     await page.get_by_text("Signed 99 bytes").wait_for()
 
@@ -357,7 +362,7 @@ PAGES = [
     Listed("network-venues", "/desk/network/venues", "host"),
     Listed("network-venues-none-found", "/desk/network/venues?q=unknown", "host", like="network-venues-empty"),
     Listed("network-venues-empty", "/desk/network/venues", "newcomer"),
-    Listed("network-venue", "/desk/network/venues/{network_venue}", "host"),
+    Listed("network-venue", "/desk/network/venues/{network_venue}", "host", _show_venue_secret),
     Listed("network-venue-refused", "/desk/network/venues/new", "host", _add_venue_badly, complaint="400"),
     Listed("network-import", "/desk/network/venues/import", "host", _import_venues, complaint="400"),
     Listed("network-keys", "/desk/network/keys?ended=1", "host"),

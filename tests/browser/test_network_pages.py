@@ -10,6 +10,7 @@ from playwright.async_api import Browser, Page, expect
 
 from agnt.errors import Json
 from agnt.signing import SigningKeys, read_key, verify_body, verify_payload
+from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
 from tests.browser.chrome import IN_BROWSER
@@ -208,3 +209,33 @@ async def test_without_a_secure_context_the_canonical_form_is_shown(browser: Bro
     await expect(page.locator("#said")).to_contain_text("signs only on pages of https or of this computer")
     await expect(page.locator("#canonical")).to_contain_text('{"_from":"agnt_consumer_42"')
     await context.close()
+
+
+async def test_the_hub_answers_what_was_signed_with_a_new_key(visitor: Visitor, site: HubProcess) -> None:
+    page = visitor.page
+    await visitor.sign_in("signer", then="/desk/network/rules")
+    await page.get_by_label("Require signed payloads").check()
+    await page.get_by_role("button", name="Save").click()
+    await visitor.open("/desk/network/keys")
+    await page.get_by_label("Name", exact=True).fill("Trip planner")
+    await page.get_by_role("button", name="Make a key").click()
+    token = await page.get_by_label("Key", exact=True).input_value()
+    secret = await page.get_by_label("Signing secret", exact=True).input_value()
+    await visitor.open("/demos/agnt/")
+    await page.get_by_role("button", name="Now").click()
+    await fill(page, secret=secret)
+    await expect(page.get_by_text("read as 64 hex digits")).to_be_visible()
+    body = await page.locator("#envelope").text_content() or ""
+    signature = (
+        (await page.locator("#curl").text_content() or "").partition("Envelope-Signature: ")[2].partition("'")[0]
+    )
+    headers = {**bearer(token), "Content-Type": "application/json", "X-A2A-Envelope-Signature": signature}
+    async with web(site.url, headers=headers) as program:
+        answer = await program.post("/a2a/v1", content=body)
+        assert (answer.status_code, answer.json()["payload"]["count"]) == (200, 0)
+        forged = await program.post("/a2a/v1", content=body.replace("sunset", "sunrise"))
+        assert forged.json()["payload"]["error"]["code"] == "invalid_signature"
+    await visitor.open("/desk/network/log")
+    await expect(page.get_by_role("row", name="agnt_consumer_42")).to_have_count(2)
+    await expect(page.locator(".badge.bad")).to_have_text("invalid_signature")
+    await visitor.check_calm()
