@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from agnt.models import Booking, Network
 from webhooks import outbox
-from webhooks.event_forms import EventForm
 from webhooks.outbox import OutboxEvent
+from webhooks.queues import EventForm
 
 BOOKING_CONFIRMED = "booking.confirmed"
 EVENT_OF_STATUS: Final[Mapping[str, str]] = {
@@ -56,4 +56,4 @@ def sign_headers(secrets: Sequence[str], moment_s: int, body: bytes) -> Mapping[
 
 
 # Receivers of AGNT read `id`, `type` and `data`; those of this hub's other events, `eventId` and `payload`.
-FORM = EventForm(copies={"id": "eventId", "data": "payload"}, headers=sign_headers)
+FORM = EventForm(copies={"id": "eventId", "data": "payload"}, sign=sign_headers)
