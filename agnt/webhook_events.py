@@ -27,19 +27,19 @@ def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
 
     Call it in the transaction that causes the event.
     """
-    return outbox.record([booking_event(network.owner_id, booking, str(booking.venue.public_id), type)])
+    return outbox.record([booking_event(network.owner_id, booking, type)])
 
 
-def booking_event(owner_id: int, booking: Booking, venue_id: str, type: str) -> OutboxEvent:
-    """An event of a booking as it is now, for the owner of its network; `venue_id`: the public id of its venue."""
-    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking, venue_id))
+def booking_event(owner_id: int, booking: Booking, type: str) -> OutboxEvent:
+    """An event of a booking as it is now, for the owner of its network."""
+    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking))
 
 
-def describe_booking(booking: Booking, venue_id: str) -> dict[str, Any]:
+def describe_booking(booking: Booking) -> dict[str, Any]:
     """The payload of an event: the names of the AGNT contract, and not the guest's note."""
     return {
         "booking_id": str(booking.public_id),
-        "venue_id": venue_id,
+        "venue_id": str(booking.venue.public_id),
         "status": str(booking.status),
         "from": booking.sender,
         "slot_id": booking.slot_id,

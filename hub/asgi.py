@@ -18,6 +18,7 @@ from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
 from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
+from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
@@ -48,6 +49,7 @@ from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 STARTING = "the hub is starting"
+PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
 SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
@@ -108,6 +110,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
             return hub_services.fipa(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
+    if path in PATHS_OF_AGNT:
+        return hub_services.agnt(request, send)
     if settings.GATEWAY and is_health_call(request):
         return hub_services.gateway_health(request, send)
     return bounded_django.serve(request, send)

@@ -86,7 +86,7 @@ class Runtime:
         self.hub_services.mcp.elicitations.end_all()
         leaving, deadline = SocketDrain(self.hub_services.link), time.monotonic() + settings.DRAIN_S
         self._tasks.start(self.hub_services.dispatcher.drain(settings.DRAIN_S), name="drain turns")
-        while (turns := self.hub_services.dispatcher.open_turns) or self.hub_services.link.sockets:
+        while (turns := self._open_work) or self.hub_services.link.sockets:
             if time.monotonic() < deadline:
                 leaving.send_some_away()
             else:
@@ -98,6 +98,11 @@ class Runtime:
         await leaving.wait()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.hub_services.operator_sockets.close(), OPERATORS_WITHIN_S)
+
+    @property
+    def _open_work(self) -> int:
+        """Turns, and envelopes that wait for a venue."""
+        return self.hub_services.dispatcher.open_turns + self.hub_services.agnt.runner.open_asks
 
     async def stop(self) -> None:
         """Remove the rows, threads and connections of this process; a failing step does not stop the others."""
@@ -114,6 +119,7 @@ class Runtime:
         for name, link in hub_services.links.items():
             await end(name, link.close())
         await end("gateway", hub_services.gateway.close())
+        await end("agnt", hub_services.agnt.runner.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())
         await end("limits", hub_services.limits.close())

@@ -42,6 +42,12 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
+from agnt.endpoint import AgntEndpoint
+from agnt.intake import Intake
+from agnt.ports import UnreachableVenues
+from agnt.runner import EnvelopeRunner
+from agnt.status import StatusReports
+from agnt.venue_index import VenueIndexes
 from gateway.adapters.fipa_endpoint import FipaEndpoint
 from gateway.agent_protocol.endpoint import AgentProtocol
 from gateway.agent_protocol.steps import StepRunner
@@ -110,6 +116,7 @@ class HubServices:
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
     gateway_health: TeamHealth
+    agnt: AgntEndpoint
     pushes: Pushes
     pusher: JobThread
     streams: OpenStreams
@@ -157,6 +164,7 @@ class HubServices:
                 lambda: self.gateway.channels.total,
             ),
             "streams": ("Event streams open here.", lambda: self.streams.total),
+            "agnt_queue": ("AGNT envelopes that wait to be decided.", lambda: self.agnt.runner.waiting),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
 
@@ -311,6 +319,7 @@ def build_services() -> HubServices:
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
             post.is_reachable if isinstance(post, RedisPost) else None,
         ),
+        agnt=_agnt(callers, counts),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
@@ -320,6 +329,12 @@ def build_services() -> HubServices:
     # Last: the ledger sends through the message sender, which delivers to the parts built above.
     message_sender.address(process_id, hub_services.take, post)
     return hub_services
+
+
+def _agnt(callers: OpenRequests, counts: Counts) -> AgntEndpoint:
+    indexes = VenueIndexes()
+    runner = EnvelopeRunner(Intake(indexes), indexes, UnreachableVenues(), counts.agnt, callers)
+    return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 
 def _spans() -> Spans | None:

@@ -6,7 +6,13 @@ from tests.repository.tracked import ROOT, named, shown
 
 PRODUCT = {"a2a_bridge", "accounts", "agents", "agnt", "gateway", "hub", "kit", "mcp_server"}
 PRODUCT |= {"openai_api", "operators", "webhooks"}
-MAY = ("agents/core/ledger/", "a2a_bridge/tasks/journal_rows.py", "kit/sql.py", "kit/concurrent_index.py")
+MAY = (
+    "agents/core/ledger/",
+    "a2a_bridge/tasks/journal_rows.py",
+    "kit/sql.py",
+    "kit/concurrent_index.py",
+    "agnt/intake_rows.py",
+)
 # Statements that the ledger runs with the end of a turn.
 MAY += ("a2a_bridge/repeats.py", "a2a_bridge/pushes/push_rows.py")
 STATEMENT = re.compile(

@@ -1,0 +1,109 @@
+"""Takes envelopes to the database: one thread of each process, in batches of one transaction and one commit."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from django.db import OperationalError, transaction
+
+from agnt.arrivals import Answered, Arrival, Refused, Work
+from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.intake_batch import RETRY_SOON_S, Batch, Clock
+from agnt.keys import FoundKey, find_keys
+from agnt.venue_index import VenueIndexes
+from kit import sql
+from kit.async_db import DbThread
+from kit.batcher import Batcher
+from kit.clock import approximate_now
+from kit.failpoints import reach
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 128
+MOST_WAITING = 4_096
+LOCK_TRIES = 3
+LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
+
+
+class Intake:
+    """Decides about the envelopes of one process, and writes what becomes of them.
+
+    Envelopes of one network are decided one after another, in all processes: equal ones find each other.
+    """
+
+    def __init__(self, indexes: VenueIndexes, *, clock: Clock = time.monotonic) -> None:
+        self._indexes = indexes
+        self._clock = clock
+        self._thread = DbThread("agnt")
+        self._batcher: Batcher[Work] = Batcher(self._write)
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait."""
+        return self._batcher.waiting
+
+    def submit(self, work: Work) -> "asyncio.Future[None]":
+        """Have the outcome of a piece of work set with the next batch. The future must not be cancelled.
+
+        Raises:
+            EnvelopeRefused: `internal_error`, too many requests wait; an end never is too many.
+        """
+        if isinstance(work, Arrival) and self._batcher.waiting >= MOST_WAITING:
+            text = "too many envelopes wait here"
+            raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, text, retry_after_s=RETRY_SOON_S)
+        return self._batcher.put(work)
+
+    async def close(self) -> None:
+        """End the thread."""
+        await self._thread.close()
+
+    async def _write(self, works: Sequence[Work]) -> None:
+        for start in range(0, len(works), AT_ONCE):
+            await self._thread.call(partial(self._serve, works[start : start + AT_ONCE]))
+
+    def _serve(self, works: Sequence[Work]) -> None:
+        """Set the outcome of each piece of work; where one makes a batch fail, each gets a batch of its own."""
+        try:
+            self._run(works)
+        except Exception:
+            if len(works) > 1:
+                for work in works:
+                    self._serve([work])
+                return
+            logger.exception("agnt.intake_failed")
+            refusal = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error", retry_after_s=RETRY_SOON_S)
+            works[0].outcome = Refused(refusal)
+
+    def _run(self, works: Sequence[Work]) -> None:
+        keys = find_keys({work.digest for work in works if isinstance(work, Arrival) and work.digest})
+        try:
+            batch = self._commit(works, keys)
+        except sql.AWAY:  # the look-up succeeded: the database takes no writes
+            logger.exception("agnt.intake_not_written", extra={"works": len(works)})
+            batch = self._make(works, keys, is_degraded=True)
+            batch.run()
+        for number, (work, outcome) in enumerate(zip(works, batch.outcomes, strict=True)):
+            if isinstance(work, Arrival):
+                work.key = keys.get(work.digest)
+                work.rate = batch.rates.get(number, work.rate)
+            work.outcome = outcome
+
+    def _commit(self, works: Sequence[Work], keys: dict[str, FoundKey]) -> Batch:
+        """Run a batch in a transaction; again when it lost a race for a lock, and so did nothing."""
+        for tries_left in reversed(range(LOCK_TRIES)):
+            batch = self._make(works, keys)
+            try:
+                with transaction.atomic():
+                    batch.run()
+                break
+            except OperationalError as failure:
+                if not tries_left or sql.state_of(failure) not in LOCK_FAILURES:
+                    raise
+        if reach and any(isinstance(one, Answered) and one.has_charged for one in batch.outcomes):
+            reach("agnt-confirmed")
+        return batch
+
+    def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_degraded: bool = False) -> Batch:
+        return Batch(works, keys, self._indexes, approximate_now(), clock=self._clock, is_degraded=is_degraded)

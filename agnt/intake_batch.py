@@ -1,0 +1,329 @@
+"""One transaction of the intake: decides about envelopes in the order of the protocol, and writes what follows.
+
+Each rule is a function of its own module; this one has their order. What an envelope causes is collected, and
+written at the end: those after it in the batch see it before. Nothing of a work item changes before the commit.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from accounts.models import Credential
+from agnt import intake_rows
+from agnt.arrivals import (
+    Answered,
+    Arrival,
+    AskVenue,
+    InProgress,
+    Outcome,
+    Refused,
+    Settlement,
+    VenuesChanged,
+    Work,
+)
+from agnt.bookings import NewBooking, record_bookings
+from agnt.confirming import describe_booking, make_booking
+from agnt.envelope import NETWORK, Envelope, check_timestamp, describe_result, respond
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
+from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_interactions
+from agnt.key_checks import check_permission, check_signature
+from agnt.keys import FoundKey
+from agnt.limits import Rate, check_rate, make_rate
+from agnt.models import Venue
+from agnt.payloads import Confirm, Order, read_payload
+from agnt.ports import NetworkRef, VenueAnswer
+from agnt.replays import KnownEvents, event_of
+from agnt.venue_index import VenueIndexes
+from agnt.venue_lookup import VenueName, find_venues, refer_to
+
+RETRY_SOON_S = 2
+OK, DUPLICATE = "ok", "duplicate"
+Clock = Callable[[], float]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Batch:
+    """Works through some pieces of work. `keys`: the live keys, by digest. `outcomes`: one for each piece.
+
+    `is_degraded`: nothing can be written. Reads are answered then, without limits; a confirmation is refused.
+    """
+
+    def __init__(
+        self,
+        works: Sequence[Work],
+        keys: dict[str, FoundKey],
+        indexes: VenueIndexes,
+        now: datetime,
+        *,
+        clock: Clock = time.monotonic,
+        is_degraded: bool = False,
+    ) -> None:
+        self.outcomes: list[Outcome] = []
+        self.rates: dict[int, Rate] = {}  # by the number of the work
+        self._works = works
+        self._keys = keys
+        self._indexes = indexes
+        self._now = now
+        self._clock = clock
+        self._is_degraded = is_degraded
+        self._known = KnownEvents(now, is_stored=not is_degraded)
+        self._venues: dict[VenueName, Venue] = {}
+        self._bookings: list[NewBooking] = []
+        self._interactions: list[tuple[NewInteraction, NewBooking | None]] = []
+        self._asked: list[tuple[int, Event]] = []
+
+    def run(self) -> None:
+        """Decide and write; call it in a transaction, unless nothing can be written."""
+        if not self._is_degraded:
+            intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
+            self._count_calls()
+        self._load()
+        for number, work in enumerate(self._works):
+            if isinstance(work, Settlement):
+                self.outcomes.append(self._settle(work))
+            else:
+                self.outcomes.append(self._decide(number, work))
+        if not self._is_degraded:
+            self._write()
+
+    def _key_of(self, work: Work) -> FoundKey | None:
+        return work.arrival.key if isinstance(work, Settlement) else self._keys.get(work.digest)
+
+    def _count_calls(self) -> None:
+        """Count each call once, whatever becomes of it; a request that looks again was counted."""
+        calls: Counter[int] = Counter()
+        numbers: list[tuple[int, FoundKey, int]] = []
+        for number, work in enumerate(self._works):
+            if isinstance(work, Arrival) and work.rate is None and (key := self._keys.get(work.digest)):
+                calls[key.key_id] += 1
+                numbers.append((number, key, calls[key.key_id]))
+        totals = count_calls(calls, self._now.astimezone(UTC).date())
+        for number, key, nth in numbers:
+            used = totals[key.key_id] - calls[key.key_id] + nth
+            self.rates[number] = make_rate(key.tier, used, self._now)
+
+    def _load(self) -> None:
+        """Read the rows by which envelopes are decided, each kind in one query."""
+        came: list[tuple[FoundKey, Envelope]] = []
+        for work in self._works:
+            key = self._key_of(work)
+            envelope = (work.arrival if isinstance(work, Settlement) else work).envelope
+            if key is not None and envelope is not None:
+                came.append((key, envelope))
+        self._known.load(came)
+        self._venues = find_venues(
+            {name for key, envelope in came for name in name_venues(key.network_id, envelope)}
+        )
+
+    def _decide(self, number: int, arrival: Arrival) -> Outcome:
+        """The outcome of a request, by the first rule that refuses it."""
+        key = self._keys.get(arrival.digest)
+        rate = self.rates.get(number, arrival.rate)
+        try:
+            if arrival.is_body_refused and arrival.refusal:
+                raise arrival.refusal
+            if key is None:
+                raise EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
+            if arrival.refusal:
+                raise arrival.refusal
+            envelope = arrival.envelope
+            assert envelope is not None  # noqa: S101  for the type checker: without one there is a refusal
+            return self._serve(number, arrival, key, envelope, rate)
+        except EnvelopeRefused as refused:
+            if key is not None:
+                self._log(arrival, key, refused.code.value, refused.status)
+            return Refused(refused)
+
+    def _serve(
+        self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope, rate: Rate | None
+    ) -> Outcome:
+        if arrival.is_envelope:
+            check_permission(key, envelope)
+        if rate is not None:
+            check_rate(rate, self._now)
+        signed_late = self._check_signature(arrival, key, envelope) if arrival.is_envelope else None
+        if known := self._known.find(key, envelope):
+            if not known.is_done:
+                return InProgress()
+            self._log(arrival, key, DUPLICATE, known.http_status)
+            return Answered(known.answer.encode(), is_replay=True)
+        if signed_late:
+            raise signed_late
+        if arrival.is_envelope:
+            check_timestamp(envelope, now_s=self._now.timestamp(), is_strict=key.is_strict)
+        order, dropped = read_payload(envelope, is_strict=key.is_strict)
+        if self._clock() >= arrival.deadline:
+            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
+        if self._is_degraded and (isinstance(order, Confirm) or envelope.to != NETWORK):
+            raise refuse_writing()
+        if envelope.to != NETWORK or isinstance(order, Confirm):
+            return self._serve_venue(number, arrival, key, envelope, order, dropped)
+        index = self._indexes.find(key.network_id, key.venues_version)
+        if index is None:
+            return VenuesChanged(key.network_id, key.venues_version)
+        result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=self._now)
+        body = self._answer(arrival, result)
+        self._known.store(key, envelope, body, None)
+        self._log(arrival, key, OK, 200, dropped=dropped)
+        return Answered(body)
+
+    def _serve_venue(
+        self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope, order: Order, dropped: list[str]
+    ) -> Outcome:
+        """What an envelope gets that is about one venue."""
+        network = refer_to_network(key)
+        if isinstance(order, Confirm):
+            venue = get_venue(key.network_id, envelope, order, self._venues)
+        else:
+            venue = get_recipient(key.network_id, envelope, self._venues)
+        asked = refer_to(venue)
+        if asked.is_asked:
+            self._known.claim(key, envelope)
+            self._asked.append((number, event_of(key, envelope)))
+            return AskVenue(seen_id=0, network=network, venue=asked, order=order, dropped=dropped)
+        if not isinstance(order, Confirm):
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
+        return self._book(arrival, key, envelope, venue, order, VenueAnswer(), dropped=dropped)
+
+    def _book(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        envelope: Envelope,
+        venue: Venue,
+        order: Confirm,
+        answer: VenueAnswer,
+        *,
+        dropped: Sequence[str],
+        running: Seen | None = None,
+    ) -> Outcome:
+        network = refer_to_network(key)
+        made = make_booking(network, key.customer, envelope.sender, venue, order, self._now, answer)
+        self._bookings.append(made)
+        body = self._answer(arrival, describe_booking(made.booking, answer.note))
+        self._known.store(key, envelope, body, running)
+        self._log(arrival, key, OK, 200, dropped=dropped, venue_id=venue.pk, booking=made)
+        return Answered(body, has_charged=True)
+
+    def _settle(self, settlement: Settlement) -> Outcome:
+        """Write how a venue ask ended; its event is freed, unless it succeeded in time."""
+        arrival, asked = settlement.arrival, settlement.asked
+        key, envelope = arrival.key, arrival.envelope
+        assert key is not None  # noqa: S101  for the type checker: it was admitted with one
+        venue_id = asked.venue.venue_id if asked else None
+        running = self._known.find_claim(key, envelope, asked.seen_id) if asked and envelope else None
+        try:
+            if settlement.refusal:
+                raise settlement.refusal
+            assert asked is not None and envelope is not None  # noqa: S101, PT018  for the type checker
+            if self._is_degraded:
+                raise refuse_writing()
+            if self._clock() >= arrival.deadline or (asked.seen_id and running is None):
+                raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue answered too late")
+            if isinstance(asked.order, Confirm):
+                venue = Venue.objects.filter(pk=asked.venue.venue_id).first()
+                if venue is None:
+                    raise refuse_unknown_venue()
+                answer = settlement.answer or VenueAnswer()
+                return self._book(
+                    arrival, key, envelope, venue, asked.order, answer, dropped=asked.dropped, running=running
+                )
+            body = self._answer(arrival, settlement.result or {})
+            self._known.store(key, envelope, body, running)
+            self._log(arrival, key, OK, 200, dropped=asked.dropped, venue_id=venue_id)
+            return Answered(body)
+        except EnvelopeRefused as refused:
+            if running is not None and envelope is not None:
+                self._known.free(key, envelope, running)
+            self._log(arrival, key, refused.code.value, refused.status, venue_id=venue_id)
+            return Refused(refused)
+
+    def _check_signature(self, arrival: Arrival, key: FoundKey, envelope: Envelope) -> EnvelopeRefused | None:
+        """Check the signatures; the refusal of an old one, whose event may be known."""
+        signed = check_signature(
+            key,
+            envelope,
+            header=arrival.body_signature,
+            body=arrival.body,
+            text=arrival.text,
+            now_s=self._now.timestamp(),
+        )
+        if signed.signature:
+            self._known.use_signature(key, envelope, signed.signature, is_late=signed.late is not None)
+        return signed.late
+
+    def _answer(self, arrival: Arrival, result: Json) -> bytes:
+        """The body of a response that succeeded."""
+        if not arrival.is_envelope:
+            return _encode(result)
+        elapsed_s = self._clock() - arrival.began
+        return _encode(respond(arrival.heading, describe_result(result), elapsed_s=elapsed_s, now=self._now))
+
+    def _log(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        status: str,
+        http_status: int,
+        *,
+        dropped: Sequence[str] = (),
+        venue_id: int | None = None,
+        booking: NewBooking | None = None,
+    ) -> None:
+        """Note an interaction."""
+        if not arrival.is_envelope:
+            return
+        about: Json = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent}
+        if dropped:
+            about["dropped"] = list(dropped)
+        heading = arrival.heading
+        row = NewInteraction(
+            key.network_id,
+            key.key_id,
+            arrival.at,
+            heading.sender,
+            heading.to,
+            heading.intent,
+            status,
+            http_status,
+            max(0, round((self._clock() - arrival.began) * 1000)),
+            venue_id,
+            None,
+            about,
+        )
+        self._interactions.append((row, booking))
+
+    def _write(self) -> None:
+        """Write what was decided."""
+        record_bookings(self._bookings)
+        ids = self._known.write()
+        write_interactions(
+            [row._replace(booking_id=made.booking.pk) if made else row for row, made in self._interactions]
+        )
+        if stale := {key.credential_id for key in self._keys.values() if key.is_stale}:
+            Credential.touch(stale)
+        for number, event in self._asked:
+            asked = self.outcomes[number]
+            if isinstance(asked, AskVenue) and event in ids:
+                self.outcomes[number] = msgspec.structs.replace(asked, seen_id=ids[event])
+
+
+def refer_to_network(key: FoundKey) -> NetworkRef:
+    """The network of a key."""
+    return NetworkRef(
+        network_id=key.network_id,
+        owner_id=key.owner_id,
+        service_user_id=key.service_user_id,
+        key_id=key.key_id,
+        is_strict=key.is_strict,
+    )
+
+
+def refuse_writing() -> EnvelopeRefused:
+    """The error for what has to be stored while the database takes no writes; nothing was done."""
+    return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)

@@ -1,0 +1,209 @@
+"""Runs one envelope from its arrival to its answer, within its time to live."""
+
+import asyncio
+import logging
+import time
+
+from accounts.open_requests import OpenRequests
+from agnt.answers import Answer, make_answer, make_refusal
+from agnt.arrivals import (
+    Answered,
+    Arrival,
+    AskVenue,
+    InProgress,
+    Outcome,
+    Refused,
+    Settlement,
+    VenuesChanged,
+)
+from agnt.envelope import INTENTS
+from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.intake import Intake
+from agnt.intake_batch import Clock
+from agnt.metrics import OK
+from agnt.payloads import Confirm
+from agnt.ports import EnvelopeCounts, VenueAsks
+from agnt.venue_index import VenueIndexes
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.05
+TOO_LATE = "the answer took longer than ttl_ms"
+STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
+
+
+class EnvelopeRunner:
+    """Answers envelopes, however they came. `callers`: cuts off those whose key is revoked."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        indexes: VenueIndexes,
+        venue_asks: VenueAsks,
+        counts: EnvelopeCounts,
+        callers: OpenRequests,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._intake = intake
+        self._indexes = indexes
+        self._venue_asks = venue_asks
+        self._counts = counts
+        self._callers = callers
+        self._clock = clock
+        self.open_asks = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait for the intake."""
+        return self._intake.waiting
+
+    async def run(self, arrival: Arrival) -> Answer:
+        """The answer to a request, at its deadline at the latest."""
+        try:
+            answered = await self._answer(arrival)
+            answer = make_answer(arrival, answered)
+            if answered.has_charged:
+                self._counts.note_charge()
+        except EnvelopeRefused as refused:
+            answer = make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
+        if arrival.is_envelope:
+            intent = arrival.heading.intent if arrival.heading.intent in INTENTS else ""
+            self._counts.note_envelope(intent, arrival.key.tier if arrival.key else "", answer.code)
+        return answer
+
+    async def close(self) -> None:
+        """Finish what is being written."""
+        await self._intake.close()
+
+    async def _answer(self, arrival: Arrival) -> Answered:
+        late = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
+        while True:
+            await self._decide(arrival, late)
+            outcome = arrival.outcome
+            if isinstance(outcome, InProgress):
+                late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
+                await self._pause(arrival, late)
+            elif isinstance(outcome, VenuesChanged):
+                await self._load_venues(arrival, outcome, late)
+            elif isinstance(outcome, AskVenue):
+                return await self._ask(arrival, outcome)
+            else:
+                return _get_answered(outcome)
+
+    async def _decide(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Have the intake decide; at the deadline the caller is answered, and the intake goes on.
+
+        Raises:
+            EnvelopeRefused: `late`, the time is up.
+        """
+        arrival.outcome = None
+        deciding = self._intake.submit(arrival)
+        done, _ = await asyncio.wait({deciding}, timeout=self._left_s(arrival))
+        if not done:
+            deciding.add_done_callback(lambda _: self._abandon(arrival, late))
+            raise late
+        deciding.result()
+
+    def _abandon(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Log what the caller was told, where the intake has not; free an event that has begun to run since."""
+        outcome = arrival.outcome
+        if isinstance(outcome, AskVenue):
+            self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
+        elif isinstance(outcome, InProgress | VenuesChanged):
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+        else:
+            self._count_late(arrival, outcome)
+
+    def _count_late(self, arrival: Arrival, outcome: Outcome | None) -> None:
+        """Count a confirm that was committed after its caller was told that the time is up: the booking stands."""
+        if isinstance(outcome, Answered) and outcome.has_charged and arrival.key is not None:
+            self._counts.note_charge()
+            self._counts.note_envelope(arrival.heading.intent, arrival.key.tier, OK)
+
+    async def _pause(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+        """Wait before the next look at a request with the same event.
+
+        Raises:
+            EnvelopeRefused: `late`, the time is up.
+        """
+        left_s = self._left_s(arrival)
+        await asyncio.sleep(min(left_s, LOOK_EVERY_S))
+        if left_s <= LOOK_EVERY_S:
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            raise late
+
+    async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
+        """Wait for the venues of a network.
+
+        Raises:
+            EnvelopeRefused: `late`, the time is up.
+        """
+        try:
+            async with asyncio.timeout(self._left_s(arrival)):
+                await self._indexes.load(changed.network_id, changed.version)
+        except TimeoutError:
+            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            raise late from None
+
+    async def _ask(self, arrival: Arrival, asked: AskVenue) -> Answered:
+        """Ask a venue and write how it ended."""
+        settlement = Settlement(arrival=arrival, asked=asked)
+        await self._ask_venue(settlement, asked)
+        settling = self._intake.submit(settlement)
+        done, _ = await asyncio.wait({settling}, timeout=self._left_s(arrival))
+        if not done:
+            settling.add_done_callback(lambda _: self._count_late(arrival, settlement.outcome))
+            raise settlement.refusal or EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
+        settling.result()
+        return _get_answered(settlement.outcome)
+
+    async def _ask_venue(self, settlement: Settlement, asked: AskVenue) -> None:
+        """Set what the venue answered, or why it did not."""
+        arrival, envelope = settlement.arrival, settlement.arrival.envelope
+        assert envelope is not None  # noqa: S101  for the type checker
+        assert arrival.key is not None  # noqa: S101
+        credential_id = arrival.key.credential_id
+        task = self._callers.enter(credential_id)
+        self.open_asks += 1
+        try:
+            async with asyncio.timeout(self._left_s(arrival)):
+                if isinstance(asked.order, Confirm):
+                    settlement.answer = await self._venue_asks.confirm(
+                        asked.network, asked.venue, asked.order, envelope, arrival.deadline
+                    )
+                else:
+                    settlement.result = await self._venue_asks.ask(
+                        asked.network, asked.venue, envelope.intent, envelope.payload, envelope, arrival.deadline
+                    )
+        except EnvelopeRefused as refused:
+            settlement.refusal = refused
+        except TimeoutError:
+            settlement.refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
+        except asyncio.CancelledError:
+            settlement.refusal = EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
+            if not self._callers.was_dismissed(task):
+                self._intake.submit(settlement)
+                raise
+        except Exception:
+            logger.exception("agnt.ask_failed", extra={"venue": asked.venue.public_id})
+            settlement.refusal = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
+        finally:
+            self.open_asks -= 1
+            self._callers.leave(credential_id, task)
+
+    def _left_s(self, arrival: Arrival) -> float:
+        return max(0.0, arrival.deadline - self._clock())
+
+
+def _get_answered(outcome: object) -> Answered:
+    """The answer, if there is one.
+
+    Raises:
+        EnvelopeRefused: what it is refused with.
+    """
+    if isinstance(outcome, Refused):
+        raise outcome.refusal
+    if not isinstance(outcome, Answered):
+        raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
+    return outcome

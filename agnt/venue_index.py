@@ -1,0 +1,196 @@
+"""The active venues of networks in memory: what lists and searches are answered from.
+
+An index is never changed. A process reads one anew when the version of the network's venues is another.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agnt.errors import Json
+from agnt.models import Network, Venue
+from agnt.payloads import Search, VenueList
+from kit.async_db import db_call
+
+FOUND_FOR = timedelta(minutes=5)
+ANSWERS_KEPT = 256  # of an index; each may hold 100 venues
+MOST_VENUES = 100_000  # of all indexes of a process, about 1.5 KB each
+_FIELDS = (
+    "public_id",
+    "slug",
+    "agent_name",
+    "name",
+    "category",
+    "area",
+    "city",
+    "tags",
+    "price_range",
+    "referral_fee_pct",
+    "description",
+)
+_encode = msgspec.json.Encoder().encode
+
+
+class Found(Struct, frozen=True):
+    """Venues that were found, as JSON. `expires_at`: of a search; it is kept that long."""
+
+    venues: msgspec.Raw
+    count: int
+    expires_at: datetime | None = None
+
+
+def describe_venue(venue: Any) -> Json:
+    """A venue as the wire shows it. `venue`: a `Venue`, or a row with its fields."""
+    fee: Decimal = venue.referral_fee_pct
+    return {
+        "venue_id": str(venue.public_id),
+        "slug": venue.slug,
+        "agent_id": venue.agent_name,
+        "name": venue.name,
+        "category": venue.category,
+        "area": venue.area,
+        "city": venue.city,
+        "tags": venue.tags,
+        "price_range": venue.price_range,
+        "referral_fee_pct": int(fee) if fee == fee.to_integral_value() else float(fee),
+    }
+
+
+class _Texts:
+    """One text of each venue, all in one piece: a search in it is one search in memory, however many there are."""
+
+    def __init__(self, texts: Sequence[tuple[str, ...]]) -> None:
+        parts, at = [], 0
+        self._starts: list[int] = []
+        for fields in texts:
+            self._starts.append(at)
+            part = b"".join(
+                [_fold(field) + b"\0" for field in fields]
+            )  # no search has NUL: none goes beyond a field
+            parts.append(part)
+            at += len(part)
+        self._all = b"".join(parts)
+
+    def holders(self, needle: bytes) -> Iterator[int]:
+        """The numbers of the venues whose text has the needle, ascending."""
+        at = self._all.find(needle)
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            yield number
+            if number + 1 == len(self._starts):
+                return
+            at = self._all.find(needle, self._starts[number + 1])
+
+    def has(self, number: int, needle: bytes) -> bool:
+        """Whether the text of one venue has the needle."""
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._all)
+        return self._all.find(needle, self._starts[number], end) >= 0
+
+
+class VenueIndex:
+    """The active venues of one network, in the order in which they are listed. One thread uses it.
+
+    `version`: `Network.venues_version` when it was read, or an earlier one.
+    """
+
+    def __init__(self, version: int, venues: Sequence[Any]) -> None:
+        self.version = version
+        self.count = len(venues)
+        self._shown = [_encode(describe_venue(venue)) for venue in venues]
+        self._categories = [venue.category for venue in venues]
+        self._places = _Texts([(venue.area, venue.city) for venue in venues])
+        self._words = _Texts([(venue.name, venue.description, venue.category) for venue in venues])
+        self._answers: dict[VenueList | Search, Found] = {}
+
+    def list_venues(self, order: VenueList) -> Found:
+        """The venues of a list."""
+        known = self._answers.get(order)
+        if known is None:
+            numbers = self._find((), order.location, order.category, order.limit)
+            known = self._keep(order, self._show(numbers, None))
+        return known
+
+    def search(self, order: Search, now: datetime) -> Found:
+        """The venues of a search; the same for up to five minutes, and then found anew."""
+        known = self._answers.get(order)
+        if known is None or known.expires_at is None or known.expires_at <= now:
+            numbers = self._find(order.query.split(), order.location, "", order.limit)
+            known = self._keep(order, self._show(numbers, now + FOUND_FOR))
+        return known
+
+    def _find(self, words: Sequence[str], location: str, category: str, limit: int) -> list[int]:
+        """The first venues that have each of the words, the location, and the category."""
+        wanted = [(self._words, _fold(word)) for word in words]
+        if location:
+            wanted.append((self._places, _fold(location)))
+        wanted.sort(key=lambda one: -len(one[1]))  # the longest is the rarest
+        found: list[int] = []
+        candidates = wanted[0][0].holders(wanted[0][1]) if wanted else iter(range(self.count))
+        for number in candidates:
+            is_of_category = not category or self._categories[number] == category
+            if is_of_category and all(texts.has(number, needle) for texts, needle in wanted[1:]):
+                found.append(number)
+                if len(found) == limit:
+                    break
+        return found
+
+    def _show(self, numbers: Sequence[int], expires_at: datetime | None) -> Found:
+        shown = b",".join([self._shown[number] for number in numbers])
+        return Found(msgspec.Raw(b"[" + shown + b"]"), len(numbers), expires_at)
+
+    def _keep(self, order: VenueList | Search, found: Found) -> Found:
+        if len(self._answers) >= ANSWERS_KEPT:
+            self._answers.clear()
+        self._answers[order] = found
+        return found
+
+
+class VenueIndexes:
+    """The indexes that this process needs. The event loop loads them, the thread of the intake reads them."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[int, VenueIndex] = {}
+        self._loading: dict[int, asyncio.Task[VenueIndex]] = {}
+
+    def find(self, network_id: int, version: int) -> VenueIndex | None:
+        """The index of a network, if it is that of this version, or of a later one."""
+        index = self._indexes.get(network_id)
+        return index if index is not None and index.version >= version else None
+
+    async def load(self, network_id: int, version: int) -> None:
+        """Have an index of this version, or of a later one; requests at the same time share the work."""
+        while self.find(network_id, version) is None:
+            task = self._loading.get(network_id)
+            if task is None:
+                task = asyncio.get_running_loop().create_task(self._load(network_id), name="venues")
+                self._loading[network_id] = task
+            await asyncio.shield(task)
+
+    async def _load(self, network_id: int) -> VenueIndex:
+        try:
+            index = await db_call(load_index)(network_id)
+            self._indexes.pop(network_id, None)
+            self._indexes[network_id] = index
+            while len(self._indexes) > 1 and sum(one.count for one in self._indexes.values()) > MOST_VENUES:
+                del self._indexes[next(iter(self._indexes))]  # the one that was read the longest time ago
+            return index
+        finally:
+            del self._loading[network_id]
+
+
+def load_index(network_id: int) -> VenueIndex:
+    """Read the active venues of a network; its version first, as rows may change meanwhile."""
+    version = Network.objects.filter(pk=network_id).values_list("venues_version", flat=True).first() or 0
+    active = Venue.objects.filter(network_id=network_id, is_active=True)
+    return VenueIndex(version, list(active.in_order().values_list(*_FIELDS, named=True)))
+
+
+def _fold(text: str) -> bytes:
+    """A text without the case of its letters."""
+    return text.casefold().encode()

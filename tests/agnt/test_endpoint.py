@@ -1,0 +1,336 @@
+"""`POST /a2a/v1`: the four intents from rows, the validation table, and the order of its checks."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import pytest
+
+from lab.callers import bearer, web
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from tests.agnt.wire import (
+    SENDER,
+    Key,
+    Program,
+    add_venue,
+    count,
+    envelope,
+    error_of,
+    mint,
+    new_login,
+    note_change,
+    program,
+    result_of,
+    stamp,
+)
+from tests.channel.agents import sql
+
+CONTEXT = {"trace": ["ü", 7.5, None, {"deep": {"er": 12345678901234567890}}]}
+
+
+@pytest.fixture(scope="module")
+def keeper(embedded_hub: HubProcess) -> str:
+    """An owner with a network of three venues, one of them inactive."""
+    login = new_login()
+    mint(embedded_hub, login)
+    add_venue(embedded_hub, login, "la-brisa", priority_rank=5, description="Sunset dinner by the sea")
+    add_venue(embedded_hub, login, "warung-100", category="warung", area="50%_off", referral_fee_pct=7.5)
+    add_venue(embedded_hub, login, "closed", is_active=False)
+    return login
+
+
+@pytest.fixture(scope="module")
+def key(embedded_hub: HubProcess, keeper: str) -> Key:
+    return mint(embedded_hub, keeper)
+
+
+@pytest.fixture
+async def asker(embedded_hub: HubProcess, key: Key) -> AsyncIterator[Program]:
+    """A program with a key of the tier pro and the scope full."""
+    asking = program(embedded_hub, key)
+    yield asking
+    await asking.client.aclose()
+
+
+async def test_a_ping_is_answered_by_an_envelope(asker: Program) -> None:
+    answer = await asker.send("network.ping", {"whatever": 1}, agent_context=CONTEXT)
+    body = answer.json()
+    assert result_of(answer) == {
+        "status": "ok",
+        "active_venues": 2,
+        "tier": "pro",
+        "agent_id": SENDER,
+        "network_version": "1.0",
+    }
+    assert (body["protocol"], body["from"], body["to"]) == ("openclaw/a2a/v1", "network:agnt", SENDER)
+    assert (body["intent"], body["agent_context"]) == ("network.ping", CONTEXT)
+    assert 0 < body["ttl_ms"] <= 5000
+    assert datetime.fromisoformat(body["timestamp"]).tzinfo is not None
+    assert body["timestamp"].endswith("Z")
+    assert answer.headers["x-ratelimit-limit"] == "10000"
+    assert "x-a2a-error" not in answer.headers
+
+
+async def test_venues_are_listed_in_their_order(asker: Program) -> None:
+    listed = result_of(await asker.send("venue.list"))
+    assert [one["slug"] for one in listed["venues"]] == ["la-brisa", "warung-100"]
+    assert listed["count"] == 2
+    first = listed["venues"][0]
+    assert first.keys() == {
+        *("venue_id", "slug", "agent_id", "name", "category"),
+        *("area", "city", "tags", "price_range", "referral_fee_pct"),
+    }
+    assert (first["tags"], first["referral_fee_pct"]) == (["sea"], 7)
+    assert listed["venues"][1]["referral_fee_pct"] == 7.5
+    for condition, expected in (
+        ({"limit": 1}, ["la-brisa"]),
+        ({"limit": 1_000_000}, ["la-brisa", "warung-100"]),
+        ({"category": "warung"}, ["warung-100"]),
+        ({"category": "Warung"}, []),
+        ({"location": "badu"}, ["la-brisa", "warung-100"]),
+        ({"location": "CANGGU"}, ["la-brisa"]),
+        ({"location": "%"}, ["warung-100"]),
+        ({"location": "0%_O"}, ["warung-100"]),
+        ({"location": "_"}, ["warung-100"]),
+        ({"location": "Canggu\tBadung"}, []),
+    ):
+        found = result_of(await asker.send("venue.list", condition))
+        assert [one["slug"] for one in found["venues"]] == expected, condition
+
+
+async def test_a_search_finds_words_and_says_how_long_it_holds(asker: Program) -> None:
+    found = result_of(await asker.send("booking.search", {"query": "DINNER sunset", "location": "canggu"}))
+    assert ([one["slug"] for one in found["results"]], found["count"], found["fee_pct"]) == (["la-brisa"], 1, 7)
+    again = result_of(await asker.send("booking.search", {"query": "DINNER sunset", "location": "canggu"}))
+    assert again["expires_at"] == found["expires_at"]
+    assert result_of(await asker.send("booking.search", {"query": "nothing-like-it"}))["results"] == []
+    assert result_of(await asker.send("booking.search", {}))["count"] == 2
+
+
+async def test_a_change_of_a_venue_is_seen_at_once(embedded_hub: HubProcess, asker: Program, keeper: str) -> None:
+    venue_id = add_venue(embedded_hub, keeper, "pop-up", category="pop-up")
+    listed = result_of(await asker.send("venue.list", {"category": "pop-up"}))
+    assert [one["venue_id"] for one in listed["venues"]] == [venue_id]
+    sql(embedded_hub, "UPDATE agnt_venue SET is_active = ? WHERE slug = 'pop-up'", False)
+    note_change(embedded_hub, keeper)
+    assert result_of(await asker.send("venue.list", {"category": "pop-up"}))["count"] == 0
+    assert error_of(await asker.confirm("pop-up")) == "venue_not_found"
+
+
+@pytest.mark.parametrize("named", ["la-brisa", "LA-BRISA"])
+async def test_a_confirmation_books_and_charges_once(
+    embedded_hub: HubProcess, asker: Program, keeper: str, named: str
+) -> None:
+    before = count(embedded_hub, keeper, "agnt_booking")
+    made = result_of(await asker.confirm(named, time="19:30", party_size=2, user_note="window", slot_id="s-1"))
+    assert (made["status"], made["slot_time"], made["party_size"]) == ("pending", "19:30", 2)
+    assert made["venue"]["slug"] == "la-brisa"
+    assert count(embedded_hub, keeper, "agnt_booking") == before + 1
+    assert count(embedded_hub, keeper, "agnt_usageevent") == before + 1
+    assert count(embedded_hub, keeper, "agnt_usageevent", "amount_cents = 25") == before + 1
+    logged = sql(
+        embedded_hub,
+        "SELECT source, sender, recipient, intent, status, http_status FROM agnt_interaction"
+        " WHERE booking_id = (SELECT max(id) FROM agnt_booking)",
+    )
+    assert logged == [("external_agent", SENDER, "network:agnt", "booking.confirm", "ok", 200)]
+
+
+async def test_a_venue_is_named_by_its_uuid(asker: Program) -> None:
+    venue = result_of(await asker.send("venue.list", {"limit": 1}))["venues"][0]
+    assert result_of(await asker.confirm(venue["venue_id"]))["venue"] == venue
+
+
+REFUSED: dict[str, tuple[Json, str, int]] = {
+    "no sender": ({"from_": None}, "invalid_envelope", 422),
+    "no intent": ({"intent_": None}, "invalid_envelope", 422),
+    "empty sender": ({"from_": ""}, "invalid_envelope", 422),
+    "sender of another type": ({"from_": 5}, "invalid_envelope", 422),
+    "sender with a space": ({"from_": "a b"}, "invalid_envelope", 422),
+    "two senders": ({"from_agent": "other"}, "invalid_envelope", 422),
+    "unknown field": ({"priority": 1}, "invalid_envelope", 422),
+    "hops": ({"via": []}, "invalid_envelope", 422),
+    "payload of another type": ({"payload_": [1]}, "invalid_envelope", 422),
+    "context of another type": ({"agent_context": "x"}, "invalid_envelope", 422),
+    "protocol of later": ({"protocol": "openclaw/a2a/v2"}, "unsupported_protocol", 400),
+    "protocol of before": ({"protocol": "agp/1"}, "unsupported_protocol", 400),
+    "empty protocol": ({"protocol": ""}, "unsupported_protocol", 400),
+    "unknown intent": ({"intent_": "venue.delete"}, "unknown_intent", 400),
+    "timestamp without zone": ({"timestamp": "2026-04-12T12:00:00"}, "invalid_envelope", 422),
+    "timestamp of words": ({"timestamp": "now"}, "invalid_envelope", 422),
+    "old": ({"timestamp": stamp(seconds=310)}, "timestamp_expired", 401),
+    "ahead": ({"timestamp": stamp(seconds=-3600)}, "timestamp_expired", 401),
+    "no time to live": ({"ttl_ms": 0}, "invalid_envelope", 422),
+    "float ttl": ({"ttl_ms": 5000.0}, "invalid_envelope", 422),
+    "text ttl": ({"ttl_ms": "5000"}, "invalid_envelope", 422),
+    "bool ttl": ({"ttl_ms": True}, "invalid_envelope", 422),
+    "large context": ({"agent_context": {"x": "y" * 16_400}}, "payload_too_large", 413),
+    "unknown recipient": ({"to": "no_such_agent"}, "venue_not_found", 404),
+    "recipient that is no name": ({"to": "a b"}, "invalid_envelope", 422),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_the_validation_table(asker: Program, name: str) -> None:
+    fields, code, status = REFUSED[name]
+    intent = fields.get("intent_", "network.ping")
+    answer = await asker.send(**{"intent": intent} | fields)
+    assert (error_of(answer), answer.status_code) == (code, status)
+    error = answer.json()["payload"]["error"]
+    assert error["retryable"] is False
+    if code == "unsupported_protocol":
+        assert error["supported"] == ["openclaw/a2a/v1"]
+    if code == "invalid_envelope":
+        assert error["fields"]
+
+
+async def test_a_null_protocol_is_unsupported(asker: Program) -> None:
+    answer = await asker.post(envelope() | {"protocol": None})
+    assert error_of(answer) == "unsupported_protocol"
+
+
+PAYLOADS: list[tuple[str, Json]] = [
+    ("venue.list", {"limit": 0}),
+    ("venue.list", {"limit": "5"}),
+    ("venue.list", {"limit": 5.0}),
+    ("venue.list", {"categorie": "x"}),
+    ("booking.search", {"query": 5}),
+    ("booking.search", {"limit": -1}),
+    ("booking.confirm", {}),
+    ("booking.confirm", {"venue_id": 5}),
+    ("booking.confirm", {"venue_id": "la-brisa", "party_size": 0}),
+    ("booking.confirm", {"venue_id": "la-brisa", "time": "19:30", "slot_time": "20:30"}),
+    ("booking.confirm", {"venue_id": "la-brisa", "user_note": "x" * 501}),
+    ("booking.confirm", {"venue_id": "la-brisa", "guest": {}}),
+]
+
+
+@pytest.mark.parametrize(("intent", "payload"), PAYLOADS)
+async def test_a_wrong_payload_is_refused_and_writes_nothing(
+    embedded_hub: HubProcess, asker: Program, keeper: str, intent: str, payload: Json
+) -> None:
+    before = [count(embedded_hub, keeper, table) for table in ("agnt_booking", "agnt_usageevent")]
+    sent = envelope(intent, payload)
+    answer = await asker.post(sent)
+    assert (error_of(answer), answer.status_code) == ("invalid_envelope", 422)
+    assert all(field.startswith("payload.") for field in answer.json()["payload"]["error"]["fields"])
+    assert [count(embedded_hub, keeper, table) for table in ("agnt_booking", "agnt_usageevent")] == before
+    assert count(embedded_hub, keeper, "agnt_seenenvelope", f"timestamp = '{sent['timestamp']}'") == 0
+
+
+async def test_a_lenient_network_drops_unknown_keys_and_logs_their_names(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    asking = program(embedded_hub, mint(embedded_hub, login))
+    add_venue(embedded_hub, login, "warung")
+    sql(
+        embedded_hub,
+        "UPDATE agnt_network SET is_strict = ? WHERE owner_id = (SELECT id FROM accounts_user WHERE login = ?)",
+        False,
+        login,
+    )
+    assert result_of(await asking.send("venue.list", {"colour": "blue"}))["count"] == 1
+    answer = await asking.send("booking.confirm", {"venue_id": "warung"}, timestamp=None)
+    assert result_of(answer)["status"] == "pending"
+    assert count(embedded_hub, login, "agnt_interaction", "CAST(metadata AS text) LIKE '%colour%'") == 1
+    assert count(embedded_hub, login, "agnt_interaction", "CAST(metadata AS text) LIKE '%blue%'") == 0
+    await asking.client.aclose()
+
+
+async def test_a_confirmation_has_to_be_repeatable(asker: Program) -> None:
+    answer = await asker.send("booking.confirm", {"venue_id": "la-brisa"}, timestamp=None)
+    assert (error_of(answer), answer.status_code) == ("invalid_envelope", 422)
+
+
+async def test_no_key_is_one_answer(embedded_hub: HubProcess, key: Key, keeper: str) -> None:
+    session = embedded_hub.mint("alice", "session")
+    tokens = ["agnt_live_" + "0" * 32, session, key.token[:-1], key.token + "0", "agnt_live_"]
+    headers = [bearer(token) for token in tokens]
+    headers += [
+        {"Authorization": f"Basic {key.token}"},
+        {"Authorization": key.token},
+        {"X-API-Key": key.token},
+        {"Authorization": "Bearer"},
+    ]
+    headers += [{"Cookie": f"cw_session={session}"}, {}]
+    seen = set()
+    async with web(embedded_hub.url) as client:
+        for one in headers:
+            answer = await client.post("/a2a/v1", json=envelope(timestamp=None), headers=one)
+            assert answer.status_code == 401, one
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert error_of(answer) == "unauthorized"
+            assert "x-ratelimit-limit" not in answer.headers
+            seen.add(str(answer.json()["payload"]))
+    assert len(seen) == 1
+
+
+async def test_a_revoked_key_is_refused_at_once(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    asking = program(embedded_hub, mint(embedded_hub, login))
+    assert result_of(await asking.send())["active_venues"] == 0
+    sql(embedded_hub, "UPDATE accounts_credential SET revoked_at = created_at WHERE kind = 'agnt' AND user_id ="
+        " (SELECT id FROM accounts_user WHERE login = ?)", login)  # fmt: skip
+    answer = await asking.send()
+    assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+    await asking.client.aclose()
+
+
+async def test_the_order_of_the_checks(embedded_hub: HubProcess, keeper: str) -> None:
+    """Each envelope has two flaws; the one that comes first in section 2 answers."""
+    free = mint(embedded_hub, keeper, "free", "query", "--senders", "someone_else")
+    pro = mint(embedded_hub, keeper, "pro", "query", "--senders", "someone_else")
+    none = Key("agnt_live_" + "1" * 32, "0" * 64, "")
+    confirm = {"intent": "booking.confirm"}
+    steps: list[tuple[Key, Json, str]] = [
+        (none, {"body": b"{" * 300_000}, "payload_too_large"),  # size before JSON
+        (none, {"body": b"{"}, "invalid_envelope"),  # JSON before the key
+        (none, {"from_": ""}, "unauthorized"),  # the key before the envelope
+        (free, {"from_": "", "protocol": "agp/1"}, "invalid_envelope"),
+        (free, {"protocol": "agp/1", "ttl_ms": 0}, "unsupported_protocol"),
+        (free, {"ttl_ms": 0, "intent_": "x.y"}, "invalid_envelope"),
+        (free, {"intent_": "x.y"}, "unknown_intent"),  # the intent before the sender
+        (free, confirm, "tier_required"),  # the tier before scope and sender
+        (pro, confirm, "scope_denied"),
+        (pro, {"payload_": {"_sig": "00"}}, "scope_denied"),  # the sender before the signature
+    ]
+    async with web(embedded_hub.url) as client:
+        for key, fields, code in steps:
+            asking, given = Program(client, key), dict(fields)
+            if "body" in given:
+                answer = await asking.post(given["body"])
+            else:
+                answer = await asking.send(given.pop("intent", "network.ping"), **given)
+            assert error_of(answer) == code, fields
+    old = stamp(seconds=400)
+    async with web(embedded_hub.url) as client:
+        asking = Program(client, mint(embedded_hub, keeper))
+        # The signature before the age, the age before the payload, the payload before the venue.
+        assert error_of(await asking.send(payload={"_sig": "00"}, timestamp=old)) == "invalid_signature"
+        assert error_of(await asking.send("venue.list", {"limit": 0}, timestamp=old)) == "timestamp_expired"
+        assert error_of(await asking.confirm("no-such-venue", party_size=0)) == "invalid_envelope"
+        assert error_of(await asking.confirm("no-such-venue")) == "venue_not_found"
+
+
+async def test_a_network_sees_its_own_venues_alone(embedded_hub: HubProcess, asker: Program) -> None:
+    other = new_login()
+    mint(embedded_hub, other)
+    venue_id = add_venue(embedded_hub, other, "elsewhere", agent_name="elsewhere_agent")
+    for named in ("elsewhere", venue_id):
+        assert error_of(await asker.confirm(named)) == "venue_not_found"
+    assert error_of(await asker.send(to="elsewhere_agent")) == "venue_not_found"
+    listed = result_of(await asker.send("venue.list"))
+    assert "elsewhere" not in [one["slug"] for one in listed["venues"]]
+
+
+async def test_a_listed_agent_that_nothing_answers_for_is_unreachable(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    asking = program(embedded_hub, mint(embedded_hub, login))
+    add_venue(embedded_hub, login, "cafe", agent_name="cafe_agent")
+    add_venue(embedded_hub, login, "bar", agent_name="bar_agent")
+    answer = await asking.send(to="cafe_agent")
+    assert (error_of(answer), answer.status_code) == ("venue_unreachable", 502)
+    named = result_of(await asking.send("booking.confirm", {"venue_id": "cafe"}, to="cafe_agent"))
+    assert named["venue"]["agent_id"] == "cafe_agent"
+    answer = await asking.send("booking.confirm", {"venue_id": "cafe"}, to="bar_agent")
+    assert (error_of(answer), answer.status_code) == ("invalid_envelope", 422)
+    await asking.client.aclose()

@@ -1,0 +1,296 @@
+"""Envelopes that wait for a venue: time to live, requests with the same event meanwhile, ends of asks."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection, transaction
+
+from accounts.models import User
+from accounts.open_requests import OpenRequests
+from agnt.endpoint import AgntEndpoint
+from agnt.envelope import Envelope
+from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.intake import Intake
+from agnt.keys import MintedKey, mint_key
+from agnt.metrics import AgntCounts
+from agnt.models import ApiKey, Booking, Interaction, Network, SeenEnvelope, UsageEvent, Venue
+from agnt.payloads import Confirm
+from agnt.ports import NetworkRef, VenueAnswer, VenueRef
+from agnt.runner import EnvelopeRunner
+from agnt.status import StatusReports
+from agnt.venue_index import VenueIndexes
+from kit.asgi import HttpRequest, Receive, Scope, Send
+from kit.async_db import db_call
+from kit.clock import approximate_now
+from lab.callers import bearer
+from lab.frames import Json
+from lab.waiting import eventually
+from tests.agnt.wire import PATH, envelope, error_of, result_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Answering = Callable[[], Awaitable[VenueAnswer]]
+
+
+class Venues:
+    """Venues that answer as a test says. `asked`: the slug of each one that was asked."""
+
+    def __init__(self) -> None:
+        self.answering: dict[str, Answering] = {}
+        self.asked: list[str] = []
+
+    async def confirm(
+        self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
+    ) -> VenueAnswer:
+        self.asked.append(venue.slug)
+        return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
+
+    async def ask(
+        self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
+    ) -> Json:
+        self.asked.append(venue.slug)
+        return {"agent": venue.agent_name, "intent": intent, "payload": payload}
+
+
+class Hub:
+    """The endpoint of one process with its own venues."""
+
+    def __init__(self) -> None:
+        self.venues, self.callers, indexes = Venues(), OpenRequests(), VenueIndexes()
+        self.counts = AgntCounts()
+        self.runner = EnvelopeRunner(Intake(indexes), indexes, self.venues, self.counts, self.callers)
+        endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
+
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            await endpoint(HttpRequest(scope, receive), send)
+
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://hub")
+
+    async def post(self, key: MintedKey, sent: Json) -> httpx.Response:
+        headers = bearer(key.token) | {"Content-Type": "application/json"}
+        return await self.client.post(PATH, content=json.dumps(sent), headers=headers)
+
+
+@pytest.fixture
+def key() -> MintedKey:
+    """A key of a network with two venues that are asked, and one that is not."""
+    made = mint_key(User.objects.create(login="keeper"), "k", tier=ApiKey.Tier.PRO, scope=ApiKey.Scope.FULL)
+    for slug in ("slow", "quick"):
+        url, name = f"https://{slug}.example/a2a", f"{slug}_agent"
+        Venue.objects.create(network=made.key.network, slug=slug, name=slug, url=url, agent_name=name)
+    Venue.objects.create(network=made.key.network, slug="rows", name="rows")
+    return made
+
+
+@pytest.fixture
+async def hub(key: MintedKey) -> AsyncIterator[Hub]:
+    made = Hub()
+    yield made
+    await made.client.aclose()
+    await made.runner.close()
+
+
+def confirm(slug: str, **fields: Any) -> Json:
+    return envelope("booking.confirm", {"venue_id": slug, "time": "19:30"}, **fields)
+
+
+async def asleep() -> VenueAnswer:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+async def written() -> tuple[int, int, int]:
+    """How many bookings, charges and known events there are."""
+    tables = (Booking, UsageEvent, SeenEnvelope)
+    found = [await db_call(table._default_manager.count)() for table in tables]
+    return found[0], found[1], found[2]
+
+
+async def test_a_venue_confirms_what_it_has(hub: Hub, key: MintedKey) -> None:
+    async def answer() -> VenueAnswer:
+        return VenueAnswer(slot_id="t-7", slot_time="20:00", party_size=3, note="terrace")
+
+    hub.venues.answering["quick"] = answer
+    made = result_of(await hub.post(key, confirm("quick")))
+    assert (made["slot_id"], made["slot_time"], made["party_size"], made["note"]) == ("t-7", "20:00", 3, "terrace")
+    assert await written() == (1, 1, 1)
+    plain = result_of(await hub.post(key, confirm("rows")))
+    assert (plain["slot_time"], hub.venues.asked) == ("19:30", ["quick"])
+
+
+async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["slow"] = asleep
+    sent = confirm("slow", ttl_ms=400)
+    began = time.monotonic()
+    late = asyncio.create_task(hub.post(key, sent))
+    for slug in ("quick", "rows"):
+        assert result_of(await hub.post(key, confirm(slug)))["status"] == "pending"
+    assert not late.done()
+    answer = await late
+    assert (answer.status_code, error_of(answer)) == (504, "ttl_exceeded")
+    assert 0.4 <= time.monotonic() - began < 2
+    assert answer.json()["ttl_ms"] == 0
+
+    async def freed() -> bool:
+        return await written() == (2, 2, 2)
+
+    await eventually(freed, "the event is freed")
+    del hub.venues.answering["slow"]
+    assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
+    rows = await db_call(lambda: list(Interaction.objects.filter(venue__slug="slow").values_list("status")))()
+    assert rows == [("ttl_exceeded",), ("ok",)]
+
+
+async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, key: MintedKey) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Network.objects.select_for_update().get(pk=key.key.network_id)
+                held.set()
+                release.wait(30)
+        finally:
+            connection.close()
+
+    holding = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(held.wait, 30)
+    sent = confirm("rows", ttl_ms=300)
+    assert error_of(await hub.post(key, sent)) == "ttl_exceeded"
+    release.set()
+    await holding
+    assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
+    assert hub.counts.requests == {
+        ("booking.confirm", "none", "ttl_exceeded"): 1,  # its key was not looked up in time
+        ("booking.confirm", "pro", "ok"): 1,
+    }
+    assert (hub.counts.metered_events, await written()) == (1, (1, 1, 1))
+
+
+async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> None:
+    open_now = asyncio.Event()
+
+    async def answer() -> VenueAnswer:
+        await open_now.wait()
+        return VenueAnswer()
+
+    hub.venues.answering["slow"] = answer
+    sent = confirm("slow")
+    first = asyncio.create_task(hub.post(key, sent))
+
+    async def asked() -> bool:
+        return hub.venues.asked == ["slow"]
+
+    await eventually(asked, "the venue is asked")
+    second = asyncio.create_task(hub.post(key, sent))
+    impatient = await hub.post(key, sent | {"ttl_ms": 200})
+    assert (impatient.status_code, error_of(impatient)) == (409, "in_progress")
+    assert impatient.json()["payload"]["error"]["retryable"] is True
+    other = await hub.post(key, sent | {"payload": {"venue_id": "slow"}})
+    assert (other.status_code, error_of(other)) == (409, "idempotency_conflict")
+    open_now.set()
+    answers = [await first, await second]
+    assert answers[0].content == answers[1].content
+    assert "idempotent-replay" not in answers[0].headers
+    assert answers[1].headers["idempotent-replay"] == "true"
+    assert (hub.venues.asked, await written()) == (["slow"], (1, 1, 1))
+
+
+async def test_a_request_that_waits_goes_on_when_the_first_fails(hub: Hub, key: MintedKey) -> None:
+    fail_now = asyncio.Event()
+
+    async def answer() -> VenueAnswer:
+        if len(hub.venues.asked) > 1:
+            return VenueAnswer()
+        await fail_now.wait()
+        raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "gone")
+
+    hub.venues.answering["slow"] = answer
+    sent = confirm("slow")
+    both = [asyncio.create_task(hub.post(key, sent)) for _ in range(2)]
+    await asyncio.sleep(0.2)
+    fail_now.set()
+    statuses = sorted([(await one).status_code for one in both])
+    assert (statuses, hub.venues.asked) == ([200, 502], ["slow", "slow"])
+    assert await written() == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "status"),
+    [
+        (EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "open", retry_after_s=212), "circuit_open", 503),
+        (EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "gone"), "venue_unreachable", 502),
+        (EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, "taken"), "slot_unavailable", 409),
+        (RuntimeError("secret text"), "internal_error", 500),
+    ],
+)
+async def test_a_failed_ask_writes_nothing_and_frees_its_event(
+    hub: Hub, key: MintedKey, failure: Exception, code: str, status: int
+) -> None:
+    async def answer() -> VenueAnswer:
+        raise failure
+
+    hub.venues.answering["slow"] = answer
+    sent = confirm("slow")
+    answer_ = await hub.post(key, sent)
+    assert (answer_.status_code, error_of(answer_)) == (status, code)
+    assert "secret" not in answer_.text
+    assert answer_.headers.get("retry-after") == ("212" if code == "circuit_open" else None)
+    assert await written() == (0, 0, 0)
+    del hub.venues.answering["slow"]
+    assert result_of(await hub.post(key, sent))["status"] == "pending"
+
+
+async def test_an_event_whose_process_died_runs_again(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["slow"] = asleep
+    sent = confirm("slow")
+    dead = Hub()
+    dead.venues.answering["slow"] = asleep
+    abandoned = asyncio.create_task(dead.post(key, sent))
+
+    async def runs() -> bool:
+        return await written() == (0, 0, 1)
+
+    await eventually(runs, "it runs")
+    del hub.venues.answering["slow"]
+    blocked = await hub.post(key, sent | {"ttl_ms": 200})
+    assert error_of(blocked) == "in_progress"
+    await db_call(lambda: SeenEnvelope.objects.update(expires_at=approximate_now() - timedelta(seconds=1)))()
+    assert result_of(await hub.post(key, sent))["status"] == "pending"
+    # The other process was alive after all: its end changes nothing.
+    abandoned.cancel()
+    await asyncio.gather(abandoned, return_exceptions=True)
+    await dead.runner.close()
+    await dead.client.aclose()
+    assert await written() == (1, 1, 1)
+    assert (await hub.post(key, sent)).headers["idempotent-replay"] == "true"
+
+
+async def test_an_agent_is_asked_by_its_name(hub: Hub, key: MintedKey) -> None:
+    sent = envelope("booking.search", {"query": "sea"}, to="quick_agent")
+    answer = await hub.post(key, sent)
+    assert result_of(answer)["payload"] == {"query": "sea"}
+    assert answer.json()["from"] == "quick_agent"
+    assert (await hub.post(key, sent)).headers["idempotent-replay"] == "true"
+    assert hub.venues.asked == ["quick"]
+
+
+async def test_a_revoked_key_waits_no_longer(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["slow"] = asleep
+    waiting = asyncio.create_task(hub.post(key, confirm("slow", ttl_ms=15_000)))
+
+    async def asked() -> bool:
+        return bool(hub.venues.asked)
+
+    await eventually(asked, "the venue is asked")
+    hub.callers.dismiss({key.key.credential_id})
+    answer = await waiting
+    assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+    assert await written() == (0, 0, 0)

@@ -1,0 +1,159 @@
+"""Daily limits of keys, the status report, and the list by REST."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess
+from tests.agnt.wire import Program, add_venue, count, error_of, mint, network_id, new_login, program, result_of
+from tests.channel.agents import sql
+
+USED = "UPDATE agnt_keyusage SET calls = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
+MOVED = "UPDATE agnt_keyusage SET day = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
+
+
+@asynccontextmanager
+async def opened(hub: HubProcess, tier: str, scope: str = "full") -> AsyncIterator[tuple[str, Program]]:
+    """An owner with a venue `cafe`, and a program with a key."""
+    login = new_login()
+    asking = program(hub, mint(hub, login, tier, scope))
+    add_venue(hub, login, "cafe")
+    yield login, asking
+    await asking.client.aclose()
+
+
+async def test_the_101st_call_of_a_free_key_is_refused_until_midnight(hub: HubProcess) -> None:
+    async with opened(hub, "free", "query") as (login, asking):
+        answers = [await asking.send("venue.list", timestamp=None) for _ in range(100)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert [int(one.headers["x-ratelimit-remaining"]) for one in answers] == list(reversed(range(100)))
+        refused = await asking.send()
+        assert (refused.status_code, error_of(refused)) == (429, "rate_limited")
+        midnight = (datetime.now(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        left_s = (midnight - datetime.now(UTC)).total_seconds()
+        assert abs(int(refused.headers["retry-after"]) - left_s) < 5
+        assert int(refused.headers["x-ratelimit-reset"]) == int(midnight.timestamp())
+        assert (refused.headers["x-ratelimit-limit"], refused.headers["x-ratelimit-remaining"]) == ("100", "0")
+        assert refused.json()["payload"]["error"]["retryable"] is True
+        assert refused.json()["payload"]["error"]["retry_after_s"] == int(refused.headers["retry-after"])
+        # The day is over: what was counted is yesterday's.
+        sql(hub, MOVED, (datetime.now(UTC) - timedelta(days=1)).date().isoformat(), network_id(hub, login))
+        fresh = await asking.send()
+        assert (fresh.status_code, fresh.headers["x-ratelimit-remaining"]) == (200, "99")
+
+
+@pytest.mark.parametrize(("tier", "limit"), [("pro", 10_000), ("enterprise", 500_000)])
+async def test_the_limits_of_other_tiers(embedded_hub: HubProcess, tier: str, limit: int) -> None:
+    async with opened(embedded_hub, tier) as (login, asking):
+        assert (await asking.send()).headers["x-ratelimit-limit"] == str(limit)
+        sql(embedded_hub, USED, limit - 1, network_id(embedded_hub, login))
+        assert result_of(await asking.confirm("cafe"))["status"] == "pending"
+        refused = await asking.confirm("cafe")
+        assert (refused.status_code, error_of(refused)) == (429, "rate_limited")
+        assert count(embedded_hub, login, "agnt_booking") == 1
+
+
+async def test_calls_at_once_are_counted_each(hub: HubProcess) -> None:
+    async with opened(hub, "free", "query") as (_, asking), web(hub.urls[-1]) as client:
+        other = Program(client, asking.key)
+        sends = [(asking, other)[number % 2].send() for number in range(120)]
+        answers = await asyncio.gather(*sends)
+    assert sorted(answer.status_code for answer in answers) == [200] * 100 + [429] * 20
+
+
+async def test_tiers_and_scopes_decide_who_confirms(embedded_hub: HubProcess) -> None:
+    for tier, scope, code in (
+        ("free", "full", "tier_required"),
+        ("pro", "query", "scope_denied"),
+        ("pro", "booking", ""),
+        ("enterprise", "full", ""),
+    ):
+        async with opened(embedded_hub, tier, scope) as (login, asking):
+            answer = await asking.confirm("cafe")
+            if code:
+                assert (answer.status_code, error_of(answer)) == (403, code)
+            assert count(embedded_hub, login, "agnt_booking") == (0 if code else 1)
+            assert result_of(await asking.send("booking.search"))["count"] == 1
+
+
+async def test_a_key_may_be_for_some_senders(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    asking = program(embedded_hub, mint(embedded_hub, login, "pro", "full", "--senders", "one,two"))
+    assert result_of(await asking.send(from_="two"))["agent_id"] == "two"
+    answer = await asking.send(from_="three")
+    assert (answer.status_code, error_of(answer)) == (403, "scope_denied")
+    alias = await asking.send(from_=None, from_agent="one")
+    assert alias.json()["to"] == "one"
+    await asking.client.aclose()
+
+
+async def test_while_nothing_can_be_written_reads_are_served_and_bookings_refused(
+    embedded_hub: HubProcess,
+) -> None:
+    async with opened(embedded_hub, "pro") as (login, asking):
+        assert result_of(await asking.send("venue.list"))["count"] == 1
+        file = embedded_hub.home.folder / "hub.sqlite3"
+        with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            try:
+                read = asking.send("venue.list", ttl_ms=15_000)
+                booked = asking.send("booking.confirm", {"venue_id": "cafe"}, ttl_ms=15_000)
+                late = asking.send("venue.list", ttl_ms=300)
+                answers = await asyncio.gather(read, booked, late)
+            finally:
+                holder.execute("ROLLBACK")
+        assert result_of(answers[0])["count"] == 1
+        assert "x-ratelimit-limit" not in answers[0].headers
+        assert (answers[1].status_code, error_of(answers[1])) == (500, "internal_error")
+        assert answers[1].json()["payload"]["error"]["retryable"] is True
+        assert (answers[2].status_code, error_of(answers[2])) == (504, "ttl_exceeded")
+        assert count(embedded_hub, login, "agnt_booking") == 0
+        assert result_of(await asking.confirm("cafe"))["status"] == "pending"
+
+
+async def test_the_status_takes_no_key(hub: HubProcess) -> None:
+    async with web(hub.url) as client:
+        answer = await client.get("/a2a/v1/status")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body.pop("time").endswith("Z")
+    assert body == {
+        "status": "ok",
+        "protocol": "openclaw/a2a/v1",
+        "network_version": "1.0",
+        "breaker": "closed",
+    }
+
+
+async def test_venues_are_listed_by_rest(embedded_hub: HubProcess) -> None:
+    async with opened(embedded_hub, "free", "query") as (login, asking):
+        add_venue(embedded_hub, login, "bar", category="bar")
+        client = asking.client
+        client.headers.update(bearer(asking.key.token))
+        listed = await client.get("/network/venues", params={"limit": 1, "category": "bar"})
+        assert listed.status_code == 200
+        by_envelope = result_of(await asking.send("venue.list", {"category": "bar"}))
+        assert listed.json() == {"venues": by_envelope["venues"], "count": 1}
+        assert listed.headers["x-ratelimit-remaining"] == "99"
+        for query in (
+            "limit=0",
+            "limit=x",
+            "limit=-1",
+            "limit=1&limit=2",
+            "category=%00",
+            "location=" + "x" * 200,
+        ):
+            refused = await client.get(f"/network/venues?{query}")
+            assert (refused.status_code, refused.json()["error"]) == (422, "invalid_envelope"), query
+        sql(embedded_hub, USED, 100, network_id(embedded_hub, login))
+        assert (await client.get("/network/venues")).status_code == 429
+        assert (await client.head("/network/venues")).status_code == 429
+    async with web(embedded_hub.url) as client:
+        answer = await client.get("/network/venues")
+        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+        assert answer.headers["www-authenticate"] == "Bearer"

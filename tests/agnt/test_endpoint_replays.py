@@ -1,0 +1,209 @@
+"""One event, one booking: envelopes that come again, at once, to other processes, and after a kill -9."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from lab.callers import web
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from tests.agnt.wire import (
+    Program,
+    add_venue,
+    count,
+    envelope,
+    error_of,
+    mint,
+    network_id,
+    new_login,
+    program,
+    result_of,
+    stamp,
+)
+from tests.channel.agents import sql
+
+AT_ONCE = 50
+CHARGED = ("agnt_booking", "agnt_usageevent")
+SUBSCRIBE = (
+    "INSERT INTO webhooks_subscription (owner_id, url, events, session_id, routing_name, status,"
+    " consecutive_failures, secret, previous_secret, created_at)"
+    " SELECT id, 'https://hooks.invalid/', '*', '', '', 'active', 0, '', '', ? FROM accounts_user WHERE login = ?"
+)
+DELIVERIES = (
+    "SELECT type, payload FROM webhooks_delivery JOIN webhooks_subscription"
+    " ON subscription_id = webhooks_subscription.id JOIN accounts_user ON owner_id = accounts_user.id"
+    " WHERE login = ?"
+)
+
+
+def open_network(hub: HubProcess) -> tuple[str, Program]:
+    """An owner with a venue `cafe` and a webhook, and a program with a key."""
+    login = new_login()
+    key = mint(hub, login)
+    add_venue(hub, login, "cafe")
+    now = datetime.now(UTC)
+    sql(hub, SUBSCRIBE, now if hub.home.is_grown else f"{now:%Y-%m-%d %H:%M:%S.%f}", login)
+    return login, program(hub, key)
+
+
+def charges(hub: HubProcess, login: str) -> list[int]:
+    """How many bookings, charges and deliveries there are."""
+    return [*(count(hub, login, table) for table in CHARGED), len(sql(hub, DELIVERIES, login))]
+
+
+async def test_a_replay_gets_the_stored_response(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    sent = envelope("booking.confirm", {"venue_id": "cafe", "party_size": 2})
+    first = await asking.post(sent)
+    again = await asking.post(sent | {"ttl_ms": 100, "agent_context": {"try": 2}})
+    assert result_of(first)["status"] == "pending"
+    assert "idempotent-replay" not in first.headers
+    assert again.headers["idempotent-replay"] == "true"
+    assert again.content == first.content
+    assert charges(hub, login) == [1, 1, 1]
+    left = [int(one.headers["x-ratelimit-remaining"]) for one in (first, again)]
+    assert left == [left[0], left[0] - 1]
+    assert count(hub, login, "agnt_interaction", "status = 'duplicate'") == 1
+    [(event_type, payload)] = sql(hub, DELIVERIES, login)
+    assert event_type == "booking.confirmed"
+    assert result_of(first)["booking_id"] in payload
+    await asking.client.aclose()
+
+
+async def test_an_event_is_of_the_network_whatever_the_key(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    sent = envelope("booking.confirm", {"venue_id": "cafe"})
+    first = result_of(await asking.post(sent))
+    other = Program(asking.client, mint(hub, login, "enterprise"))
+    assert result_of(await other.post(sent)) == first
+    elsewhere, stranger = open_network(hub)
+    assert result_of(await stranger.post(sent))["booking_id"] != first["booking_id"]
+    assert (charges(hub, login), charges(hub, elsewhere)) == ([1, 1, 1], [1, 1, 1])
+    await asking.client.aclose()
+    await stranger.client.aclose()
+
+
+async def test_another_payload_under_a_known_event_is_a_conflict(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    for intent, payloads in (
+        ("booking.confirm", [{"venue_id": "cafe"}, {"venue_id": "cafe", "party_size": 2}]),
+        ("booking.search", [{"limit": 7}, {"limit": 8}]),
+    ):
+        sent = envelope(intent, payloads[0])
+        result_of(await asking.post(sent))
+        answer = await asking.post(sent | {"payload": payloads[1]})
+        assert (answer.status_code, error_of(answer)) == (409, "idempotency_conflict")
+        assert answer.json()["payload"]["error"]["retryable"] is False
+        assert (await asking.post(sent | {"to": "other"})).status_code == 409
+    assert charges(hub, login) == [1, 1, 1]
+    await asking.client.aclose()
+
+
+async def test_the_event_is_the_exact_text(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    at = stamp()
+    texts = [at, at.replace("Z", "+00:00"), at.replace("Z", "-00:00")]
+    for text in texts:
+        result_of(await asking.send("booking.confirm", {"venue_id": "cafe"}, timestamp=text))
+    assert charges(hub, login) == [3, 3, 3]
+    await asking.client.aclose()
+
+
+async def test_an_error_frees_its_event(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    sent = envelope("booking.confirm", {"venue_id": "later"})
+    assert error_of(await asking.post(sent)) == "venue_not_found"
+    add_venue(hub, login, "later")
+    assert result_of(await asking.post(sent))["status"] == "pending"
+    assert charges(hub, login) == [1, 1, 1]
+    await asking.client.aclose()
+
+
+async def test_a_known_event_is_answered_at_any_age_and_a_forgotten_one_is_not(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    old, at = stamp(seconds=4_000), stamp()
+    sent = envelope("booking.confirm", {"venue_id": "cafe"}, timestamp=at)
+    first = result_of(await asking.post(sent))
+    sql(hub, "UPDATE agnt_seenenvelope SET timestamp = ? WHERE timestamp = ?", old, at)
+    assert result_of(await asking.post(sent | {"timestamp": old})) == first
+    expired = (
+        "expires_at = '2026-01-01 00:00:00+00'" if hub.home.is_grown else "expires_at = '2026-01-01 00:00:00'"
+    )
+    sql(hub, f"UPDATE agnt_seenenvelope SET {expired} WHERE timestamp = ?", old)
+    assert error_of(await asking.post(sent | {"timestamp": old})) == "timestamp_expired"
+    assert charges(hub, login) == [1, 1, 1]
+    await asking.client.aclose()
+
+
+async def test_an_expired_row_is_replaced(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    sent = envelope("booking.search", {"limit": 3})
+    result_of(await asking.post(sent))
+    expired = (
+        "expires_at = '2026-01-01 00:00:00+00'" if hub.home.is_grown else "expires_at = '2026-01-01 00:00:00'"
+    )
+    sql(hub, f"UPDATE agnt_seenenvelope SET {expired} WHERE network_id = ?", network_id(hub, login))
+    assert "idempotent-replay" not in (await asking.post(sent | {"payload": {"limit": 4}})).headers
+    assert (await asking.post(sent | {"payload": {"limit": 4}})).headers["idempotent-replay"] == "true"
+    await asking.client.aclose()
+
+
+async def test_reads_without_a_timestamp_are_not_stored(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    sent = envelope("venue.list", timestamp=None)
+    for _ in range(2):
+        answer = await asking.post(sent)
+        assert result_of(answer)["count"] == 1
+        assert "idempotent-replay" not in answer.headers
+    assert count(hub, login, "agnt_seenenvelope") == 0
+    await asking.client.aclose()
+
+
+async def test_fifty_identical_confirmations_at_once_book_once(hub: HubProcess) -> None:
+    """On the grown hub they go to two processes."""
+    login, asking = open_network(hub)
+    sent = envelope("booking.confirm", {"venue_id": "cafe"}, ttl_ms=15_000)
+    async with web(hub.urls[0]) as one, web(hub.urls[-1]) as other:
+        programs = [Program(client, asking.key) for client in (one, other)]
+        answers = await asyncio.gather(*(programs[number % 2].post(sent) for number in range(AT_ONCE)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert sum("idempotent-replay" not in answer.headers for answer in answers) == 1
+    assert charges(hub, login) == [1, 1, 1]
+    assert count(hub, login, "agnt_interaction") == AT_ONCE
+    left = {int(answer.headers["x-ratelimit-remaining"]) for answer in answers}
+    assert left == set(range(10_000 - AT_ONCE, 10_000))
+    await asking.client.aclose()
+
+
+async def test_different_confirmations_at_once_are_each_booked(hub: HubProcess) -> None:
+    login, asking = open_network(hub)
+    async with web(hub.urls[0]) as one, web(hub.urls[-1]) as other:
+        programs = [Program(client, asking.key) for client in (one, other)]
+        answers = await asyncio.gather(*(programs[number % 2].confirm("cafe") for number in range(AT_ONCE)))
+    assert len({result_of(answer)["booking_id"] for answer in answers}) == AT_ONCE
+    assert charges(hub, login) == [AT_ONCE] * 3
+    await asking.client.aclose()
+
+
+@pytest.mark.slow
+async def test_a_kill_right_after_the_commit_keeps_the_booking(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"), FAIL_POINTS="agnt-confirmed")
+    login, asking = open_network(hub)
+    sent = envelope("booking.confirm", {"venue_id": "cafe"})
+    with pytest.raises(httpx.TransportError):
+        await asking.post(sent)
+    assert charges(hub, login) == [1, 1, 1]
+    await asking.client.aclose()
+    await asyncio.to_thread(hub.serve, 0)
+    again = program(hub, asking.key)
+    answer = await again.post(sent)
+    assert answer.headers["idempotent-replay"] == "true"
+    [(booking_id,)] = sql(hub, "SELECT public_id FROM agnt_booking")
+    assert result_of(answer)["booking_id"].replace("-", "") == booking_id
+    assert charges(hub, login) == [1, 1, 1]
+    await again.client.aclose()
