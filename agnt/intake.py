@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 
 from agnt.arrivals import Answered, Arrival, Refused, Work
 from agnt.errors import EnvelopeRefused, ErrorCode
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 128
 MOST_WAITING = 4_096
+REST_SHARE = 0.25  # of the time of a batch, between two
 LOCK_TRIES = 3
 LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
 
@@ -38,6 +39,8 @@ class Intake:
         self._clock = clock
         self._thread = DbThread("agnt")
         self._batcher: Batcher[Work] = Batcher(self._write)
+        self._is_fair = connection.vendor == "postgresql"
+        self._rest_until = 0.0
 
     @property
     def waiting(self) -> int:
@@ -60,8 +63,13 @@ class Intake:
         await self._thread.close()
 
     async def _write(self, works: Sequence[Work]) -> None:
+        """Run batches. On SQLite after a pause: its one write lock is not fair, and others would wait for long."""
+        if not self._is_fair and (rest_s := self._rest_until - self._clock()) > 0:
+            await asyncio.sleep(rest_s)
         for start in range(0, len(works), AT_ONCE):
+            began = self._clock()
             await self._thread.call(partial(self._serve, works[start : start + AT_ONCE]))
+            self._rest_until = self._clock() + (self._clock() - began) * REST_SHARE
 
     def _serve(self, works: Sequence[Work]) -> None:
         """Set the outcome of each piece of work; where one makes a batch fail, each gets a batch of its own."""

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import msgspec
@@ -20,6 +22,8 @@ from kit.async_db import db_call
 
 FOUND_FOR = timedelta(minutes=5)
 ANSWERS_KEPT = 256  # of an index; each may hold 100 venues
+CONDITIONS_KEPT = 256  # of an index; each takes a byte for each venue
+MOST_WORDS = 16  # of a query, the longest; the rest are ignored, as each costs a search in all texts
 MOST_VENUES = 100_000  # of all indexes of a process, about 1.5 KB each
 _FIELDS = (
     "public_id",
@@ -87,10 +91,12 @@ class _Texts:
                 return
             at = self._all.find(needle, self._starts[number + 1])
 
-    def has(self, number: int, needle: bytes) -> bool:
-        """Whether the text of one venue has the needle."""
-        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._all)
-        return self._all.find(needle, self._starts[number], end) >= 0
+    def mark_holders(self, needle: bytes) -> int:
+        """The venues whose text has the needle, as an integer with a byte for each venue."""
+        marks = bytearray(len(self._starts))
+        for number in self.holders(needle):
+            marks[number] = 1
+        return int.from_bytes(marks, "big")
 
 
 class VenueIndex:
@@ -107,12 +113,13 @@ class VenueIndex:
         self._places = _Texts([(venue.area, venue.city) for venue in venues])
         self._words = _Texts([(venue.name, venue.description, venue.category) for venue in venues])
         self._answers: dict[VenueList | Search, Found] = {}
+        self._marked: dict[tuple[_Texts | None, str], int] = {}
 
     def list_venues(self, order: VenueList) -> Found:
         """The venues of a list."""
         known = self._answers.get(order)
         if known is None:
-            numbers = self._find((), order.location, order.category, order.limit)
+            numbers = self._find("", order.location, order.category, order.limit)
             known = self._keep(order, self._show(numbers, None))
         return known
 
@@ -120,25 +127,41 @@ class VenueIndex:
         """The venues of a search; the same for up to five minutes, and then found anew."""
         known = self._answers.get(order)
         if known is None or known.expires_at is None or known.expires_at <= now:
-            numbers = self._find(order.query.split(), order.location, "", order.limit)
+            numbers = self._find(order.query, order.location, "", order.limit)
             known = self._keep(order, self._show(numbers, now + FOUND_FOR))
         return known
 
-    def _find(self, words: Sequence[str], location: str, category: str, limit: int) -> list[int]:
+    def _find(self, query: str, location: str, category: str, limit: int) -> list[int]:
         """The first venues that have each of the words, the location, and the category."""
-        wanted = [(self._words, _fold(word)) for word in words]
+        conditions: list[tuple[_Texts | None, str]] = [(self._words, word) for word in _read_words(query)]
         if location:
-            wanted.append((self._places, _fold(location)))
-        wanted.sort(key=lambda one: -len(one[1]))  # the longest is the rarest
+            conditions.append((self._places, location))
+        if category:
+            conditions.append((None, category))
+        if not conditions:
+            return list(range(min(limit, self.count)))
+        marked = reduce(and_, (self._mark(texts, wanted) for texts, wanted in conditions))
+        marks = marked.to_bytes(self.count, "big")
         found: list[int] = []
-        candidates = wanted[0][0].holders(wanted[0][1]) if wanted else iter(range(self.count))
-        for number in candidates:
-            is_of_category = not category or self._categories[number] == category
-            if is_of_category and all(texts.has(number, needle) for texts, needle in wanted[1:]):
-                found.append(number)
-                if len(found) == limit:
-                    break
+        at = marks.find(1)
+        while at >= 0 and len(found) < limit:
+            found.append(at)
+            at = marks.find(1, at + 1)
         return found
+
+    def _mark(self, texts: _Texts | None, wanted: str) -> int:
+        """The venues that meet one condition; kept, as words come again in other searches. None: the category."""
+        known = self._marked.get((texts, wanted))
+        if known is not None:
+            return known
+        if texts is None:
+            marked = int.from_bytes(bytes(one == wanted for one in self._categories), "big")
+        else:
+            marked = texts.mark_holders(_fold(wanted))
+        if len(self._marked) >= CONDITIONS_KEPT:
+            self._marked.clear()
+        self._marked[texts, wanted] = marked
+        return marked
 
     def _show(self, numbers: Sequence[int], expires_at: datetime | None) -> Found:
         shown = b",".join([self._shown[number] for number in numbers])
@@ -189,6 +212,11 @@ def load_index(network_id: int) -> VenueIndex:
     version = Network.objects.filter(pk=network_id).values_list("venues_version", flat=True).first() or 0
     active = Venue.objects.filter(network_id=network_id, is_active=True)
     return VenueIndex(version, list(active.in_order().values_list(*_FIELDS, named=True)))
+
+
+def _read_words(query: str) -> list[str]:
+    """The words of a query that are looked for, each once."""
+    return sorted(set(query.casefold().split()), key=lambda word: (-len(word), word))[:MOST_WORDS]
 
 
 def _fold(text: str) -> bytes:
