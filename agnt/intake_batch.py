@@ -24,8 +24,7 @@ from agnt.arrivals import (
     VenuesChanged,
     Work,
 )
-from agnt.bookings import NewBooking, record_bookings
-from agnt.confirming import describe_booking, make_booking
+from agnt.bookings import NewBooking, describe_booking, make_booking, record_bookings
 from agnt.envelope import NETWORK, Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
