@@ -12,7 +12,11 @@ from uuid import UUID
 from django.db import transaction
 from msgspec import Struct
 
-from agnt.models import Booking, Network, UsageEvent
+from agnt.errors import Json
+from agnt.models import Booking, Network, UsageEvent, Venue
+from agnt.payloads import Confirm
+from agnt.ports import NetworkRef, VenueAnswer
+from agnt.venue_index import describe_venue
 from agnt.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
 from kit.clock import db_now
 from webhooks import outbox
@@ -40,69 +44,79 @@ class StatusRefused(Exception):
         self.status = status
 
 
-class NewBooking(Struct, frozen=True, kw_only=True):
-    """What a confirm asks for, with ids of rows; `owner_id`: of the network, `customer`: who pays.
+class NewBooking(Struct, frozen=True):
+    """A booking that is to be written, with its venue. `owner_id`: of its network. `customer`: who pays."""
 
-    `venue_public_id`: `venue_id` on the wire.
-    """
-
-    network_id: int
     owner_id: int
-    venue_id: int
-    venue_public_id: str
-    key_id: int
     customer: str
-    sender: str
-    slot_id: str = ""
-    slot_time: str = ""
-    party_size: int | None = None
-    user_note: str = ""
+    booking: Booking
 
 
-def record_bookings(orders: Sequence[NewBooking], now: datetime) -> list[Booking]:
-    """Write a pending booking for each order, with its charge and its webhook deliveries.
+def record_bookings(orders: Sequence[NewBooking]) -> None:
+    """Write pending bookings, a charge for each, and the deliveries to those who subscribed.
 
     Call it in the transaction that stores the answers. Three statements, and one more for each 190 deliveries.
     """
-    bookings = Booking.objects.bulk_create(
+    if not orders:
+        return
+    Booking.objects.bulk_create([order.booking for order in orders])
+    UsageEvent.objects.bulk_create(
         [
-            Booking(
-                network_id=order.network_id,
-                venue_id=order.venue_id,
-                key_id=order.key_id,
-                sender=order.sender,
-                slot_id=order.slot_id,
-                slot_time=order.slot_time,
-                party_size=order.party_size,
-                user_note=order.user_note,
-                created_at=now,
-                updated_at=now,
+            UsageEvent(
+                network_id=order.booking.network_id,
+                booking=order.booking,
+                key_id=order.booking.key_id,
+                customer=order.customer,
+                amount_cents=PRICE_CENTS,
+                at=order.booking.created_at,
             )
             for order in orders
         ]
     )
-    pairs = list(zip(orders, bookings, strict=True))
-    UsageEvent.objects.bulk_create(
-        [
-            UsageEvent(
-                network_id=order.network_id,
-                booking=booking,
-                key_id=order.key_id,
-                customer=order.customer,
-                amount_cents=PRICE_CENTS,
-                at=now,
-            )
-            for order, booking in pairs
-        ]
-    )
     # The contract wants `booking.confirmed` of a confirm, although the booking is pending: `status` says so.
-    outbox.record(
-        [
-            booking_event(order.owner_id, booking, order.venue_public_id, BOOKING_CONFIRMED)
-            for order, booking in pairs
-        ]
+    outbox.record([booking_event(order.owner_id, order.booking, BOOKING_CONFIRMED) for order in orders])
+
+
+def make_booking(
+    network: NetworkRef,
+    customer: str,
+    sender: str,
+    venue: Venue,
+    order: Confirm,
+    now: datetime,
+    answer: VenueAnswer,
+) -> NewBooking:
+    """The booking of an order, as the venue confirmed it."""
+    size = order.party_size if answer.party_size is None else answer.party_size
+    booking = Booking(
+        network_id=network.network_id,
+        venue=venue,
+        key_id=network.key_id,
+        sender=sender,
+        slot_id=answer.slot_id or order.slot_id,
+        slot_time=answer.slot_time or order.slot_time,
+        party_size=size,
+        user_note=order.user_note,
+        created_at=now,
+        updated_at=now,
     )
-    return bookings
+    return NewBooking(network.owner_id, customer, booking)
+
+
+def describe_booking(booking: Booking, note: str = "") -> Json:
+    """The result of `booking.confirm`. `note`: what the venue says besides."""
+    more = {
+        "slot_id": booking.slot_id,
+        "slot_time": booking.slot_time,
+        "party_size": booking.party_size,
+        "note": note,
+    }
+    result: Json = {
+        "booking_id": str(booking.public_id),
+        "venue": describe_venue(booking.venue),
+        "status": str(booking.status),
+    }
+    return result | {name: value for name, value in more.items() if value}
 
 
 def confirm_booking(network: Network, booking_id: str) -> Booking:

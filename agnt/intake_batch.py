@@ -24,7 +24,7 @@ from agnt.arrivals import (
     VenuesChanged,
     Work,
 )
-from agnt.confirming import NewBooking, describe_booking, make_booking, write_bookings
+from agnt.bookings import NewBooking, describe_booking, make_booking, record_bookings
 from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
@@ -300,7 +300,7 @@ class Batch:
 
     def _write(self) -> None:
         """Write what was decided."""
-        write_bookings(self._bookings)
+        record_bookings(self._bookings)
         ids = self._known.write()
         write_interactions(
             [row._replace(booking_id=made.booking.pk) if made else row for row, made in self._interactions]

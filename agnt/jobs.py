@@ -5,7 +5,7 @@ from datetime import UTC, timedelta
 from celery import shared_task
 
 from agnt.invoicing.batch import run_batch
-from agnt.invoicing.choice import make_invoicer
+from agnt.invoicing.invoicers import make_invoicer
 from agnt.metering import report_drift
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
 from kit import batches

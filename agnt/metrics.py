@@ -12,7 +12,7 @@ DUPLICATE = "duplicate"
 
 
 class AgntCounts:
-    """`requests`: handled envelopes by intent, tier and status. Written by the event loop.
+    """See `agnt.ports.EnvelopeCounts`. `requests`: answered envelopes by intent, tier and status.
 
     Openings are written by one thread at a time.
     """
@@ -23,7 +23,7 @@ class AgntCounts:
         self.breakers_opened = 0
         self.venue_breakers_opened = 0
 
-    def handled(self, intent: str, tier: str, status: str) -> None:
+    def note_envelope(self, intent: str, tier: str, status: str) -> None:
         """An envelope was answered. `status`: OK, DUPLICATE for a stored answer, or the code of the error.
 
         Other texts than the four intents and three tiers count as one each: a caller cannot make up labels.
@@ -31,9 +31,9 @@ class AgntCounts:
         known_intent = intent if intent in INTENTS else OTHER_INTENT
         self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1
 
-    def metered(self, events: int = 1) -> None:
-        """So many charges were committed."""
-        self.metered_events += events
+    def note_charge(self) -> None:
+        """A charge was committed."""
+        self.metered_events += 1
 
     def breaker_opened(self) -> None:
         """The breaker of a network opened."""

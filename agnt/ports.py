@@ -71,7 +71,10 @@ class EnvelopeCounts(Protocol):
     """Counts for `/metrics`; called by the event loop alone."""
 
     def note_envelope(self, intent: str, tier: str, status: str) -> None:
-        """An envelope was answered. `status`: `ok`, `duplicate` or an error code; an unknown `intent` is empty."""
+        """An envelope was answered. `status`: `ok`, `duplicate` or an error code.
+
+        An unknown `intent` is empty, and so is the `tier` without a live key.
+        """
 
     def note_charge(self) -> None:
         """A usage event was committed."""
@@ -91,13 +94,3 @@ class UnreachableVenues:
     ) -> Json:
         """See `VenueAsks`."""
         raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "the venue cannot be reached")
-
-
-class NoCounts:
-    """`EnvelopeCounts` that counts nothing."""
-
-    def note_envelope(self, intent: str, tier: str, status: str) -> None:
-        """See `EnvelopeCounts`."""
-
-    def note_charge(self) -> None:
-        """See `EnvelopeCounts`."""

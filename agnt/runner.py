@@ -6,10 +6,20 @@ import time
 
 from accounts.open_requests import OpenRequests
 from agnt.answers import Answer, make_answer, make_refusal
-from agnt.arrivals import Answered, Arrival, AskVenue, InProgress, Refused, Settlement, VenuesChanged
+from agnt.arrivals import (
+    Answered,
+    Arrival,
+    AskVenue,
+    InProgress,
+    Outcome,
+    Refused,
+    Settlement,
+    VenuesChanged,
+)
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
 from agnt.intake_batch import Clock
+from agnt.metrics import OK
 from agnt.payloads import Confirm
 from agnt.ports import EnvelopeCounts, VenueAsks
 from agnt.venue_index import VenueIndexes
@@ -57,9 +67,9 @@ class EnvelopeRunner:
                 self._counts.note_charge()
         except EnvelopeRefused as refused:
             answer = make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
-        if arrival.is_envelope and arrival.key is not None:
+        if arrival.is_envelope:
             intent = arrival.heading.intent if arrival.heading.intent in INTENTS else ""
-            self._counts.note_envelope(intent, arrival.key.tier, answer.code)
+            self._counts.note_envelope(intent, arrival.key.tier if arrival.key else "", answer.code)
         return answer
 
     async def close(self) -> None:
@@ -102,6 +112,14 @@ class EnvelopeRunner:
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
         elif isinstance(outcome, InProgress | VenuesChanged):
             self._intake.submit(Settlement(arrival=arrival, refusal=late))
+        else:
+            self._count_late(arrival, outcome)
+
+    def _count_late(self, arrival: Arrival, outcome: Outcome | None) -> None:
+        """Count a confirm that was committed after its caller was told that the time is up: the booking stands."""
+        if isinstance(outcome, Answered) and outcome.has_charged and arrival.key is not None:
+            self._counts.note_charge()
+            self._counts.note_envelope(arrival.heading.intent, arrival.key.tier, OK)
 
     async def _pause(self, arrival: Arrival, late: EnvelopeRefused) -> None:
         """Wait before the next look at a request with the same event.
@@ -135,6 +153,7 @@ class EnvelopeRunner:
         settling = self._intake.submit(settlement)
         done, _ = await asyncio.wait({settling}, timeout=self._left_s(arrival))
         if not done:
+            settling.add_done_callback(lambda _: self._count_late(arrival, settlement.outcome))
             raise settlement.refusal or EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
         settling.result()
         return _get_answered(settlement.outcome)

@@ -11,8 +11,8 @@ from typing import Any, Final
 from agnt.models import Booking, Network
 from agnt.ports import NetworkRef
 from webhooks import outbox
-from webhooks.event_forms import EventForm
 from webhooks.outbox import OutboxEvent
+from webhooks.queues import EventForm
 
 BOOKING_CONFIRMED = "booking.confirmed"
 EVENT_OF_STATUS: Final[Mapping[str, str]] = {
@@ -28,19 +28,19 @@ def booking_deliveries(network: Network | NetworkRef, booking: Booking, type: st
 
     Call it in the transaction that causes the event.
     """
-    return outbox.record([booking_event(network.owner_id, booking, str(booking.venue.public_id), type)])
+    return outbox.record([booking_event(network.owner_id, booking, type)])
 
 
-def booking_event(owner_id: int, booking: Booking, venue_id: str, type: str) -> OutboxEvent:
-    """An event of a booking as it is now, for the owner of its network; `venue_id`: the public id of its venue."""
-    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking, venue_id))
+def booking_event(owner_id: int, booking: Booking, type: str) -> OutboxEvent:
+    """An event of a booking as it is now, for the owner of its network."""
+    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking))
 
 
-def describe_booking(booking: Booking, venue_id: str) -> dict[str, Any]:
+def describe_booking(booking: Booking) -> dict[str, Any]:
     """The payload of an event: the names of the AGNT contract, and not the guest's note."""
     return {
         "booking_id": str(booking.public_id),
-        "venue_id": venue_id,
+        "venue_id": str(booking.venue.public_id),
         "status": str(booking.status),
         "from": booking.sender,
         "slot_id": booking.slot_id,
@@ -57,4 +57,4 @@ def sign_headers(secrets: Sequence[str], moment_s: int, body: bytes) -> Mapping[
 
 
 # Receivers of AGNT read `id`, `type` and `data`; those of this hub's other events, `eventId` and `payload`.
-FORM = EventForm(copies={"id": "eventId", "data": "payload"}, headers=sign_headers)
+FORM = EventForm(copies={"id": "eventId", "data": "payload"}, sign=sign_headers)

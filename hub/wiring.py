@@ -46,7 +46,6 @@ from agnt.breakers import StoredBreakers
 from agnt.endpoint import AgntEndpoint
 from agnt.intake import Intake
 from agnt.own_calls import EnvelopeCalls
-from agnt.ports import NoCounts
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
 from agnt.venue_asks import VenueAsker
@@ -282,7 +281,7 @@ def build_services() -> HubServices:
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
-    agnt = _agnt(callers, venue_asker)
+    agnt = _agnt(callers, venue_asker, counts)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -339,9 +338,9 @@ def build_services() -> HubServices:
     return hub_services
 
 
-def _agnt(callers: OpenRequests, venue_asker: VenueAsker) -> AgntEndpoint:
+def _agnt(callers: OpenRequests, venue_asker: VenueAsker, counts: Counts) -> AgntEndpoint:
     indexes = VenueIndexes()
-    runner = EnvelopeRunner(Intake(indexes), indexes, venue_asker, NoCounts(), callers)
+    runner = EnvelopeRunner(Intake(indexes), indexes, venue_asker, counts.agnt, callers)
     return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 

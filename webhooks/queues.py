@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from accounts import sealing
 from kit import trace
 from kit.clock import db_now, iso
 from kit.durations import seconds
-from webhooks.event_forms import find_form, join_members
 from webhooks.models import Delivery, Sendable, SendingPause, Subscription
 
 RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
@@ -45,6 +44,26 @@ class Request:
 def traced(headers: Mapping[str, str], traceparent: str) -> Mapping[str, str]:
     """With a span of this attempt's own, where it tells of something that is part of a trace."""
     return {**headers, trace.HEADER: trace.follow(traceparent)} if traceparent else headers
+
+
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """What deliveries of some events have besides what all have; a package above says so, by `set_form`.
+
+    `copies`: further members of the body, each with the name of the one whose value it repeats. `sign`: makes
+    further headers of the secrets (as text, newest first), the time in Unix seconds, and the body.
+    """
+
+    copies: Mapping[str, str]
+    sign: Callable[[Sequence[str], int, bytes], Mapping[str, str]]
+
+
+_forms: dict[str, EventForm] = {}
+
+
+def set_form(event_types: Iterable[str], form: EventForm) -> None:
+    """Have deliveries of these events take this form, in this program."""
+    _forms.update(dict.fromkeys(event_types, form))
 
 
 class Queue(Protocol):
@@ -101,8 +120,8 @@ class WebhookQueue:
         body = body_of(delivery)
         signed = _headers_of(delivery.event_id, body, secrets, now)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
-        if form := find_form(delivery.type):
-            headers |= form.headers(secrets, int(now.timestamp()), body)
+        if form := _forms.get(delivery.type):
+            headers |= form.sign(secrets, int(now.timestamp()), body)
         return Request(url=subscription.url, headers=traced(headers, delivery.traceparent), body=body)
 
     def note(self, delivery: Delivery, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
@@ -129,7 +148,10 @@ def body_of(delivery: Delivery) -> bytes:
         "ts": f'"{iso(delivery.queued_at)}"',
         "payload": delivery.payload,
     }
-    return f"{{{join_members(delivery.type, members)}}}".encode()
+    if form := _forms.get(delivery.type):
+        members |= {name: members[of] for name, of in form.copies.items()}
+    joined = ",".join(f'"{name}":{value}' for name, value in members.items())
+    return f"{{{joined}}}".encode()
 
 
 def _headers_of(event_id: str, body: bytes, secrets: Sequence[str], now: datetime) -> dict[str, str]:

@@ -28,23 +28,27 @@ def venue_of(network: Network, **fields: Any) -> Venue:
     return Venue.objects.create(network=network, **details)
 
 
-def order_of(network: Network, venue: Venue | None = None, **fields: Any) -> NewBooking:
+def order_of(
+    network: Network, venue: Venue | None = None, at: datetime | None = None, customer: str = "", **fields: Any
+) -> NewBooking:
     """What a confirm with the network's first key asks for."""
-    found = venue or network.venues.order_by("pk").first() or venue_of(network)
     key = network.keys.order_by("pk").first()
     assert key is not None
-    details: dict[str, Any] = {"sender": "my_agent_001", "customer": key.customer, **fields}
-    return NewBooking(
-        network_id=network.pk,
-        owner_id=network.owner_id,
-        venue_id=found.pk,
-        venue_public_id=str(found.public_id),
-        key_id=key.pk,
-        **details,
+    now = at or db_now()
+    booking = Booking(
+        network=network,
+        venue=venue or network.venues.order_by("pk").first() or venue_of(network),
+        key=key,
+        created_at=now,
+        updated_at=now,
+        **{"sender": "my_agent_001", **fields},
     )
+    return NewBooking(network.owner_id, customer or key.customer, booking)
 
 
-def booked(network: Network, *, at: datetime | None = None, **fields: Any) -> Booking:
+def booked(network: Network, **fields: Any) -> Booking:
     """A booking as a confirm writes it."""
+    order = order_of(network, **fields)
     with transaction.atomic():
-        return record_bookings([order_of(network, **fields)], at or db_now())[0]
+        record_bookings([order])
+    return order.booking

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import connection, transaction
 
 from accounts.models import User
 from accounts.open_requests import OpenRequests
@@ -17,9 +19,10 @@ from agnt.envelope import Envelope
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
 from agnt.keys import MintedKey, mint_key
-from agnt.models import ApiKey, Booking, Interaction, SeenEnvelope, UsageEvent, Venue
+from agnt.metrics import AgntCounts
+from agnt.models import ApiKey, Booking, Interaction, Network, SeenEnvelope, UsageEvent, Venue
 from agnt.payloads import Confirm
-from agnt.ports import NetworkRef, NoCounts, VenueAnswer, VenueRef
+from agnt.ports import NetworkRef, VenueAnswer, VenueRef
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
 from agnt.venue_index import VenueIndexes
@@ -61,7 +64,8 @@ class Hub:
 
     def __init__(self) -> None:
         self.venues, self.callers, indexes = Venues(), OpenRequests(), VenueIndexes()
-        self.runner = EnvelopeRunner(Intake(indexes), indexes, self.venues, NoCounts(), self.callers)
+        self.counts = AgntCounts()
+        self.runner = EnvelopeRunner(Intake(indexes), indexes, self.venues, self.counts, self.callers)
         endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,6 +146,32 @@ async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub:
     assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
     rows = await db_call(lambda: list(Interaction.objects.filter(venue__slug="slow").values_list("status")))()
     assert rows == [("ttl_exceeded",), ("ok",)]
+
+
+async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, key: MintedKey) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Network.objects.select_for_update().get(pk=key.key.network_id)
+                held.set()
+                release.wait(30)
+        finally:
+            connection.close()
+
+    holding = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(held.wait, 30)
+    sent = confirm("rows", ttl_ms=300)
+    assert error_of(await hub.post(key, sent)) == "ttl_exceeded"
+    release.set()
+    await holding
+    assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
+    assert hub.counts.requests == {
+        ("booking.confirm", "none", "ttl_exceeded"): 1,  # its key was not looked up in time
+        ("booking.confirm", "pro", "ok"): 1,
+    }
+    assert (hub.counts.metered_events, await written()) == (1, (1, 1, 1))
 
 
 async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> None:

@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -21,15 +22,16 @@ from django.db.models import Sum
 
 from agnt import jobs
 from agnt.invoicing.batch import BatchResult, allow_again, make_invoices, mark_sent, run_batch
-from agnt.invoicing.choice import make_invoicer
-from agnt.invoicing.csv_files import CsvInvoicer
+from agnt.invoicing.invoicers import CsvInvoicer, make_invoicer
 from agnt.invoicing.port import Bill, BillRefused, InvoicerDown
 from agnt.invoicing.stripe_meter import StripeInvoicer
 from agnt.models import Invoice, Network, UsageEvent
 from kit.clock import db_now
 from lab import ROOT
-from lab.hub_storage import HubStorage, hub_env
+from lab.hub_process import StartHub
+from lab.hub_storage import HubStorage, MakeStorage, hub_env
 from lab.processes import python, run
+from lab.waiting import until
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
 from webhooks.queues import pause_sending, resume_sending
@@ -54,7 +56,7 @@ print(os.getpid(), flush=True)
 import django
 django.setup()
 from agnt.invoicing.batch import run_batch
-from agnt.invoicing.choice import make_invoicer
+from agnt.invoicing.invoicers import make_invoicer
 print(run_batch(make_invoicer()).sent, flush=True)
 """
 
@@ -414,6 +416,31 @@ def test_a_program_killed_between_sending_and_marking_sends_nothing_twice(
     assert len(stripe.events) == 1
     assert list(stripe.totals().values()) == [50]
     assert len(stripe.requests) == 2
+
+
+@pytest.mark.slow
+def test_a_hub_bills_past_days_by_itself(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    home = make_storage("embedded")
+    run(python("-c", CHARGE), hub_env({**home.env, "DJANGO_SETTINGS_MODULE": "hub.settings"}))
+    hub = start_hub(home)
+    files = home.folder / "invoices"
+    until(lambda: list(files.rglob("*.csv")), "the job has written the bill", within_s=30)
+    (path,) = files.rglob("*.csv")
+    assert len(path.read_text().splitlines()) == 3
+
+    def figures() -> list[str]:
+        return httpx.get(f"{hub.url}/metrics").text.splitlines()
+
+    until(lambda: "agnt_open_invoices 0.0" in figures(), "the bill is marked", within_s=30)
+    assert {'agnt_metering_drift{kind="uncharged"} 0.0', "a2a_metered_events_total 0.0"} <= set(figures())
+
+
+def test_the_library_of_stripe_is_imported_with_its_key_only() -> None:
+    check = "from agnt import jobs; jobs.make_invoicer(); import sys; print('stripe' in sys.modules)"
+    script = f"import django; django.setup(); {check}"
+    settings = {"DATA_DIR": os.environ["DATA_DIR"], "DJANGO_SETTINGS_MODULE": "hub.settings"}
+    assert run(python("-c", script), hub_env(settings)).strip() == "False"
+    assert run(python("-c", script), hub_env(settings | {"STRIPE_API_KEY": API_KEY})).strip() == "True"
 
 
 def test_the_key_of_a_bill_never_changes() -> None:

@@ -1,5 +1,6 @@
 """The drift check: bookings without a charge, charges without a confirm; and what is deleted by age."""
 
+import asyncio
 import logging
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,14 @@ from agnt.models import Booking, Interaction, KeyUsage, Network, SeenEnvelope, S
 from hub.monitoring.figures import hub_figures
 from hub.monitoring.metrics import HubWide
 from kit.clock import db_now
+from lab.callers import bearer
+from lab.hub_process import StartHub
+from lab.hub_storage import HubStorage
+from lab.receivers import receiving
 from tests.agnt.booking_rows import booked, network_of
+from tests.agnt.test_webhook_events import is_signed
+from tests.agnt.wire import add_venue, envelope, error_of, mint, new_login, program, result_of
+from tests.webhooks.subscriptions import check_signed
 
 pytestmark = pytest.mark.django_db
 
@@ -131,3 +139,41 @@ def test_money_is_never_deleted_by_age(network: Network) -> None:
     jobs.forget_interactions()
     jobs.forget_usage(1)
     assert (Booking.objects.count(), UsageEvent.objects.count()) == (1, 1)
+
+
+@pytest.mark.slow
+async def test_a_hub_counts_and_tells_what_it_charges(home: HubStorage, start_hub: StartHub) -> None:
+    hub = start_hub(home, worker=home.is_grown, WEBHOOK_ALLOW_PRIVATE=1)
+    login = new_login()
+    key = await asyncio.to_thread(mint, hub, login)
+    add_venue(hub, login, "la-brisa")
+    asking = program(hub, key)
+    with receiving() as receiver:
+        async with asking.client:
+            owner = hub.mint(login, "session")
+            details = {"url": receiver.url, "events": ["booking.confirmed"]}
+            made = await asking.client.post("/api/v1/webhooks", json=details, headers=bearer(owner))
+            assert made.status_code == 201, made.text
+            sent = envelope("booking.confirm", {"venue_id": "la-brisa", "time": "19:30"})
+            booking = result_of(await asking.post(sent))
+            assert (await asking.post(sent)).headers["idempotent-replay"] == "true"
+            assert result_of(await asking.send("venue.list"))["count"] == 1
+            assert error_of(await asking.send("make.up")) == "unknown_intent"
+            stranger = await asking.post(envelope(), bearer("agnt_live_" + "0" * 32))
+            assert error_of(stranger) == "unauthorized"
+            lines = (await asking.client.get("/metrics")).text.splitlines()
+        (one,) = await asyncio.to_thread(receiver.heard, 1)
+    body = check_signed(one, made.json()["signingSecret"])
+    assert (body["data"]["booking_id"], body["data"]["status"]) == (booking["booking_id"], "pending")
+    assert is_signed(one, made.json()["signingSecret"])
+    assert {
+        'a2a_requests_total{intent="booking.confirm",status="ok",tier="pro"} 1.0',
+        'a2a_requests_total{intent="booking.confirm",status="duplicate",tier="pro"} 1.0',
+        'a2a_requests_total{intent="venue.list",status="ok",tier="pro"} 1.0',
+        'a2a_requests_total{intent="other",status="unknown_intent",tier="pro"} 1.0',
+        'a2a_requests_total{intent="network.ping",status="unauthorized",tier="none"} 1.0',
+        "a2a_metered_events_total 1.0",
+        'agnt_metering_drift{kind="uncharged"} 0.0',
+        'agnt_metering_drift{kind="unconfirmed"} 0.0',
+        "agnt_charges_last_hour 1.0",
+    } <= set(lines)

@@ -43,10 +43,11 @@ agnt_a2a_venue_cb_opened_total 2.0
 def count_envelopes(counts: AgntCounts) -> None:
     """Two confirms with their charges, one of them again, two intents that callers made up, three breakers."""
     for status in ("ok", "ok", "duplicate"):
-        counts.handled("booking.confirm", "pro", status)
-    counts.metered(2)
-    counts.handled("a label that a caller made up", "", "unknown_intent")
-    counts.handled("another", "platinum", "unknown_intent")
+        counts.note_envelope("booking.confirm", "pro", status)
+    counts.note_charge()
+    counts.note_charge()
+    counts.note_envelope("a label that a caller made up", "", "unknown_intent")
+    counts.note_envelope("another", "platinum", "unknown_intent")
     counts.breaker_opened()
     counts.venue_breaker_opened()
     counts.venue_breaker_opened()

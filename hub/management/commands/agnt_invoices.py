@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError
 
 from agnt.invoicing.batch import allow_again, list_open, mark_sent, run_batch
-from agnt.invoicing.choice import make_invoicer
+from agnt.invoicing.invoicers import make_invoicer
 from agnt.money import as_usd
 from kit.clock import iso_or_none
 

@@ -1,17 +1,31 @@
-"""The default invoicer: a CSV file for each bill, in a folder for each day."""
+"""Chooses the invoicer by the settings. The default one writes a CSV file for each bill, in folders by day."""
 
 import os
 import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
-from agnt.invoicing.port import Bill, InvoicerDown
+from agnt.invoicing.port import Bill, Invoicer, InvoicerDown
 from agnt.money import as_usd
+from agnt.settings import get_settings
 from kit.clock import iso
 from kit.csv_text import csv_lines
 
 HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
+
+
+def make_invoicer() -> Invoicer:
+    """Stripe's where a key is set, else files below DATA_DIR."""
+    settings = get_settings()
+    if not settings.stripe_api_key:
+        return CsvInvoicer(settings.invoices_dir)
+    module = import_module("agnt.invoicing.stripe_meter")  # the library is large: only where it is used
+    chosen: Invoicer = module.StripeInvoicer(
+        settings.stripe_api_key, url=settings.stripe_api_url, meter=settings.stripe_meter
+    )
+    return chosen
 
 
 class CsvInvoicer:
