@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agnt.envelope import Envelope
-from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.errors import Json
 from agnt.payloads import Confirm
 
 
@@ -78,19 +78,3 @@ class EnvelopeCounts(Protocol):
 
     def note_charge(self) -> None:
         """A usage event was committed."""
-
-
-class UnreachableVenues:
-    """`VenueAsks` of a hub that asks none."""
-
-    async def confirm(
-        self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
-    ) -> VenueAnswer:
-        """See `VenueAsks`."""
-        raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "the venue cannot be reached")
-
-    async def ask(
-        self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
-    ) -> Json:
-        """See `VenueAsks`."""
-        raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "the venue cannot be reached")
