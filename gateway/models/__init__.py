@@ -1,12 +1,10 @@
 """The tables of the gateway. A team is the tenant: the agents of one owner."""
 
 from gateway.models.agent_protocol import ProtocolArtifact, ProtocolStep, ProtocolTask
-from gateway.models.channels import ChannelWatch
-from gateway.models.frame_record import FrameRecord
 from gateway.models.letter import Letter
 from gateway.models.proposal import Proposal, Vote
 from gateway.models.session_log import SessionEntry, SessionLog
-from gateway.models.team import EnvelopeKey, TeamAgent, TeamPolicy
+from gateway.models.team import ChannelWatch, EnvelopeKey, FrameRecord, TeamAgent, TeamPolicy
 
 __all__ = [
     "ChannelWatch",

@@ -1,9 +1,10 @@
-"""What an owner sets for a team: its agents by name, its rules, and the keys that its members sign by."""
+"""A team: its agents by name, its rules, the keys its members sign by, its subscribers, and the audit of its frames."""
 
 from django.db import models
 from django.utils import timezone
 
 from accounts.models import User
+from agents.models import Process
 
 MOST_VOTERS = 15
 MOST_PEERS_NAMED = 100
@@ -90,3 +91,38 @@ class EnvelopeKey(models.Model):
 
     def __str__(self) -> str:
         return self.key_id
+
+
+class ChannelWatch(models.Model):
+    """A process with subscribers of a team: frames for the team's channels are sent to it."""
+
+    process = models.ForeignKey(Process, models.CASCADE, related_name="channel_watches")
+    owner = models.ForeignKey(User, models.CASCADE, related_name="channel_watches")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "process"], name="one_watch_per_team_and_process")]
+
+    def __str__(self) -> str:
+        return f"watch {self.pk}"
+
+
+class FrameRecord(models.Model):
+    """One frame of a client: what was sent, never what it said. `owner`: its team. `error_code`: 0 when it was served. `latency_ms`: until then."""
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="frame_records")
+    at = models.DateTimeField()
+    message_id = models.CharField(max_length=128, blank=True)
+    source = models.CharField(max_length=160)
+    destination = models.CharField(max_length=160, blank=True)
+    type = models.CharField(max_length=16)
+    outcome = models.CharField(max_length=16)
+    error_code = models.PositiveSmallIntegerField(default=0)
+    bytes = models.PositiveIntegerField()
+    latency_ms = models.PositiveIntegerField(default=0)
+    session_id = models.CharField(max_length=128, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "at"], name="frame_record_by_time")]
+
+    def __str__(self) -> str:
+        return f"frame {self.pk} ({self.type})"
