@@ -1,4 +1,4 @@
-"""A team: its agents by name, its rules, the keys its members sign by, its subscribers, and the audit of its frames."""
+"""A team: its agents, its rules, the keys that its members sign by, its subscribers, the audit of its frames."""
 
 from django.db import models
 from django.utils import timezone
@@ -107,7 +107,10 @@ class ChannelWatch(models.Model):
 
 
 class FrameRecord(models.Model):
-    """One frame of a client: what was sent, never what it said. `owner`: its team. `error_code`: 0 when it was served. `latency_ms`: until then."""
+    """One frame of a client: what was sent, never what it said.
+
+    `owner`: its team. `error_code`: 0 when it was served. `latency_ms`: until then.
+    """
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="frame_records")
     at = models.DateTimeField()
