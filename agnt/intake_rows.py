@@ -25,9 +25,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Event(NamedTuple):
-    """What names an envelope within the hub: equal ones are answered once."""
+    """What names an envelope within the hub: equal ones are answered once. `customer`: of the key."""
 
     network_id: int
+    customer: str
     sender: str
     intent: str
     timestamp: str
@@ -101,12 +102,12 @@ def find_seen(events: Collection[Event]) -> dict[Event, Seen]:
     """The stored events among these, expired ones too."""
     if not events:
         return {}
-    marks = ", ".join(["(%s, %s, %s, %s)"] * len(events))
+    marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(events))
     statement = _FIND_SEEN.format(table=SeenEnvelope._meta.db_table, rows=marks)
     found = sql.rows(statement, [value for event in events for value in event])
     done = SeenEnvelope.State.DONE.value
     return {
-        Event(*row[:4]): Seen(row[4], row[5], row[6] == done, row[7], row[8] or 0, _read_time(row[9]))
+        Event(*row[:5]): Seen(row[5], row[6], row[7] == done, row[8], row[9] or 0, _read_time(row[10]))
         for row in found
     }
 
@@ -139,7 +140,7 @@ def write_seen(rows: Sequence[NewSeen]) -> dict[Event, int]:
             sql.moment(seen.expires_at),
         )
     ]
-    marks = ", ".join([f"({', '.join(['%s'] * 10)})"] * len(rows))
+    marks = ", ".join([f"({', '.join(['%s'] * 11)})"] * len(rows))
     written = sql.rows(_WRITE_SEEN.format(table=SeenEnvelope._meta.db_table, rows=marks), values)
     return {Event(*row[1:]): row[0] for row in written}
 
@@ -193,13 +194,14 @@ def _read_time(value: datetime) -> datetime:
 
 # Joins, not IN: for IN with several columns SQLite reads the whole index. CROSS: it keeps the order of the tables.
 _FIND_SEEN = (
-    "SELECT network_id, sender, intent, timestamp, id, payload_digest, state, answer, http_status, expires_at"
-    " FROM (VALUES {rows}) AS given CROSS JOIN {table} WHERE network_id = given.column1"
-    " AND sender = given.column2 AND intent = given.column3 AND timestamp = given.column4"
+    "SELECT network_id, customer, sender, intent, timestamp, id, payload_digest, state, answer, http_status,"
+    " expires_at FROM (VALUES {rows}) AS given CROSS JOIN {table} WHERE network_id = given.column1"
+    " AND customer = given.column2 AND sender = given.column3 AND intent = given.column4"
+    " AND timestamp = given.column5"
 )
 _WRITE_SEEN = (
-    "INSERT INTO {table} (network_id, sender, intent, timestamp, payload_digest, key_id, state, answer,"
-    " http_status, expires_at) VALUES {rows} RETURNING id, network_id, sender, intent, timestamp"
+    "INSERT INTO {table} (network_id, customer, sender, intent, timestamp, payload_digest, key_id, state, answer,"
+    " http_status, expires_at) VALUES {rows} RETURNING id, network_id, customer, sender, intent, timestamp"
 )
 _FIND_SIGNATURES = (
     "SELECT network_id, signature, event_digest FROM (VALUES {rows}) AS given CROSS JOIN {table}"

@@ -122,8 +122,8 @@ class KnownEvents:
 
 
 def event_of(key: FoundKey, envelope: Envelope) -> Event:
-    """What names an envelope of a network."""
-    return Event(key.network_id, *envelope.event)
+    """What names an envelope of a network: two customers may send the same `from` and `timestamp`."""
+    return Event(key.network_id, key.customer, *envelope.event)
 
 
 def _digest_payload(envelope: Envelope) -> str:

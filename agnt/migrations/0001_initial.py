@@ -109,6 +109,7 @@ class Migration(migrations.Migration):
             name='SeenEnvelope',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('customer', models.CharField(max_length=100)),
                 ('sender', models.CharField(max_length=128)),
                 ('intent', models.CharField(max_length=32)),
                 ('timestamp', models.CharField(max_length=64)),
@@ -201,7 +202,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='seenenvelope',
-            constraint=models.UniqueConstraint(fields=('network', 'sender', 'intent', 'timestamp'), name='one_envelope_per_event'),
+            constraint=models.UniqueConstraint(fields=('network', 'customer', 'sender', 'intent', 'timestamp'), name='one_envelope_per_event'),
         ),
         migrations.AddConstraint(
             model_name='seensignature',

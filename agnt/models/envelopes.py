@@ -10,8 +10,9 @@ from agnt.models.venue import Venue
 
 
 class SeenEnvelope(models.Model):
-    """An envelope that runs, or was answered. Equal `sender`, `intent` and `timestamp` are one event.
+    """An envelope that runs, or was answered.
 
+    Equal `sender`, `intent` and `timestamp` of one customer are one event: no customer gets the answer to another.
     `timestamp`: the exact text that was sent. `payload_digest`: SHA-256 in hex. `answer`: the response, JSON, once
     it is done. `expires_at`: the row is of no use from then on.
     """
@@ -21,6 +22,7 @@ class SeenEnvelope(models.Model):
         DONE = "done"
 
     network = models.ForeignKey(Network, models.CASCADE, related_name="seen_envelopes", db_index=False)
+    customer = models.CharField(max_length=100)
     sender = models.CharField(max_length=128)
     intent = models.CharField(max_length=32)
     timestamp = models.CharField(max_length=64)
@@ -34,7 +36,7 @@ class SeenEnvelope(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["network", "sender", "intent", "timestamp"], name="one_envelope_per_event"
+                fields=["network", "customer", "sender", "intent", "timestamp"], name="one_envelope_per_event"
             )
         ]
 

@@ -41,7 +41,7 @@ DELIVERIES = (
 def open_network(hub: HubProcess) -> tuple[str, Program]:
     """An owner with a venue `cafe` and a webhook, and a program with a key."""
     login = new_login()
-    key = mint(hub, login)
+    key = mint(hub, login, "pro", "full", "--customer", "acme")
     add_venue(hub, login, "cafe")
     now = datetime.now(UTC)
     sql(hub, SUBSCRIBE, now if hub.home.is_grown else f"{now:%Y-%m-%d %H:%M:%S.%f}", login)
@@ -72,15 +72,17 @@ async def test_a_replay_gets_the_stored_response(hub: HubProcess) -> None:
     await asking.client.aclose()
 
 
-async def test_an_event_is_of_the_network_whatever_the_key(hub: HubProcess) -> None:
+async def test_an_event_is_of_its_customer_whatever_the_key(hub: HubProcess) -> None:
     login, asking = open_network(hub)
     sent = envelope("booking.confirm", {"venue_id": "cafe"})
     first = result_of(await asking.post(sent))
-    other = Program(asking.client, mint(hub, login, "enterprise"))
-    assert result_of(await other.post(sent)) == first
+    same = Program(asking.client, mint(hub, login, "enterprise", "full", "--customer", "acme"))
+    assert result_of(await same.post(sent)) == first
+    other = Program(asking.client, mint(hub, login, "pro", "full", "--customer", "other"))
+    assert result_of(await other.post(sent))["booking_id"] != first["booking_id"]
     elsewhere, stranger = open_network(hub)
     assert result_of(await stranger.post(sent))["booking_id"] != first["booking_id"]
-    assert (charges(hub, login), charges(hub, elsewhere)) == ([1, 1, 1], [1, 1, 1])
+    assert (charges(hub, login), charges(hub, elsewhere)) == ([2, 2, 2], [1, 1, 1])
     await asking.client.aclose()
     await stranger.client.aclose()
 

@@ -230,7 +230,14 @@ def _network(owner: User, word: str, agent: Agent) -> None:
     UsageEvent.objects.create(network=network, booking=booking, invoice=invoice, **charge)
     event = {"sender": word, "intent": "booking.confirm"}
     SeenEnvelope.objects.create(
-        network=network, key=key, timestamp="t", payload_digest="d", answer=word, expires_at=now, **event
+        network=network,
+        customer=word,
+        key=key,
+        timestamp="t",
+        payload_digest="d",
+        answer=word,
+        expires_at=now,
+        **event,
     )
     SeenSignature.objects.create(network=network, signature="s", event_digest="d", expires_at=now)
     done = {"status": "ok", "http_status": 200, "latency_ms": 1, "metadata": {"userAgent": word}}
