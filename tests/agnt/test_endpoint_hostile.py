@@ -22,6 +22,7 @@ from tests.agnt.wire import (
     new_login,
     program,
     result_of,
+    stamp,
 )
 
 CONFIRM = envelope("booking.confirm", {"venue_id": "cafe"})
@@ -88,6 +89,8 @@ async def test_a_hostile_body_gets_a_typed_error_and_writes_nothing(
     embedded_hub: HubProcess, asker: Program, keeper: str, name: str
 ) -> None:
     body, status = HOSTILE[name]
+    if isinstance(body, str):  # it was written when the module was imported
+        body = body.replace(CONFIRM["timestamp"], stamp())
     answer = await asker.post(body)
     code = "payload_too_large" if status == 413 else "invalid_envelope"
     assert (answer.status_code, error_of(answer)) == (status, code), answer.text

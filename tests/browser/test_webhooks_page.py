@@ -65,7 +65,7 @@ async def test_a_webhook_is_paused_changed_and_filtered_and_a_delivery_is_read(v
         await subscribe(visitor, receiver, "chat.event")
         await page.get_by_role("button", name="Send a test").click()
         await expect(page.locator("#deliveries tbody tr")).to_contain_text("HTTP 503")
-        await page.get_by_label("Status").select_option("delivered")
+        await page.get_by_label("Status", exact=True).select_option("delivered")
         await page.get_by_role("button", name="Show").click()
         await page.get_by_role("link", name="Show all").click()
         await page.locator("#deliveries tbody a").click()
