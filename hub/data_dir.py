@@ -29,6 +29,7 @@ COMMANDS_ON_A_HUB = frozenset(
         "gateway_envelopes",
         "gateway_session",
         "load_team",
+        "agnt_invoices",
     }
 )
 

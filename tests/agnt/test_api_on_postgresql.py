@@ -5,7 +5,7 @@ import pytest
 from lab.hub_storage import DistributedStorages
 from tests.nested import NESTED, pass_on_postgresql
 
-pytestmark = NESTED
+pytestmark = [*NESTED, pytest.mark.deep]
 
 PARTS = {  # a Redis number of its own
     "venues": (527, ["test_api_venues.py", "test_api_venue_files.py"]),

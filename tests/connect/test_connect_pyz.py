@@ -50,9 +50,9 @@ def test_what_it_carries_of_agnt_is_what_the_import_contract_keeps_pure():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [pure] = [one["source_modules"] for one in contracts if one["name"].startswith("What the connector carries")]
     with zipfile.ZipFile(io.BytesIO(packing.archive())) as pyz:
-        files = [name for name in pyz.namelist() if name.startswith("agnt/")]
+        files = [name for name in pyz.namelist() if name.startswith(("agnt/", "kit/"))]
     carried = {name.removesuffix(".py").replace("/", ".") for name in files}
-    assert {".".join(name.split(".")[:2]) for name in carried} == {*pure, "agnt.__init__"}
+    assert {".".join(name.split(".")[:2]) for name in carried} == {*pure, "agnt.__init__", "kit.__init__"}
     packages = tomllib.loads((ROOT / "connect" / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     assert set(packages) == {"connect", *(name.rpartition(".")[0] for name in carried)}
 

@@ -9,7 +9,7 @@ from django.core.management import get_commands
 from hub.data_dir import COMMANDS_ON_A_HUB, check_hub_exists
 from lab.hub_storage import run_command
 
-WITHOUT_A_HUB = {"serve", "connect"}
+WITHOUT_A_HUB = {"serve", "connect", "agnt_sign"}
 
 
 def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_every_command_of_the_hub_is_decided() -> None:
-    assert {name for name, app in get_commands().items() if app == "hub"} == COMMANDS_ON_A_HUB | WITHOUT_A_HUB
+    assert {name for name, app in get_commands().items() if app in ("hub", "agnt")} == COMMANDS_ON_A_HUB | WITHOUT_A_HUB
 
 
 @pytest.mark.parametrize("arguments", [[], ["migrate"], ["serve"], ["mint_token", "--help"]])
