@@ -37,7 +37,8 @@ SIGNED_ROUNDS = 3
 VERIFIED = 2_000
 CONNECTED_WITHIN_S = 30.0
 ENVELOPES_GOAL, CONFIRMS_GOAL, P95_GOAL_MS, SIGNATURE_GOAL_MS = 1_500.0, 400.0, 20.0, 0.1
-BARE, CONFIRM, SEARCH, LIST = "bare ASGI", "confirm", "search, new queries", f"list of {LISTED}"
+BARE, PING, CONFIRM = "bare ASGI", "ping", "confirm"
+SEARCH, LIST = "search, new queries", f"list of {LISTED}"
 SENDER = "bench"
 
 
@@ -61,7 +62,7 @@ class Server:
 class Findings:
     """What one bench measured. `runs`, `paced`: by kind of envelope; `paced`: with the bare endpoint at its rate.
 
-    `verified_ms`: processor time to verify a signature. `unsigned_ms`, `signed_ms`: of the hub, for a search of
+    `verified_ms`: processor time to verify a signature. `unsigned_ms`, `signed_ms`: of the hub, for a ping of
     each round.
     """
 
@@ -122,7 +123,7 @@ def measure(hub: Server, bare: Server, keys: Sequence[Key], venues: int, seconds
         ]
 
     runs = {}
-    for name, server, kind in [(BARE, bare, "ping"), *((kind, hub, kind) for kind in kinds)]:
+    for name, server, kind in [(BARE, bare, PING), *((kind, hub, kind) for kind in kinds)]:
         load.measure_raw(name, server.program, server.port, requests_of(kind), CONNECTIONS, WARM_UP_S)
         one = load.measure_raw(name, server.program, server.port, requests_of(kind), CONNECTIONS, seconds)
         say(f"{name}: {one.asks_per_s:.0f} a second")
@@ -132,14 +133,14 @@ def measure(hub: Server, bare: Server, keys: Sequence[Key], venues: int, seconds
         rate = max(1.0, runs[kind].asks_per_s / 2)
         paced[kind] = (
             measure_paced(hub, requests_of(kind), rate, seconds),
-            measure_paced(bare, requests_of("ping"), rate, seconds),
+            measure_paced(bare, requests_of(PING), rate, seconds),
         )
         say(f"{kind}, {rate:.0f} a second: p95 {p95(paced[kind][0].took_ms):.1f} ms")
     unsigned_ms, signed_ms = [], []
     for number in range(SIGNED_ROUNDS):
-        rate = max(1.0, runs[SEARCH].asks_per_s / 2)
-        unsigned_ms.append(measure_cpu_ms(hub, requests_of(SEARCH), rate, seconds))
-        signed_ms.append(measure_cpu_ms(hub, requests_of(SEARCH, is_signed=True), rate, seconds))
+        rate = max(1.0, runs[PING].asks_per_s / 2)
+        unsigned_ms.append(measure_cpu_ms(hub, requests_of(PING), rate, seconds))
+        signed_ms.append(measure_cpu_ms(hub, requests_of(PING, is_signed=True), rate, seconds))
         say(f"signed, round {number + 1} of {SIGNED_ROUNDS}: {unsigned_ms[-1]:.3f} ms, {signed_ms[-1]:.3f} ms")
     return Findings(venues, runs, paced, measure_verification_ms(keys[0]), unsigned_ms, signed_ms)
 
@@ -191,7 +192,7 @@ def text(found: Findings) -> str:
     errors = {one.first_error for one in found.runs.values() if one.first_error}
     added = median(more - less for more, less in zip(found.signed_ms, found.unsigned_ms, strict=True))
     signatures = (
-        f"processor time of a search: unsigned {median(found.unsigned_ms):.3f} ms,"
+        f"processor time of a ping: unsigned {median(found.unsigned_ms):.3f} ms,"
         f" signed {median(found.signed_ms):.3f} ms;"
         f" more within a round, with the row of the used signature: {added:.3f} ms"
     )

@@ -59,7 +59,10 @@ class Envelopes:
 
 
 def make_kinds(venues: int) -> Mapping[str, tuple[str, Callable[[int], Json], str]]:
-    """By kind of envelope: the intent, the payload by number, and what is in a success."""
+    """By kind of envelope: the intent, the payload by number, and what is in a success.
+
+    The payload of a ping is ignored; it has a number so that each, when signed, has another signature.
+    """
 
     def search_new(number: int) -> Json:
         number_of_venue = name_venue(number % venues).split()[-1]
@@ -72,7 +75,7 @@ def make_kinds(venues: int) -> Mapping[str, tuple[str, Callable[[int], Json], st
         return {"venue_id": slug_of(number % venues), "slot_id": f"slot-{number}", "party_size": 1 + number % 8}
 
     return {
-        "ping": (PING, lambda _: {}, '"active_venues"'),
+        "ping": (PING, lambda number: {"number": number}, '"active_venues"'),
         f"search, {FEW} queries": ("booking.search", search_few, '"results"'),
         "search, new queries": ("booking.search", search_new, '"results"'),
         f"list of {LISTED}": ("venue.list", lambda _: {"limit": LISTED}, '"venues"'),

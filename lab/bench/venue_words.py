@@ -8,7 +8,7 @@ PLACES = (
     ("Sanur", "Denpasar"),
     ("Amed", "Karangasem"),
 )
-NAMES = ("Blue Table", "Green House", "Old Harbour", "Little Garden", "River View", "Lantern")
+NAMES = ("Blue Table", "Green Kitchen", "Old Harbour", "Little Garden", "River View", "Lantern")
 WORDS = (
     "seafood", "sunset", "breakfast", "coffee", "noodles", "grill",
     "vegan", "families", "music", "dancing", "massage", "yoga",

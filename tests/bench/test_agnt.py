@@ -11,7 +11,7 @@ from agnt.envelope import Envelope, read_envelope
 from agnt.payloads import read_payload
 from agnt.signing import SigningKeys, verify_payload
 from lab import ROOT
-from lab.bench.agnt import BARE, CONFIRM, LIST, SEARCH, Findings, text
+from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, Findings, text
 from lab.bench.agnt_requests import Envelopes, make_kinds
 from lab.bench.load import Run
 from lab.bench.scale_pace import Paced
@@ -67,7 +67,7 @@ def test_searches_are_new_again_and_again() -> None:
 
 
 def test_signed_requests_verify_and_have_each_another_signature() -> None:
-    intent, make_payload, answered = KINDS[SEARCH]
+    intent, make_payload, answered = KINDS[PING]
     requests = Envelopes("agnt_live_x", intent, make_payload, answered, secret=SECRET)
     keys = SigningKeys(bytes.fromhex(SECRET))
     envelopes = [sent(requests, number) for number in range(3)]
@@ -78,7 +78,7 @@ def test_signed_requests_verify_and_have_each_another_signature() -> None:
 
 
 def test_goals() -> None:
-    runs = {BARE: run(9000), "ping": run(1600), SEARCH: run(1400), CONFIRM: run(410)}
+    runs = {BARE: run(9000), PING: run(1600), SEARCH: run(1400), CONFIRM: run(410)}
     paced = {
         SEARCH: (Paced(700, [1.0] * 95 + [30.0] * 5), Paced(700, [1.0])),
         LIST: (Paced(700, [1.0], errors=1), Paced(700, [1.0])),
@@ -86,7 +86,7 @@ def test_goals() -> None:
     assert found(runs, paced) == {
         f"{SEARCH}, 700 a second": ["NOT", "MET"],
         f"{LIST}, 700 a second": ["NOT", "MET"],
-        "ping": ["1600.00", "met"],
+        PING: ["1600.00", "met"],
         SEARCH: ["NOT", "MET"],
         CONFIRM: ["410.00", "met"],
         "verification of a signature": ["0.01", "met"],
