@@ -62,6 +62,7 @@ dist: $(VENV)/.base ## Make connect.pyz and the wheels clawbridge and clawbridge
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench
+	@$(BIN)/python -m lab.bench.agnt
 	@$(BIN)/python -m lab.bench.calls
 	@$(BIN)/python -m lab.bench.completions
 	@$(BIN)/python -m lab.bench.directory

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -11,8 +12,10 @@ import uvloop
 
 from lab.bench import wrk
 from lab.bench.cores import LOAD_CORE, SERVER_CORE
-from lab.bench.targets import Target, Template
-from lab.processes import TICKS_A_SECOND
+from lab.bench.targets import Requests, Target, Template
+from lab.processes import TICKS_A_SECOND, Program
+
+CONNECTED_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,30 @@ def measure(
 ) -> Run:
     """Load one target; `kind` is the first word of each question."""
     templates = target.templates(method, kind)
-    cpu, busy, server_busy = target.server.cpu_s(), _busy_s(LOAD_CORE), _busy_s(SERVER_CORE)
+    return _watch(
+        target.name, target.server, connections, lambda: generate(templates, target.port, connections, seconds)
+    )
+
+
+def measure_raw(
+    name: str, server: Program, port: int, requests: Sequence[Requests], connections: int, seconds: float
+) -> Run:
+    """Load a server by our own generator.
+
+    Raises:
+        TimeoutError: it accepts no connections.
+    """
+    return _watch(name, server, connections, lambda: uvloop.run(_run_within(requests, port, connections, seconds)))
+
+
+def _watch(name: str, server: Program, connections: int, generate_load: Callable[[], wrk.Said]) -> Run:
+    cpu, busy, server_busy = server.cpu_s(), _busy_s(LOAD_CORE), _busy_s(SERVER_CORE)
     began = time.monotonic()
-    said = generate(templates, target.port, connections, seconds)
+    said = generate_load()
     took = time.monotonic() - began
-    server_cpu = (target.server.cpu_s() - cpu) / took
+    server_cpu = (server.cpu_s() - cpu) / took
     return Run(
-        target=target.name,
+        target=name,
         connections=connections,
         server_cpu=server_cpu,
         stolen=max(0.0, (_busy_s(SERVER_CORE) - server_busy) / took - server_cpu),
@@ -83,7 +103,7 @@ class _Tally:
 class _Asker(asyncio.Protocol):
     """One connection of our own generator."""
 
-    def __init__(self, templates: list[Template], numbers: list[int], tally: _Tally) -> None:
+    def __init__(self, templates: Sequence[Requests], numbers: list[int], tally: _Tally) -> None:
         self._templates, self._numbers, self._tally = templates, numbers, tally
         self._parser = httptools.HttpResponseParser(self)
         self._body = b""
@@ -125,7 +145,12 @@ class _Asker(asyncio.Protocol):
             self._transport.write(template.fill(self._numbers[0]))
 
 
-async def _run(templates: list[Template], port: int, connections: int, seconds: float) -> wrk.Said:
+async def _run_within(templates: Sequence[Requests], port: int, connections: int, seconds: float) -> wrk.Said:
+    async with asyncio.timeout(seconds + CONNECTED_WITHIN_S):
+        return await _run(templates, port, connections, seconds)
+
+
+async def _run(templates: Sequence[Requests], port: int, connections: int, seconds: float) -> wrk.Said:
     loop, tally, numbers = asyncio.get_running_loop(), _Tally(), [0]
     began, cpu = time.monotonic(), time.process_time()
     askers: list[_Asker] = []

@@ -9,7 +9,7 @@ from typing import cast
 
 import httptools
 
-from lab.bench.targets import ANSWERED, Template
+from lab.bench.targets import Requests
 
 TICK_S = 0.001
 LAST_WITHIN_S = 10.0
@@ -43,15 +43,16 @@ class _Line(asyncio.Protocol):
         self._body += body
 
     def on_message_complete(self) -> None:
-        is_good = self._parser.get_status_code() == 200 and ANSWERED.encode() in self._body
+        is_good = self._parser.get_status_code() == 200 and self._generator.expected in self._body
         self._body = b""
         self._generator.answered(self, is_good=is_good)
 
 
 class _Generator:
-    def __init__(self, templates: Sequence[Template], rate: float) -> None:
+    def __init__(self, templates: Sequence[Requests], rate: float) -> None:
         self.paced = Paced(rate)
         self._templates = templates
+        self.expected = templates[0].answered.encode()
         self._number = 0
         self._waiting: deque[float] = deque()
         self.free: list[_Line] = []
@@ -76,7 +77,7 @@ class _Generator:
         line.transport.write(template.fill(self._number))
 
 
-async def pace(templates: Sequence[Template], port: int, connections: int, rate: float, seconds: float) -> Paced:
+async def pace(templates: Sequence[Requests], port: int, connections: int, rate: float, seconds: float) -> Paced:
     """Ask `rate` times a second, evenly, over at most so many connections at once."""
     loop, generator = asyncio.get_running_loop(), _Generator(templates, rate)
     for _ in range(connections):

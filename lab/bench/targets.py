@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lab.bench.cores import LOAD_CORE, SERVER_CORE
 from lab.hub_storage import hub_env, manage
@@ -48,6 +48,16 @@ class Caller:
     headers: str
     version: str = ""
     model: str = ""
+
+
+class Requests(Protocol):
+    """Requests that differ by their number. `answered`: what is in the response to one that was answered."""
+
+    @property
+    def answered(self) -> str: ...
+
+    def fill(self, number: int) -> bytes:
+        """The bytes of the request of that number."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""What `lab.bench.agnt` sends, what it makes of its runs, and that it measures a hub."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agnt.envelope import Envelope, read_envelope
+from agnt.payloads import read_payload
+from agnt.signing import SigningKeys, verify_payload
+from lab import ROOT
+from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, Findings, text
+from lab.bench.agnt_requests import Envelopes, make_kinds
+from lab.bench.load import Run
+from lab.bench.scale_pace import Paced
+
+SECRET = "ab" * 32
+KINDS = make_kinds(100)
+
+
+def sent(requests: Envelopes, number: int) -> Envelope:
+    """The envelope of a request, as the hub reads it."""
+    head, _, body = requests.fill(number).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head.splitlines()
+    return read_envelope(json.loads(body))
+
+
+def run(asks_per_s: float) -> Run:
+    return Run(
+        target="hub",
+        connections=32,
+        asks_per_s=asks_per_s,
+        p50_ms=1.0,
+        p99_ms=2.0,
+        errors=0,
+        first_error="",
+        server_cpu=0.5,
+        stolen=0.0,
+        load_core=0.5,
+        generator_cpu=0.1,
+    )
+
+
+def found(runs: dict[str, Run], paced: dict[str, tuple[Paced, Paced]]) -> dict[str, list[str]]:
+    """The goals by name: measured, and whether met."""
+    shown = text(Findings(100, runs, paced, 0.01, [1.0, 5.0, 2.0], [1.2, 5.3, 2.1])).splitlines()
+    assert "used signature: 0.200 ms" in "\n".join(shown)
+    goals = [line for line in shown if "  under " in line or "  at least " in line]
+    return {line.partition(":")[0]: line.split()[-2:] for line in goals}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_request_is_a_sound_envelope_of_its_own_event(kind: str) -> None:
+    intent, make_payload, answered = KINDS[kind]
+    first, other = (Envelopes("agnt_live_x", intent, make_payload, answered) for _ in range(2))
+    envelopes = [sent(first, 1), sent(first, 2), sent(other, 1)]
+    assert len({(one.sender, one.intent, one.timestamp) for one in envelopes}) == len(envelopes)
+    for one in envelopes:
+        assert read_payload(one, is_strict=True)[1] == []
+
+
+def test_searches_are_new_again_and_again() -> None:
+    _, make_payload, _ = KINDS[SEARCH]
+    assert len({make_payload(number)["query"] for number in range(3000)}) == 3000
+
+
+def test_signed_requests_verify_and_have_each_another_signature() -> None:
+    intent, make_payload, answered = KINDS[PING]
+    requests = Envelopes("agnt_live_x", intent, make_payload, answered, secret=SECRET)
+    keys = SigningKeys(bytes.fromhex(SECRET))
+    envelopes = [sent(requests, number) for number in range(3)]
+    signatures = {
+        verify_payload(one.payload, keys=keys, sender=one.sender, now_s=time.time()) for one in envelopes
+    }
+    assert len(signatures) == 3
+
+
+def test_goals() -> None:
+    runs = {BARE: run(9000), PING: run(1600), SEARCH: run(1400), CONFIRM: run(410)}
+    paced = {
+        SEARCH: (Paced(700, [1.0] * 95 + [30.0] * 5), Paced(700, [1.0])),
+        LIST: (Paced(700, [1.0], errors=1), Paced(700, [1.0])),
+    }
+    assert found(runs, paced) == {
+        f"{SEARCH}, 700 a second": ["NOT", "MET"],
+        f"{LIST}, 700 a second": ["NOT", "MET"],
+        PING: ["1600.00", "met"],
+        SEARCH: ["NOT", "MET"],
+        CONFIRM: ["410.00", "met"],
+        "verification of a signature": ["0.01", "met"],
+    }
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_it_measures_a_hub() -> None:
+    command = [sys.executable, "-m", "lab.bench.agnt", "--seconds", "1", "--venues", "50"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert "network with 50 venues" in done.stdout
+    assert "an error" not in done.stdout
