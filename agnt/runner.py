@@ -81,6 +81,8 @@ class EnvelopeRunner:
         while True:
             await self._decide(arrival, late)
             outcome = arrival.outcome
+            if outcome is None:  # the batch had no time for it
+                continue
             if isinstance(outcome, InProgress):
                 late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
                 await self._pause(arrival, late)
@@ -110,7 +112,7 @@ class EnvelopeRunner:
         outcome = arrival.outcome
         if isinstance(outcome, AskVenue):
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
-        elif isinstance(outcome, InProgress | VenuesChanged):
+        elif isinstance(outcome, InProgress | VenuesChanged) or (outcome is None and arrival.key is not None):
             self._intake.submit(Settlement(arrival=arrival, refusal=late))
         else:
             self._count_late(arrival, outcome)
