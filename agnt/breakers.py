@@ -37,15 +37,15 @@ class StoredBreakers:
         self._counts = counts
         self._counting = threading.Lock()
 
-    def enter(self, key: VenueKey) -> PairPermit:
-        """Let a call through.
+    def enter(self, key: VenueKey, *, may_probe: bool = True) -> PairPermit:
+        """Let a call through. `may_probe`: whether its result can tell how an open breaker goes on.
 
         Raises:
             CircuitOpen: not now; nothing is to be sent.
         """
         pair = _read(key, _rows_of(key).values_list(*_COLUMNS))
         if pair.is_open:
-            return self._enter_open(key, pair)
+            return self._enter_open(key, pair, may_probe=may_probe)
         return enter(pair, 0)[1]  # closed breakers let every call through, at any time
 
     def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
@@ -61,13 +61,15 @@ class StoredBreakers:
             return
         self._note_openings(before, after)
 
-    def _enter_open(self, key: VenueKey, seen: Pair) -> PairPermit:
+    def _enter_open(self, key: VenueKey, seen: Pair, *, may_probe: bool) -> PairPermit:
         """Let a call through breakers of which one was open a moment ago."""
         try:
             enter(seen, approximate_now().timestamp())
         except CircuitOpen as refused:
             if refused.pair == seen:  # nothing to write, so no lock
                 raise
+        if not may_probe:
+            raise CircuitOpen(seen, is_network=not seen.venue.is_open, retry_after_s=1)
         refusal = None
         with transaction.atomic():
             before = _lock(key)

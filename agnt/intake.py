@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -50,6 +51,8 @@ class Intake:
     def submit(self, work: Work) -> "asyncio.Future[None]":
         """Have the outcome of a piece of work set with the next batch. The future must not be cancelled.
 
+        A batch that took long leaves that of an arrival None: submit it again.
+
         Raises:
             EnvelopeRefused: `internal_error`, too many requests wait; an end never is too many.
         """
@@ -86,6 +89,7 @@ class Intake:
 
     def _run(self, works: Sequence[Work]) -> None:
         keys = find_keys({work.digest for work in works if isinstance(work, Arrival) and work.digest})
+        works = _put_few_first(works, keys)
         try:
             batch = self._commit(works, keys)
         except sql.AWAY:  # the look-up succeeded: the database takes no writes
@@ -115,3 +119,14 @@ class Intake:
 
     def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_degraded: bool = False) -> Batch:
         return Batch(works, keys, self._indexes, approximate_now(), clock=self._clock, is_degraded=is_degraded)
+
+
+def _put_few_first(works: Sequence[Work], keys: dict[str, FoundKey]) -> Sequence[Work]:
+    """The works of networks that have few first: a batch may have no time for all, and each has some for those."""
+
+    def network_of(work: Work) -> int:
+        key = keys.get(work.digest) if isinstance(work, Arrival) else work.arrival.key
+        return key.network_id if key else 0
+
+    of_each = Counter(map(network_of, works))
+    return sorted(works, key=lambda work: of_each[network_of(work)]) if len(of_each) > 1 else works

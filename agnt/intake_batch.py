@@ -41,6 +41,7 @@ from agnt.venue_lookup import VenueName, find_venues, refer_to
 from agnt.wire import NETWORK
 
 RETRY_SOON_S = 2
+DECIDE_WITHIN_S = 0.1  # while the locks are held
 OK, DUPLICATE = "ok", "duplicate"
 Clock = Callable[[], float]
 
@@ -63,7 +64,7 @@ class Batch:
         clock: Clock = time.monotonic,
         is_degraded: bool = False,
     ) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[Outcome | None] = []  # None: the time was over, the request has to come again
         self.rates: dict[int, Rate] = {}  # by the number of the work
         self._works = works
         self._keys = keys
@@ -83,9 +84,12 @@ class Batch:
             intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
             self._count_calls()
         self._load()
+        until = self._clock() + DECIDE_WITHIN_S
         for number, work in enumerate(self._works):
             if isinstance(work, Settlement):
                 self.outcomes.append(self._settle(work))
+            elif number and self._clock() >= until:
+                self.outcomes.append(None)
             else:
                 self.outcomes.append(self._decide(number, work))
         if not self._is_degraded:

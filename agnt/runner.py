@@ -27,7 +27,8 @@ from agnt.wire import INTENTS
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 0.05
+LOOK_AFTER_S = 0.05
+LOOK_EVERY_S = 0.4  # at last: each look costs all networks a part of a batch
 TOO_LATE = "the answer took longer than ttl_ms"
 STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
 
@@ -81,6 +82,8 @@ class EnvelopeRunner:
         while True:
             await self._decide(arrival, late)
             outcome = arrival.outcome
+            if outcome is None:  # the batch had no time for it
+                continue
             if isinstance(outcome, InProgress):
                 late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
                 await self._pause(arrival, late)
@@ -99,7 +102,11 @@ class EnvelopeRunner:
         """
         arrival.outcome = None
         deciding = self._intake.submit(arrival)
-        done, _ = await asyncio.wait({deciding}, timeout=self._left_s(arrival))
+        try:
+            done, _ = await asyncio.wait({deciding}, timeout=self._left_s(arrival))
+        except asyncio.CancelledError:  # the caller left, as callers of MCP do
+            deciding.add_done_callback(lambda _: self._abandon(arrival, late))
+            raise
         if not done:
             deciding.add_done_callback(lambda _: self._abandon(arrival, late))
             raise late
@@ -110,7 +117,7 @@ class EnvelopeRunner:
         outcome = arrival.outcome
         if isinstance(outcome, AskVenue):
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
-        elif isinstance(outcome, InProgress | VenuesChanged):
+        elif isinstance(outcome, InProgress | VenuesChanged) or (outcome is None and arrival.key is not None):
             self._intake.submit(Settlement(arrival=arrival, refusal=late))
         else:
             self._count_late(arrival, outcome)
@@ -127,9 +134,10 @@ class EnvelopeRunner:
         Raises:
             EnvelopeRefused: `late`, the time is up.
         """
-        left_s = self._left_s(arrival)
-        await asyncio.sleep(min(left_s, LOOK_EVERY_S))
-        if left_s <= LOOK_EVERY_S:
+        left_s, waited_s = self._left_s(arrival), self._clock() - arrival.began
+        pause_s = min(max(LOOK_AFTER_S, waited_s / 4), LOOK_EVERY_S)
+        await asyncio.sleep(min(left_s, pause_s))
+        if left_s <= pause_s:
             self._intake.submit(Settlement(arrival=arrival, refusal=late))
             raise late
 

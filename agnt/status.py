@@ -1,5 +1,6 @@
 """`GET /a2a/v1/status`: whether the hub takes envelopes. It says nothing of venues, keys or networks."""
 
+import asyncio
 import time
 from typing import NamedTuple
 
@@ -31,12 +32,16 @@ class StatusReports:
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._looked: _Looked | None = None
+        self._looking: asyncio.Task[_Looked] | None = None
 
     async def make(self) -> Answer:
         """The report of this moment: 503 while the breaker of a network is open, or the database is away."""
-        if self._looked is None or self._clock() - self._looked.at >= LOOK_EVERY_S:
-            self._looked = _Looked(self._clock(), await _find_breaker())
-        breaker = self._looked.breaker
+        looked = self._looked
+        if looked is None or self._clock() - looked.at >= LOOK_EVERY_S:
+            if self._looking is None:
+                self._looking = asyncio.get_running_loop().create_task(self._look(), name="status")
+            looked = await asyncio.shield(self._looking)
+        breaker = looked.breaker
         is_degraded = breaker in (OPEN, UNKNOWN)
         report = {
             "status": "degraded" if is_degraded else "ok",
@@ -46,6 +51,14 @@ class StatusReports:
             "breaker": breaker,
         }
         return Answer(DEGRADED if is_degraded else 200, msgspec.json.encode(report), [], "")
+
+    async def _look(self) -> _Looked:
+        """Ask the database; requests at the same time share the answer."""
+        try:
+            self._looked = _Looked(self._clock(), await _find_breaker())
+            return self._looked
+        finally:
+            self._looking = None
 
 
 async def _find_breaker() -> str:

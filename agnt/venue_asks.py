@@ -35,6 +35,8 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
+# What a caller gives less than that is no measure of a venue: no breaker counts that it took longer, or is probed.
+FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
 MOST_AHEAD_S = 30  # venues take signatures that are 60 s ahead
 NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
@@ -106,9 +108,9 @@ class VenueAsker:
         read: Callable[[Json], Result],
     ) -> Result:
         """What `read` makes of the payload of the venue's answer; what it raises is a result of the call, too."""
-        key = VenueKey(network.network_id, venue.venue_id)
+        key, is_hasty = VenueKey(network.network_id, venue.venue_id), ask.ttl_ms < FAIR_TTL_MS
         try:
-            permit, route = await self._enter(key, network, venue, deadline)
+            permit, route = await self._enter(key, network, venue, deadline, may_probe=not is_hasty)
         except VenueFailed as failed:
             raise failed.refusal from None
         try:
@@ -118,20 +120,21 @@ class VenueAsker:
                 envelope = self._sign(venue, ask)
                 result = read(await self._agents.ask(route, network, venue, ask, envelope, deadline))
         except VenueFailed as failed:
-            told = {"venue": venue.public_id, "why": str(failed)[:MAX_WHY_CHARS], "counts": failed.counts}
+            counts = failed.counts and not (is_hasty and failed.refusal.code == ErrorCode.TTL_EXCEEDED)
+            told = {"venue": venue.public_id, "why": str(failed)[:MAX_WHY_CHARS], "counts": counts}
             logger.info("agnt.venue_failed", extra=told)
-            await self._leave(key, permit, failed=failed.counts)
+            await self._leave(key, permit, failed=counts)
             raise failed.refusal from None
         except asyncio.CancelledError:
             # The caller waits no longer. Unless the time is up, that says nothing of the venue.
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline and not is_hasty:
                 self._recording.start(self._leave(key, permit, failed=True), name="breaker")
             raise
         await self._leave(key, permit, failed=False)
         return result
 
     async def _enter(
-        self, key: VenueKey, network: NetworkRef, venue: VenueRef, deadline: float
+        self, key: VenueKey, network: NetworkRef, venue: VenueRef, deadline: float, *, may_probe: bool
     ) -> tuple[PairPermit, AgentRoute | None]:
         """Pass the breakers; the way to the venue's agent, None: the venue is asked over HTTP.
 
@@ -144,7 +147,7 @@ class VenueAsker:
             route = find_agent(network, venue) if venue.agent_id is not None else None
             if route is None and venue.agent_id is not None:
                 raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
-            return self._breakers.enter(key), route
+            return self._breakers.enter(key, may_probe=may_probe), route
 
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):

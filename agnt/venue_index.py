@@ -39,6 +39,7 @@ _FIELDS = (
     "description",
 )
 _encode = msgspec.json.Encoder().encode
+_FREQUENT = 250  # holders of a text; beyond, it is quicker to look at each venue than to jump from one to the next
 
 
 class Found(Struct, frozen=True):
@@ -94,9 +95,19 @@ class _Texts:
     def mark_holders(self, needle: bytes) -> int:
         """The venues whose text has the needle, as an integer with a byte for each venue."""
         marks = bytearray(len(self._starts))
-        for number in self.holders(needle):
+        for nth, number in enumerate(self.holders(needle)):
+            if nth == _FREQUENT:
+                marks[number:] = self._look_at_each(needle, number)
+                break
             marks[number] = 1
         return int.from_bytes(marks, "big")
+
+    def _look_at_each(self, needle: bytes, first: int) -> bytes:
+        """Whether the text of each venue, from that number on, has the needle: a byte for each."""
+        ends = [*self._starts[first + 1 :], len(self._all)]
+        return bytes(
+            [needle in self._all[start:end] for start, end in zip(self._starts[first:], ends, strict=True)]
+        )
 
 
 class VenueIndex:

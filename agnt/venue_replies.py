@@ -128,6 +128,8 @@ def read_confirmation(payload: Json) -> VenueAnswer:
         said = msgspec.convert(payload, _Confirmation)
     except msgspec.ValidationError as wrong:
         raise _unusable(str(wrong)) from None
+    if any(map(strict_json.is_forbidden, (said.slot_id, said.slot_time, said.note))):
+        raise _unusable("text with NUL or a lone surrogate")
     if said.status == "slot_unavailable":
         refusal = EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, said.note or TAKEN)
         raise VenueFailed("slot_unavailable", refusal, counts=False)

@@ -119,6 +119,16 @@ def test_a_probe_closes_it_for_all(breakers: Process, network: Network) -> None:
     assert not others.enter(key).is_probe
 
 
+def test_a_call_that_may_not_probe_leaves_the_probe_to_the_next(breakers: Process, network: Network) -> None:
+    key = make_venue(network, "a")
+    assert not breakers.enter(key, may_probe=False).is_probe
+    fail(breakers, key, 5)
+    advance(301)
+    with pytest.raises(CircuitOpen):
+        breakers.enter(key, may_probe=False)
+    assert breakers.enter(key).is_probe
+
+
 def test_a_lost_probe_is_released_and_counted_once(breakers: Process, network: Network) -> None:
     key, others = make_venue(network, "a"), Process()
     fail(breakers, key, 5)

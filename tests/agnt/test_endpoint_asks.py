@@ -14,6 +14,7 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from accounts.open_requests import OpenRequests
+from agnt.arrivals import Work
 from agnt.endpoint import AgntEndpoint
 from agnt.envelope import Envelope
 from agnt.errors import EnvelopeRefused, ErrorCode
@@ -62,10 +63,11 @@ class Venues:
 class Hub:
     """The endpoint of one process with its own venues."""
 
-    def __init__(self) -> None:
+    def __init__(self, runner: EnvelopeRunner | None = None) -> None:
         self.venues, self.callers, indexes = Venues(), OpenRequests(), VenueIndexes()
         self.counts = AgntCounts()
-        self.runner = EnvelopeRunner(Intake(indexes), indexes, self.venues, self.counts, self.callers)
+        made = runner or EnvelopeRunner(Intake(indexes), indexes, self.venues, self.counts, self.callers)
+        self.runner = made
         endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -280,6 +282,61 @@ async def test_an_agent_is_asked_by_its_name(hub: Hub, key: MintedKey) -> None:
     assert answer.json()["from"] == "quick_agent"
     assert (await hub.post(key, sent)).headers["idempotent-replay"] == "true"
     assert hub.venues.asked == ["quick"]
+
+
+async def test_a_caller_that_leaves_while_it_is_decided_leaves_no_event_behind(hub: Hub, key: MintedKey) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Network.objects.select_for_update().get(pk=key.key.network_id)
+                held.set()
+                release.wait(30)
+        finally:
+            connection.close()
+
+    holding = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(held.wait, 30)
+    sent = confirm("slow", ttl_ms=15_000)
+    leaving = asyncio.create_task(hub.post(key, sent))
+    await asyncio.sleep(0.2)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    release.set()
+    await holding
+    assert result_of(await hub.post(key, sent | {"ttl_ms": 3000}))["status"] == "pending"
+    assert await written() == (1, 1, 1)
+
+
+class CountedIntake(Intake):
+    """Counts what it gets."""
+
+    taken = 0
+
+    def submit(self, work: Work) -> "asyncio.Future[None]":
+        self.taken += 1
+        return super().submit(work)
+
+
+async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["slow"] = asleep
+    sent = confirm("slow")
+    first = asyncio.create_task(hub.post(key, sent))
+
+    async def asked() -> bool:
+        return bool(hub.venues.asked)
+
+    await eventually(asked, "the venue is asked")
+    indexes, venues = VenueIndexes(), Venues()
+    counted = CountedIntake(indexes)
+    other = Hub(EnvelopeRunner(counted, indexes, venues, AgntCounts(), OpenRequests()))
+    assert error_of(await other.post(key, sent | {"ttl_ms": 3000})) == "in_progress"
+    assert counted.taken <= 20
+    await other.client.aclose()
+    await other.runner.close()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
 
 
 async def test_a_revoked_key_waits_no_longer(hub: Hub, key: MintedKey) -> None:

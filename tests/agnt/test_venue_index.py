@@ -107,3 +107,11 @@ def test_ten_thousand_venues_are_searched_in_time() -> None:
         took.append(time.process_time() - began)
     assert sorted(took)[int(len(took) * 0.95)] < 0.02
     assert slugs(index.search(queries[0], NOW)) == ["v9000"]
+
+
+def test_frequent_words_are_found_in_each_venue_that_has_them() -> None:
+    made = [venue(f"v{number}", name="even" if number % 2 else "odd") for number in range(2_000)]
+    index = VenueIndex(1, [*made, venue("last", name="even rare")])
+    assert slugs(index.search(Search(query="even", limit=25), NOW)) == [f"v{2 * nth + 1}" for nth in range(25)]
+    assert slugs(index.search(Search(query="even rare"), NOW)) == ["last"]
+    assert slugs(index.search(Search(query="odd rare"), NOW)) == []

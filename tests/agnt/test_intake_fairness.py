@@ -1,0 +1,59 @@
+"""Searches that take long: they hold no lock for long, and the other networks are served meanwhile."""
+
+import asyncio
+import itertools
+import random
+import string
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from accounts.models import User
+from agnt.keys import MintedKey, mint_key
+from agnt.models import ApiKey, KeyUsage, Venue
+from kit.async_db import db_call
+from tests.agnt.test_endpoint_asks import Hub
+from tests.agnt.wire import envelope, result_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+VENUES = 4_000
+LETTERS = ["".join(pair) for pair in itertools.product(string.ascii_lowercase[:20], repeat=2)]
+
+
+def own(login: str, venues: Sequence[str]) -> MintedKey:
+    """A key of a network with venues of these descriptions."""
+    key = mint_key(User.objects.create(login=login), "k", tier=ApiKey.Tier.PRO, scope=ApiKey.Scope.FULL)
+    Venue.objects.bulk_create(
+        Venue(network=key.key.network, slug=f"v{number}", name="v", description=text)
+        for number, text in enumerate(venues)
+    )
+    return key
+
+
+async def test_a_network_with_slow_searches_does_not_hold_up_another() -> None:
+    shuffled = random.Random(7)
+    texts = [" ".join(shuffled.sample(LETTERS, 300)) for _ in range(VENUES)]
+    busy, quiet = await db_call(own)("busy", texts), await db_call(own)("quiet", ["by the sea"])
+    hub = Hub()
+    for key in (busy, quiet):  # their indexes are loaded
+        result_of(await hub.post(key, envelope("network.ping", {})))
+    queries = [" ".join(LETTERS[16 * nth : 16 * nth + 16]) for nth in range(len(LETTERS) // 16)]
+    sent = [envelope("booking.search", {"query": query}, ttl_ms=15_000) for query in queries]
+    searches = [asyncio.create_task(hub.post(busy, one)) for one in sent]
+    await asyncio.sleep(0.05)
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        result_of(await hub.post(quiet, envelope("network.ping", {})))
+        took.append(time.monotonic() - began)
+    left = sum(not one.done() for one in searches)
+    for one in await asyncio.gather(*searches):
+        result_of(one)
+    assert left, "the searches were over before"
+    assert max(took) < 1
+    used = await db_call(lambda: KeyUsage.objects.get(key=busy.key).calls)()
+    assert used == len(sent) + 1
+    await hub.client.aclose()
+    await hub.runner.close()
