@@ -260,6 +260,31 @@ def test_a_refused_key_is_not_made(page: Client, settings: Any) -> None:
     assert not ApiKey.objects.exists()
 
 
+def test_what_a_key_may_do_is_changed_on_its_page(page: Client, alice: Person) -> None:
+    minted = mint_key(alice.user, "Trips", customer="trips", senders=["a_1"])
+    own = f"{NETWORK}/keys/{minted.key.public_id}"
+    shown = page.get(own).content.decode()
+    assert 'name="customer" value="trips"' in shown
+    assert re.search(r'value="free"[^>]* checked', shown)
+    typed = {"action": "change", "tier": "pro", "scope": "booking", "customer": "", "senders": "b_2\nc_3"}
+    assert page.post(own, typed).status_code == 302
+    found = find_key(minted.token)
+    assert found is not None
+    assert (found.tier, found.scope, found.senders) == ("pro", "booking", ["b_2", "c_3"])
+    assert found.customer == f"key-{minted.key.public_id}"
+    assert "Trips is changed" in text_of(page.get(own))
+    for wrong, said in (
+        ({"tier": "gold"}, "gold is not one of the available choices"),
+        ({"senders": "no name"}, "Want names of 1 to 128"),
+    ):
+        answer = page.post(own, typed | wrong)
+        assert answer.status_code == 400
+        assert said in text_of(answer)
+    page.post(own, {"action": "revoke"})
+    assert page.post(own, typed | {"tier": "enterprise"}).status_code == 400
+    assert ApiKey.objects.get().tier == "pro"
+
+
 def test_a_new_secret_is_shown_once_and_the_present_one_goes_on(page: Client, alice: Person) -> None:
     minted = mint_key(alice.user, "Trips")
     own = f"{NETWORK}/keys/{minted.key.public_id}"
