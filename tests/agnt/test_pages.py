@@ -452,7 +452,7 @@ def test_the_rules_of_a_network_are_saved(page: Client, alice: Person) -> None:
     answer = page.post(f"{NETWORK}/rules", {"requires_signature": "on", "interactions_kept_days": "30"})
     assert answer.status_code == 302
     network = Network.objects.get(owner=alice.user)
-    assert (network.is_strict, network.requires_signature, network.takes_hops) == (False, True, False)
+    assert (network.is_strict, network.requires_signature) == (False, True)
     assert network.interactions_kept_days == 30
     assert page.post(f"{NETWORK}/rules", {"interactions_kept_days": "0"}).status_code == 400
 
