@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 from django.db import transaction
 from msgspec import Struct
@@ -65,7 +66,6 @@ class FoundKey(Struct, frozen=True, kw_only=True):
     previous_until: datetime | None
     is_strict: bool
     requires_signature: bool
-    takes_hops: bool
     venues_version: int
     is_stale: bool
 
@@ -110,11 +110,34 @@ def mint_key(
         senders=list(senders),
         created_at=minted.credential.created_at,
     )
-    key.customer = customer or f"key-{key.public_id}"
+    key.customer = customer or _own_customer(key)
     secret = _derive_secret(key)
     key.secret = seal(secret, PURPOSE)
     key.save()
     return MintedKey(key, minted.token, secret)
+
+
+def change_key(
+    key: ApiKey,
+    *,
+    tier: ApiKey.Tier | None = None,
+    scope: ApiKey.Scope | None = None,
+    customer: str | None = None,
+    senders: Sequence[str] | None = None,
+) -> None:
+    """Change what is given of a key, from the next envelope on; no text of it changes. No `customer`: its own.
+
+    What was charged stays with the customer of that moment. Events are known by customer: with another one, an
+    envelope that is sent again is a new event.
+    """
+    given = {"tier": tier, "scope": scope, "customer": customer, "senders": senders}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if customer is not None:
+        changes["customer"] = customer or _own_customer(key)
+    for name, value in changes.items():
+        setattr(key, name, value)
+    if changes:
+        key.save(update_fields=list(changes))
 
 
 @transaction.atomic
@@ -180,7 +203,6 @@ _PATHS = {
     "service_user_id": "network__service_user_id",
     "is_strict": "network__is_strict",
     "requires_signature": "network__requires_signature",
-    "takes_hops": "network__takes_hops",
     "venues_version": "network__venues_version",
 }
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")
@@ -200,3 +222,7 @@ def _derive_secret(key: ApiKey) -> str:
 @lru_cache(maxsize=SECRETS_CACHED)
 def _unseal(sealed: str) -> str:
     return unseal(sealed, PURPOSE)
+
+
+def _own_customer(key: ApiKey) -> str:
+    return f"key-{key.public_id}"

@@ -19,7 +19,16 @@ from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
 from agnt.figures import load_calls
-from agnt.keys import LEAST_OVERLAP, MAX_SENDERS, MOST_OVERLAP, OVERLAP, mint_key, revoke_key, rotate_secret
+from agnt.keys import (
+    LEAST_OVERLAP,
+    MAX_SENDERS,
+    MOST_OVERLAP,
+    OVERLAP,
+    change_key,
+    mint_key,
+    revoke_key,
+    rotate_secret,
+)
 from agnt.models import ApiKey
 from agnt.wire import is_name
 from kit.clock import db_now, iso, iso_or_none
@@ -74,21 +83,14 @@ class NetworkKeyQuery(PageQuery):
     tier = serializers.ChoiceField(required=False, choices=ApiKey.Tier.values)
 
 
-class NetworkKeyBody(Body):
-    """The body of a mint. `expires_in`: seconds after which the key is good no more; without: until it is revoked.
+class KeyRights(Body):
+    """What a key may do, and who pays; all of it can be changed. No `customer`: the key is one of its own."""
 
-    `customer`: who is invoiced; without, the key is a customer of its own.
-    """
-
-    name = serializers.CharField(max_length=100)
-    tier = serializers.ChoiceField(choices=ApiKey.Tier.values, default=ApiKey.Tier.FREE.value)
-    scope = serializers.ChoiceField(choices=ApiKey.Scope.values, default=ApiKey.Scope.QUERY.value)
-    customer = serializers.CharField(max_length=100, default="", allow_blank=True)
+    tier = serializers.ChoiceField(choices=ApiKey.Tier.values, required=False)
+    scope = serializers.ChoiceField(choices=ApiKey.Scope.values, required=False)
+    customer = serializers.CharField(max_length=100, required=False, allow_blank=True)
     senders = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_SENDER_CHARS), max_length=MAX_SENDERS, default=list
-    )
-    expires_in = serializers.IntegerField(
-        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
+        child=serializers.CharField(max_length=MAX_SENDER_CHARS), max_length=MAX_SENDERS, required=False
     )
 
     def validate_senders(self, names: list[str]) -> list[str]:
@@ -96,6 +98,17 @@ class NetworkKeyBody(Body):
         if bad := [name for name in names if not is_name(name)]:
             raise serializers.ValidationError(f"{bad[0]}: want letters, digits and any of _ . : -")
         return list(dict.fromkeys(names))
+
+
+class NetworkKeyBody(KeyRights):
+    """The body of a mint. `expires_in`: seconds after which the key is good no more; without: until revoked."""
+
+    name = serializers.CharField(max_length=100)
+    tier = serializers.ChoiceField(choices=ApiKey.Tier.values, default=ApiKey.Tier.FREE.value)
+    scope = serializers.ChoiceField(choices=ApiKey.Scope.values, default=ApiKey.Scope.QUERY.value)
+    expires_in = serializers.IntegerField(
+        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
+    )
 
 
 class SecretRotation(Body):
@@ -143,8 +156,8 @@ class NetworkKeys(APIView):
             given["name"],
             tier=ApiKey.Tier(given["tier"]),
             scope=ApiKey.Scope(given["scope"]),
-            customer=given["customer"],
-            senders=given["senders"],
+            customer=given.get("customer", ""),
+            senders=given.get("senders", ()),
             lifetime=timedelta(seconds=given["expires_in"]) if given.get("expires_in") else None,
             source=Credential.Source.MINT,
             user_agent=user_agent_of(request),
@@ -157,6 +170,17 @@ class OneNetworkKey(APIView):
     """`/network/keys/{api_key_id}`"""
 
     permission_classes = [IsAuthenticated, HasUnlimitedToken]
+
+    @extend_schema(request=KeyRights, responses={200: ApiNetworkKey, 409: ErrorBody})
+    def patch(self, request: Request, api_key_id: UUID) -> Response:
+        """Change what the body names; it counts from the next envelope on, today's calls go on counting."""
+        key = get_key(request, api_key_id)
+        body = KeyRights(data=request.data)
+        body.is_valid(raise_exception=True)
+        if not key.credential.is_live:
+            raise Conflict(ENDED)
+        change_key(key, **body.validated_data)
+        return Response(show_keys([key])[0])
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, api_key_id: UUID) -> Response:

@@ -28,7 +28,6 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('is_strict', models.BooleanField(default=True, help_text='Refuse unknown keys of a payload.')),
                 ('requires_signature', models.BooleanField(default=False, help_text='Refuse envelopes without a signature.')),
-                ('takes_hops', models.BooleanField(default=False, help_text='Accept envelopes that came through other networks.')),
                 ('venues_version', models.PositiveBigIntegerField(default=0, editable=False)),
                 ('interactions_kept_days', models.PositiveSmallIntegerField(default=7)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -24,7 +24,7 @@ from agents.web.desk import require_owner
 from agents.web.desk.charts import amount_chart
 from agents.web.desk.figures import window_of
 from agnt.figures import load_calls, load_days
-from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, mint_key, revoke_key, rotate_secret
+from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, change_key, mint_key, revoke_key, rotate_secret
 from agnt.limits import DAILY_CALLS
 from agnt.models import ApiKey
 from agnt.web.lists import page_of
@@ -50,10 +50,9 @@ SCOPES = [
 OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7 days", "2592000": "30 days"}
 
 
-class KeyForm(forms.Form):
-    """A new key."""
+class RightsForm(forms.Form):
+    """What a key may do, and who pays."""
 
-    name = forms.CharField(label="Name", max_length=100, help_text="For you, to recognise it by.")
     tier = forms.ChoiceField(label="Tier", choices=TIERS, widget=forms.RadioSelect, initial=ApiKey.Tier.FREE)
     scope = forms.ChoiceField(label="Scope", choices=SCOPES, widget=forms.RadioSelect, initial=ApiKey.Scope.QUERY)
     customer = forms.CharField(
@@ -67,13 +66,6 @@ class KeyForm(forms.Form):
         required=False,
         help_text="The names that it may send as, one on a line. Empty: any.",
     )
-    days = forms.IntegerField(
-        label="Days until it expires",
-        required=False,
-        min_value=1,
-        max_value=MAX_DAYS,
-        help_text="Empty: it works until you revoke it.",
-    )
 
     def clean_senders(self) -> list[str]:
         """Names, each once."""
@@ -83,6 +75,25 @@ class KeyForm(forms.Form):
                 f"Want names of 1 to 128 letters, digits and _ . : - and at most {MAX_SENDERS} of them."
             )
         return names
+
+    def change(self, key: ApiKey) -> None:
+        """Give a key these rights."""
+        chosen = self.cleaned_data
+        tier, scope = ApiKey.Tier(chosen["tier"]), ApiKey.Scope(chosen["scope"])
+        change_key(key, tier=tier, scope=scope, customer=chosen["customer"], senders=chosen["senders"])
+
+
+class KeyForm(RightsForm):
+    """A new key."""
+
+    name = forms.CharField(label="Name", max_length=100, help_text="For you, to recognise it by.")
+    days = forms.IntegerField(
+        label="Days until it expires",
+        required=False,
+        min_value=1,
+        max_value=MAX_DAYS,
+        help_text="Empty: it works until you revoke it.",
+    )
 
     def mint(self, owner: User, user_agent: str) -> MintedKey:
         """Make the key.
@@ -118,7 +129,7 @@ class KeyRow:
 
     @property
     def is_own_customer(self) -> bool:
-        """Whether it was made without a customer."""
+        """Whether it has no other customer."""
         return self.key.customer == f"key-{self.key.public_id}"
 
     @property
@@ -162,7 +173,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
 @sensitive_variables("secret")
 @require_owner
 def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
-    """One key; a POST revokes it, or gives it a new secret and shows that, this once."""
+    """One key; a POST changes its rights, revokes it, or gives it a new secret and shows that, this once."""
     own = find_keys(owner, with_ended=True).filter(public_id=api_key_id).first()
     if own is None:
         raise Http404
@@ -177,12 +188,18 @@ def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
         overlap = request.POST.get("overlap", "")
         secret = rotate_secret(own, overlap=timedelta(seconds=int(overlap)) if overlap in OVERLAPS else OVERLAP)
         own.refresh_from_db()
+    form = RightsForm(request.POST if action == "change" else None, initial=_rights_of(row))
+    if form.is_bound and row.state == "live" and form.is_valid():
+        form.change(own)
+        messages.success(request, f"{own.credential.name} is changed. It counts from the next envelope on.")
+        return HttpResponseRedirect(reverse("desk-network-key", args=[own.public_id]))
     window = window_of(db_now(), USAGE_DAYS, str(UTC))
     days = load_days(own.network, window.days[0], window.days[-1], key=own)
     calls = [one.calls for one in days]
     context = {
         "row": row,
         "own": own,
+        "form": form,
         "secret": secret,
         "previous_is_live": bool(own.previous_until and own.previous_until > approximate_now()),
         "overlaps": OVERLAPS,
@@ -190,6 +207,13 @@ def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
         "chart": amount_chart(window.days, calls, kind="envelopes", about="Envelopes.", describe="{:,}".format),
     }
     return render(request, "agnt/key.html", context, status=200 if secret or request.method != "POST" else 400)
+
+
+def _rights_of(row: KeyRow) -> dict[str, Any]:
+    """What the form shows before anything is typed."""
+    key = row.key
+    customer = "" if row.is_own_customer else key.customer
+    return {"tier": key.tier, "scope": key.scope, "customer": customer, "senders": key.senders}
 
 
 def find_keys(owner: User, *, with_ended: bool = False) -> Any:

@@ -60,18 +60,13 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         help_text="Envelopes without _sig are refused. The signing secret of a key was shown with it.",
     )
-    takes_hops = forms.BooleanField(
-        label="Accept envelopes that came through other networks",
-        required=False,
-        help_text="Without this, an envelope with via is refused.",
-    )
     interactions_kept_days = forms.IntegerField(
         label="Days to keep the log of envelopes", min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
     )
 
     class Meta:
         model = Network
-        fields = ("is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
+        fields = ("is_strict", "requires_signature", "interactions_kept_days")
 
 
 @never_cache

@@ -90,6 +90,47 @@ def test_keys_are_listed_with_the_calls_of_today(alice: Person, bob: Person) -> 
     assert idle.public_id != used.public_id
 
 
+def change(person: Person, key: ApiKey, **body: Any) -> Any:
+    return api(person.session).patch(f"{KEYS}/{key.public_id}", body, format="json")
+
+
+def test_what_a_body_names_is_changed_and_counts_from_the_next_envelope_on(alice: Person) -> None:
+    made = make_key(alice.user, customer="acme", senders=["a1"])
+    count_calls(made.key, 7)
+    for body, expected in (
+        ({"tier": "pro"}, ("pro", "query", "acme", ["a1"])),
+        ({"scope": "booking", "senders": ["b1", "b2", "b1"]}, ("pro", "booking", "acme", ["b1", "b2"])),
+        ({"senders": [], "customer": ""}, ("pro", "booking", f"key-{made.key.public_id}", [])),
+        ({}, ("pro", "booking", f"key-{made.key.public_id}", [])),
+    ):
+        answer = change(alice, made.key, **body)
+        assert answer.status_code == 200, answer.content
+        assert (found := find_key(made.token)) is not None
+        assert (found.tier, found.scope, found.customer, found.senders) == expected
+        assert answer.json() == listed(alice)[0]
+    assert load_signing_keys(found).current == read_key(made.secret)
+    assert (answer.json()["callsToday"], "secret" in answer.json()) == (7, False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tier": "gold"},
+        {"tier": None},
+        {"scope": ""},
+        {"senders": ["with blanks"]},
+        {"customer": "x" * 101},
+        {"secret": "mine"},
+        {"tier": "pro", "expires_in": 60},
+    ],
+)
+def test_a_wrong_change_is_a_400_and_changes_nothing(alice: Person, body: dict[str, Any]) -> None:
+    made = make_key(alice.user)
+    assert change(alice, made.key, **body).status_code == 400
+    assert (found := find_key(made.token)) is not None
+    assert (found.tier, found.scope, found.senders) == ("free", "query", [])
+
+
 def test_a_key_is_revoked_and_its_usage_stays(alice: Person) -> None:
     made = make_key(alice.user)
     count_calls(made.key, 7)
@@ -100,6 +141,7 @@ def test_a_key_is_revoked_and_its_usage_stays(alice: Person) -> None:
     [shown] = listed(alice, includeRevoked="true")
     assert (shown["callsToday"], shown["revokedAt"] is not None) == (7, True)
     assert rotate(alice, made.key).status_code == 409
+    assert change(alice, made.key, tier="pro").status_code == 409
 
 
 def test_a_new_secret_signs_and_the_one_before_verifies_for_the_overlap(alice: Person) -> None:
@@ -133,6 +175,7 @@ def test_keys_of_other_owners_are_as_absent_as_those_that_are_not(alice: Person,
     for public_id in (made.key.public_id, uuid.uuid4()):
         url = f"{KEYS}/{public_id}"
         for answer in (
+            api(bob.session).patch(url, {"tier": "pro"}, format="json"),
             api(bob.session).delete(url),
             api(bob.session).post(f"{url}/rotate-secret", {}, format="json"),
         ):
@@ -147,6 +190,7 @@ def test_a_limited_token_lists_keys_and_makes_none(alice: Person) -> None:
         client = api(token)
         assert (client.get(KEYS).status_code == 200) == may_list
         assert client.post(KEYS, {"name": "more"}, format="json").status_code == 403
+        assert client.patch(f"{KEYS}/{key.public_id}", {"tier": "pro"}, format="json").status_code == 403
         assert client.delete(f"{KEYS}/{key.public_id}").status_code == 403
         assert client.post(f"{KEYS}/{key.public_id}/rotate-secret", {}, format="json").status_code == 403
     assert [one.pk for one in ApiKey.objects.all()] == [key.pk]

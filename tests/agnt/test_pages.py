@@ -260,6 +260,31 @@ def test_a_refused_key_is_not_made(page: Client, settings: Any) -> None:
     assert not ApiKey.objects.exists()
 
 
+def test_what_a_key_may_do_is_changed_on_its_page(page: Client, alice: Person) -> None:
+    minted = mint_key(alice.user, "Trips", customer="trips", senders=["a_1"])
+    own = f"{NETWORK}/keys/{minted.key.public_id}"
+    shown = page.get(own).content.decode()
+    assert 'name="customer" value="trips"' in shown
+    assert re.search(r'value="free"[^>]* checked', shown)
+    typed = {"action": "change", "tier": "pro", "scope": "booking", "customer": "", "senders": "b_2\nc_3"}
+    assert page.post(own, typed).status_code == 302
+    found = find_key(minted.token)
+    assert found is not None
+    assert (found.tier, found.scope, found.senders) == ("pro", "booking", ["b_2", "c_3"])
+    assert found.customer == f"key-{minted.key.public_id}"
+    assert "Trips is changed" in text_of(page.get(own))
+    for wrong, said in (
+        ({"tier": "gold"}, "gold is not one of the available choices"),
+        ({"senders": "no name"}, "Want names of 1 to 128"),
+    ):
+        answer = page.post(own, typed | wrong)
+        assert answer.status_code == 400
+        assert said in text_of(answer)
+    page.post(own, {"action": "revoke"})
+    assert page.post(own, typed | {"tier": "enterprise"}).status_code == 400
+    assert ApiKey.objects.get().tier == "pro"
+
+
 def test_a_new_secret_is_shown_once_and_the_present_one_goes_on(page: Client, alice: Person) -> None:
     minted = mint_key(alice.user, "Trips")
     own = f"{NETWORK}/keys/{minted.key.public_id}"
@@ -427,7 +452,7 @@ def test_the_rules_of_a_network_are_saved(page: Client, alice: Person) -> None:
     answer = page.post(f"{NETWORK}/rules", {"requires_signature": "on", "interactions_kept_days": "30"})
     assert answer.status_code == 302
     network = Network.objects.get(owner=alice.user)
-    assert (network.is_strict, network.requires_signature, network.takes_hops) == (False, True, False)
+    assert (network.is_strict, network.requires_signature) == (False, True)
     assert network.interactions_kept_days == 30
     assert page.post(f"{NETWORK}/rules", {"interactions_kept_days": "0"}).status_code == 400
 

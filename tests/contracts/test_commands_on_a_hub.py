@@ -21,7 +21,9 @@ def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_every_command_of_the_hub_is_decided() -> None:
-    assert {name for name, app in get_commands().items() if app in ("hub", "agnt")} == COMMANDS_ON_A_HUB | WITHOUT_A_HUB
+    assert {
+        name for name, app in get_commands().items() if app in ("hub", "agnt")
+    } == COMMANDS_ON_A_HUB | WITHOUT_A_HUB
 
 
 @pytest.mark.parametrize("arguments", [[], ["migrate"], ["serve"], ["mint_token", "--help"]])

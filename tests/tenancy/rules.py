@@ -241,6 +241,7 @@ OF_A_NETWORK: dict[str, Rule] = {
     f"DELETE {N}/venues/{{venue_id}}": Rule(may=May.MINE, ok=(200,), writes=True),
     f"GET {N}/keys": Rule(may=May.SIGNED_IN),
     f"POST {N}/keys": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
+    f"PATCH {N}/keys/{{api_key_id}}": Rule(may=May.MINE, body={"tier": "pro"}, writes=True),
     f"DELETE {N}/keys/{{api_key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
     f"POST {N}/keys/{{api_key_id}}/rotate-secret": Rule(may=May.MINE, body={}, writes=True),
     f"GET {N}/bookings": Rule(may=May.SIGNED_IN),

@@ -23,6 +23,7 @@ MAKES_TOKENS = (
     "POST /api/v1/tokens/channel",
     "DELETE /api/v1/tokens/{token_id}",
     "POST /api/v1/network/keys",
+    "PATCH /api/v1/network/keys/{api_key_id}",
     "DELETE /api/v1/network/keys/{api_key_id}",
     "POST /api/v1/network/keys/{api_key_id}/rotate-secret",
 )
