@@ -1,7 +1,6 @@
 """The world of the matrix: by every caller on SQLite, by one of each kind with two processes on PostgreSQL.
 
-`make test-deep` runs every caller on PostgreSQL, too, and there the matrix of addresses and the pages: their rules
-are the same code on both databases.
+`make test-deep` runs every caller on PostgreSQL, too.
 """
 
 from collections.abc import Iterator
@@ -20,17 +19,9 @@ HOMES = [
     pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
     pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep]),
 ]
-DEEP_WHEN_GROWN = {"test_matrix.py", "test_pages.py"}
 RESTLESS = """
 SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*) FROM agents_connection)
 """
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave what is long on PostgreSQL to `make test-deep`."""
-    for item in items:
-        if item.path.name in DEEP_WHEN_GROWN and item.get_closest_marker("distributed"):
-            item.add_marker(pytest.mark.deep)
 
 
 @pytest.fixture(scope="package", params=HOMES)
