@@ -5,6 +5,7 @@ event.
 import sqlite3
 import threading
 from contextlib import closing
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -13,20 +14,35 @@ from lab.agents import Stall, TaskPeer, online
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.receivers import Received, receiving
+from lab.waiting import eventually
 from tests.pushes.client import SETTINGS, client, heard, states
 
 pytestmark = pytest.mark.slow
 
 
-def end_leases(home: HubStorage) -> None:
-    """A minute passes for what was being sent."""
+def execute(home: HubStorage, statement: LiteralString) -> int:
+    """Run a statement on the hub's database; `{now}` is its time. The number of rows it found or changed."""
     if home.is_grown:
         with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
-            postgres.execute("UPDATE a2a_bridge_push SET next_attempt_at = now() WHERE status = 'sending'")
-        return
+            return postgres.execute(statement.replace("{now}", "now()")).rowcount
+    now = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
     with closing(sqlite3.connect(home.folder / "hub.sqlite3", timeout=5)) as sqlite, sqlite:
-        now = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-        sqlite.execute(f"UPDATE a2a_bridge_push SET next_attempt_at = {now} WHERE status = 'sending'")
+        cursor = sqlite.execute(statement.replace("{now}", now))
+        return len(cursor.fetchall()) if cursor.description else cursor.rowcount
+
+
+def end_leases(home: HubStorage) -> None:
+    """A minute passes for what was being sent."""
+    execute(home, "UPDATE a2a_bridge_push SET next_attempt_at = {now} WHERE status = 'sending'")
+
+
+async def noted(home: HubStorage) -> None:
+    """Wait until the hub has noted what the receiver answered: what it has not noted, it sends again."""
+
+    async def is_noted() -> bool:
+        return not execute(home, "SELECT id FROM a2a_bridge_push WHERE status = 'sending'")
+
+    await eventually(is_noted, "no push is being sent")
 
 
 def kill_sender(hub: HubProcess) -> None:
@@ -73,6 +89,7 @@ async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, sta
             await client(hub, peer).asked("lost", {"url": receiver.url})
             await peer.heard("prompt")
             await heard(receiver, 1)
+            await noted(home)
             hub.kill9()
             hub.serve(0)
             told = await heard(receiver, 2, within_s=45)
