@@ -6,7 +6,7 @@ import re
 import pytest
 
 from a2a_bridge.streams import KEEPALIVE_S
-from lab.agents import Chunker, Echo, Held, Slow, TaskPeer, online
+from lab.agents import Chunker, Echo, Held, Slow, TaskPeer, gone, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.waiting import on_hub
@@ -157,6 +157,7 @@ async def test_a_refused_ask_is_a_failed_task(hub: HubProcess, alice: str) -> No
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         await agent.leave()
+        await gone(hub, agent)
         task = await caller.send("hi")
         events = await caller.stream("hi")
         await agent.connect()
