@@ -8,10 +8,11 @@ from msgspec import Struct
 from agnt.arrivals import Answered, Arrival
 from agnt.envelope import Heading, respond
 from agnt.errors import EnvelopeRefused, describe_error, error_headers
+from agnt.metrics import DUPLICATE, OK
 from kit.asgi import Header, error_body
 from kit.clock import approximate_now
 
-OK = 200
+SUCCESS = 200
 REPLAY_HEADER = "Idempotent-Replay"
 
 _encode = msgspec.json.Encoder().encode
@@ -31,7 +32,7 @@ def make_answer(arrival: Arrival, answered: Answered) -> Answer:
     headers = _rate_headers(arrival)
     if answered.is_replay:
         headers[REPLAY_HEADER] = "true"
-    return Answer(OK, answered.body, as_headers(headers), "duplicate" if answered.is_replay else "ok")
+    return Answer(SUCCESS, answered.body, as_headers(headers), DUPLICATE if answered.is_replay else OK)
 
 
 def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float) -> Answer:

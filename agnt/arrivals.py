@@ -1,12 +1,12 @@
-"""The pieces of work of the intake: an envelope that came in, and the end of one that waited for its venue."""
+"""The pieces of work of the intake: a request that came in, and the end of one that waited."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec import Struct
 
-from agnt.envelope import Envelope, Heading
-from agnt.errors import EnvelopeRefused, Json
+from agnt.envelope import Envelope, Heading, find_heading, read_envelope, size_of
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.keys import FoundKey
 from agnt.limits import Rate
 from agnt.payloads import Order
@@ -30,18 +30,21 @@ class Refused(Struct, frozen=True):
 class InProgress(Struct, frozen=True):
     """Another request with the same event runs; nothing was written but the count of the call."""
 
+    key: FoundKey
+
 
 class VenuesChanged(Struct, frozen=True):
-    """The index of the network has to be loaded first; nothing was written."""
+    """The index of the key's network has to be loaded first; nothing was written."""
 
-    network_id: int
-    version: int
+    key: FoundKey
 
 
 class AskVenue(Struct, frozen=True, kw_only=True):
     """A venue has to be asked; then a `Settlement` writes the end. `seen_id`: the running event, 0 for none."""
 
     seen_id: int
+    key: FoundKey
+    envelope: Envelope
     network: NetworkRef
     venue: VenueRef
     order: Order
@@ -51,9 +54,13 @@ class AskVenue(Struct, frozen=True, kw_only=True):
 Outcome = Answered | Refused | InProgress | VenuesChanged | AskVenue
 
 
+def _refuse_unread() -> EnvelopeRefused:
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "no envelope was read")
+
+
 @dataclass(slots=True, kw_only=True)
 class Arrival:
-    """A request. `digest`: of its key, empty without one. `refusal`: the first flaw of its body or envelope.
+    """A request. `digest`: of its key, empty without one. `envelope`: or the first flaw of its body or envelope.
 
     `is_body_refused`: the flaw is of the body, and answered before a missing key. `began`, `deadline`: of the
     monotonic clock. `is_envelope` False: a REST list, which has no sender and no response envelope.
@@ -65,8 +72,7 @@ class Arrival:
     began: float
     deadline: float
     at: datetime
-    envelope: Envelope | None = None
-    refusal: EnvelopeRefused | None = None
+    envelope: Envelope | EnvelopeRefused = field(default_factory=_refuse_unread)
     is_body_refused: bool = False
     body: bytes = field(default=b"", repr=False)
     text: str = field(default="", repr=False)
@@ -78,20 +84,41 @@ class Arrival:
     rate: Rate | None = None
     outcome: Outcome | None = None
 
+    def read(self, fields: Json) -> None:
+        """Take what the fields of an envelope say, or what is wrong with them."""
+        self.heading = find_heading(fields)
+        context = fields.get("agent_context")
+        self.context_bytes = size_of(context) if context and isinstance(context, dict) else 0
+        try:
+            self.envelope = self.heading = read_envelope(fields)
+        except EnvelopeRefused as refused:
+            self.envelope = refused
+        self.deadline = self.began + self.heading.ttl_ms / 1000
+
 
 @dataclass(slots=True, kw_only=True)
 class Settlement:
-    """The end of an arrival: that of a venue ask (`asked`), or an error that no batch wrote.
+    """The end of a venue ask. `answer`: a venue confirmed; `result`: an agent answered another intent.
 
-    `answer`: a venue confirmed; `result`: an agent answered another intent; `refusal`: neither.
+    `refusal`: neither.
     """
 
     arrival: Arrival
-    asked: AskVenue | None = None
+    asked: AskVenue
     answer: VenueAnswer | None = None
     result: Json | None = None
     refusal: EnvelopeRefused | None = None
     outcome: Outcome | None = None
 
 
-Work = Arrival | Settlement
+@dataclass(slots=True, kw_only=True)
+class Expiry:
+    """A request whose time was up outside of a batch; its caller was told `refusal`, which is to be logged."""
+
+    arrival: Arrival
+    key: FoundKey
+    refusal: EnvelopeRefused
+    outcome: Outcome | None = None
+
+
+Work = Arrival | Settlement | Expiry

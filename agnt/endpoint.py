@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from accounts.authn import digest
+from agents.core.ports import Clock
 from agnt.answers import Answer, allow, make_refusal
 from agnt.arrivals import Arrival
-from agnt.envelope import Envelope, Heading, find_heading, read_body, read_envelope, refuse_fields
+from agnt.envelope import Envelope, Heading, read_body, refuse_fields
 from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from agnt.intake_batch import Clock
 from agnt.key_checks import SIGNATURE_HEADER
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
@@ -80,17 +80,11 @@ class AgntEndpoint:
             body = await _read_bounded(request)
             fields, arrival.text = read_body(body, request.headers.get("content-type", ""))
         except EnvelopeRefused as refused:
-            arrival.refusal, arrival.is_body_refused = refused, True
+            arrival.envelope, arrival.is_body_refused = refused, True
             return await self._run_refused(arrival, refused)
         arrival.body = body
         arrival.body_signature = request.headers.get(SIGNATURE_HEADER, "")
-        arrival.heading = find_heading(fields)
-        arrival.context_bytes = _size_of(fields.get("agent_context"))
-        try:
-            arrival.envelope = arrival.heading = read_envelope(fields)
-        except EnvelopeRefused as refused:
-            arrival.refusal = refused
-        arrival.deadline = arrival.began + arrival.heading.ttl_ms / 1000
+        arrival.read(fields)
         return await self.runner.run(arrival)
 
     async def _run_refused(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
@@ -103,11 +97,9 @@ class AgntEndpoint:
         """The list by REST: a call of the key, like the intent, without sender and response envelope."""
         arrival.is_envelope = False
         try:
-            payload = _read_query(request)
+            arrival.envelope = Envelope(intent="venue.list", payload=_read_query(request), timestamp="")
         except EnvelopeRefused as refused:
-            arrival.refusal = refused
-        else:
-            arrival.envelope = Envelope(intent="venue.list", payload=payload, timestamp="")
+            arrival.envelope = refused
         return await self.runner.run(arrival)
 
     def _arrive(self, request: HttpRequest, began: float) -> Arrival:
@@ -193,7 +185,3 @@ def _read_query(request: HttpRequest) -> Json:
             raise refuse_fields("limit: want an integer above 0", ["limit"])
         payload["limit"] = int(digits)
     return payload
-
-
-def _size_of(context: object) -> int:
-    return len(_encode(context)) if isinstance(context, dict) and context else 0

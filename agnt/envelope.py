@@ -84,7 +84,7 @@ def find_heading(fields: Json) -> Heading:
     known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
     heading = {name: value for name, value in known.items() if is_name(value)}
     context = fields.get("agent_context", {})
-    if isinstance(context, dict) and _size_of(context) <= MAX_CONTEXT_BYTES:
+    if isinstance(context, dict) and size_of(context) <= MAX_CONTEXT_BYTES:
         heading["agent_context"] = context
     if is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
         heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
@@ -110,7 +110,7 @@ def read_envelope(fields: Json) -> Envelope:
     }
     if wrong := [name for name, is_fine in fine.items() if not is_fine]:
         raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", wrong)
-    if _size_of(context) > MAX_CONTEXT_BYTES:
+    if size_of(context) > MAX_CONTEXT_BYTES:
         raise EnvelopeRefused(
             ErrorCode.PAYLOAD_TOO_LARGE, f"agent_context holds at most {MAX_CONTEXT_BYTES} bytes"
         )
@@ -197,5 +197,6 @@ def _find_sender(fields: Json) -> Any:
     return fields.get("from", fields.get("from_agent"))
 
 
-def _size_of(context: Json) -> int:
+def size_of(context: Json) -> int:
+    """The bytes of an `agent_context`, as JSON."""
     return len(msgspec.json.encode(context))

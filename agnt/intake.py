@@ -9,9 +9,10 @@ from functools import partial
 
 from django.db import OperationalError, connection, transaction
 
+from agents.core.ports import Clock
 from agnt.arrivals import Answered, Arrival, Refused, Work
 from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.intake_batch import RETRY_SOON_S, Batch, Clock
+from agnt.intake_batch import RETRY_SOON_S, Batch
 from agnt.keys import FoundKey, find_keys
 from agnt.venue_index import VenueIndexes
 from kit import sql

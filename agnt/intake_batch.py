@@ -6,17 +6,19 @@ written at the end: those after it in the batch see it before. Nothing of a work
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from accounts.models import Credential
+from agents.core.ports import Clock
 from agnt import intake_rows
 from agnt.arrivals import (
     Answered,
     Arrival,
     AskVenue,
+    Expiry,
     InProgress,
     Outcome,
     Refused,
@@ -32,6 +34,7 @@ from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_int
 from agnt.key_checks import check_permission, check_signature
 from agnt.keys import FoundKey
 from agnt.limits import Rate, check_rate, make_rate
+from agnt.metrics import DUPLICATE, OK
 from agnt.models import Venue
 from agnt.payloads import Confirm, Order, read_payload
 from agnt.ports import NetworkRef, VenueAnswer
@@ -42,8 +45,6 @@ from agnt.wire import NETWORK
 
 RETRY_SOON_S = 2
 DECIDE_WITHIN_S = 0.1  # while the locks are held
-OK, DUPLICATE = "ok", "duplicate"
-Clock = Callable[[], float]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -88,6 +89,9 @@ class Batch:
         for number, work in enumerate(self._works):
             if isinstance(work, Settlement):
                 self.outcomes.append(self._settle(work))
+            elif isinstance(work, Expiry):
+                self._log(work.arrival, work.key, work.refusal.code.value, work.refusal.status)
+                self.outcomes.append(Refused(work.refusal))
             elif number and self._clock() >= until:
                 self.outcomes.append(None)
             else:
@@ -96,7 +100,9 @@ class Batch:
             self._write()
 
     def _key_of(self, work: Work) -> FoundKey | None:
-        return work.arrival.key if isinstance(work, Settlement) else self._keys.get(work.digest)
+        if isinstance(work, Arrival):
+            return self._keys.get(work.digest)
+        return work.asked.key if isinstance(work, Settlement) else work.key
 
     def _count_calls(self) -> None:
         """Count each call once, whatever becomes of it; a request that looks again was counted."""
@@ -116,8 +122,8 @@ class Batch:
         came: list[tuple[FoundKey, Envelope]] = []
         for work in self._works:
             key = self._key_of(work)
-            envelope = (work.arrival if isinstance(work, Settlement) else work).envelope
-            if key is not None and envelope is not None:
+            envelope = (work if isinstance(work, Arrival) else work.arrival).envelope
+            if key is not None and isinstance(envelope, Envelope):
                 came.append((key, envelope))
         self._known.load(came)
         self._venues = find_venues(
@@ -126,17 +132,13 @@ class Batch:
 
     def _decide(self, number: int, arrival: Arrival) -> Outcome:
         """The outcome of a request, by the first rule that refuses it."""
-        key = self._keys.get(arrival.digest)
+        key, envelope = self._keys.get(arrival.digest), arrival.envelope
         rate = self.rates.get(number, arrival.rate)
         try:
-            if arrival.is_body_refused and arrival.refusal:
-                raise arrival.refusal
-            if key is None:
+            if isinstance(envelope, EnvelopeRefused) and (key is not None or arrival.is_body_refused):
+                raise envelope
+            if key is None or isinstance(envelope, EnvelopeRefused):
                 raise EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
-            if arrival.refusal:
-                raise arrival.refusal
-            envelope = arrival.envelope
-            assert envelope is not None  # noqa: S101  for the type checker: without one there is a refusal
             return self._serve(number, arrival, key, envelope, rate)
         except EnvelopeRefused as refused:
             if key is not None:
@@ -153,7 +155,7 @@ class Batch:
         signed_late = self._check_signature(arrival, key, envelope) if arrival.is_envelope else None
         if known := self._known.find(key, envelope):
             if not known.is_done:
-                return InProgress()
+                return InProgress(key)
             self._log(arrival, key, DUPLICATE, known.http_status)
             return Answered(known.answer.encode(), is_replay=True)
         if signed_late:
@@ -169,7 +171,7 @@ class Batch:
             return self._serve_venue(number, arrival, key, envelope, order, dropped)
         index = self._indexes.find(key.network_id, key.venues_version)
         if index is None:
-            return VenuesChanged(key.network_id, key.venues_version)
+            return VenuesChanged(key)
         result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=self._now)
         body = self._answer(arrival, result)
         self._known.store(key, envelope, body, None)
@@ -189,7 +191,9 @@ class Batch:
         if asked.is_asked:
             self._known.claim(key, envelope)
             self._asked.append((number, event_of(key, envelope)))
-            return AskVenue(seen_id=0, network=network, venue=asked, order=order, dropped=dropped)
+            return AskVenue(
+                seen_id=0, key=key, envelope=envelope, network=network, venue=asked, order=order, dropped=dropped
+            )
         if not isinstance(order, Confirm):
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
         return self._book(arrival, key, envelope, venue, order, VenueAnswer(), dropped=dropped)
@@ -217,14 +221,11 @@ class Batch:
     def _settle(self, settlement: Settlement) -> Outcome:
         """Write how a venue ask ended; its event is freed, unless it succeeded in time."""
         arrival, asked = settlement.arrival, settlement.asked
-        key, envelope = arrival.key, arrival.envelope
-        assert key is not None  # noqa: S101  for the type checker: it was admitted with one
-        venue_id = asked.venue.venue_id if asked else None
-        running = self._known.find_claim(key, envelope, asked.seen_id) if asked and envelope else None
+        key, envelope, venue_id = asked.key, asked.envelope, asked.venue.venue_id
+        running = self._known.find_claim(key, envelope, asked.seen_id)
         try:
             if settlement.refusal:
                 raise settlement.refusal
-            assert asked is not None and envelope is not None  # noqa: S101, PT018  for the type checker
             if self._is_degraded:
                 raise refuse_writing()
             if self._clock() >= arrival.deadline or (asked.seen_id and running is None):
@@ -242,7 +243,7 @@ class Batch:
             self._log(arrival, key, OK, 200, dropped=asked.dropped, venue_id=venue_id)
             return Answered(body)
         except EnvelopeRefused as refused:
-            if running is not None and envelope is not None:
+            if running is not None:
                 self._known.free(key, envelope, running)
             self._log(arrival, key, refused.code.value, refused.status, venue_id=venue_id)
             return Refused(refused)

@@ -3,8 +3,10 @@
 from collections import Counter
 from typing import Final
 
-INTENTS: Final = frozenset({"network.ping", "venue.list", "booking.search", "booking.confirm"})
-TIERS: Final = frozenset({"free", "pro", "enterprise"})
+from agnt.models import ApiKey
+from agnt.wire import INTENTS
+
+TIERS: Final = frozenset(ApiKey.Tier.values)
 OTHER_INTENT = "other"
 NO_TIER = "none"
 OK = "ok"

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agnt.arrivals import Arrival
 from agnt.endpoint import MAX_USER_AGENT_CHARS
-from agnt.envelope import Heading, find_heading, read_envelope
-from agnt.errors import EnvelopeRefused, Json
+from agnt.envelope import Heading
+from agnt.errors import Json
 from agnt.keys import FoundKey, find_key
 from agnt.runner import EnvelopeRunner
 from agnt.wire import DEFAULT_TTL_MS, NETWORK, build_envelope
@@ -61,11 +61,6 @@ class EnvelopeCalls:
             text=body.decode(),
             user_agent=caller.user_agent,
         )
-        arrival.heading = find_heading(fields)
-        try:
-            arrival.envelope = arrival.heading = read_envelope(fields)
-        except EnvelopeRefused as refused:
-            arrival.refusal = refused
-        arrival.deadline = began + arrival.heading.ttl_ms / 1000
+        arrival.read(fields)
         response: Json = msgspec.json.decode((await self._runner.run(arrival)).body)
         return response

@@ -5,11 +5,13 @@ import logging
 import time
 
 from accounts.open_requests import OpenRequests
+from agents.core.ports import Clock
 from agnt.answers import Answer, make_answer, make_refusal
 from agnt.arrivals import (
     Answered,
     Arrival,
     AskVenue,
+    Expiry,
     InProgress,
     Outcome,
     Refused,
@@ -18,12 +20,10 @@ from agnt.arrivals import (
 )
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
-from agnt.intake_batch import Clock
 from agnt.metrics import OK
 from agnt.payloads import Confirm
 from agnt.ports import EnvelopeCounts, VenueAsks
 from agnt.venue_index import VenueIndexes
-from agnt.wire import INTENTS
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +69,9 @@ class EnvelopeRunner:
         except EnvelopeRefused as refused:
             answer = make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
         if arrival.is_envelope:
-            intent = arrival.heading.intent if arrival.heading.intent in INTENTS else ""
-            self._counts.note_envelope(intent, arrival.key.tier if arrival.key else "", answer.code)
+            self._counts.note_envelope(
+                arrival.heading.intent, arrival.key.tier if arrival.key else "", answer.code
+            )
         return answer
 
     async def close(self) -> None:
@@ -86,7 +87,7 @@ class EnvelopeRunner:
                 continue
             if isinstance(outcome, InProgress):
                 late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
-                await self._pause(arrival, late)
+                await self._pause(arrival, outcome, late)
             elif isinstance(outcome, VenuesChanged):
                 await self._load_venues(arrival, outcome, late)
             elif isinstance(outcome, AskVenue):
@@ -117,8 +118,10 @@ class EnvelopeRunner:
         outcome = arrival.outcome
         if isinstance(outcome, AskVenue):
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
-        elif isinstance(outcome, InProgress | VenuesChanged) or (outcome is None and arrival.key is not None):
-            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+        elif isinstance(outcome, InProgress | VenuesChanged):
+            self._intake.submit(Expiry(arrival=arrival, key=outcome.key, refusal=late))
+        elif outcome is None and arrival.key is not None:
+            self._intake.submit(Expiry(arrival=arrival, key=arrival.key, refusal=late))
         else:
             self._count_late(arrival, outcome)
 
@@ -128,7 +131,7 @@ class EnvelopeRunner:
             self._counts.note_charge()
             self._counts.note_envelope(arrival.heading.intent, arrival.key.tier, OK)
 
-    async def _pause(self, arrival: Arrival, late: EnvelopeRefused) -> None:
+    async def _pause(self, arrival: Arrival, running: InProgress, late: EnvelopeRefused) -> None:
         """Wait before the next look at a request with the same event.
 
         Raises:
@@ -138,7 +141,7 @@ class EnvelopeRunner:
         pause_s = min(max(LOOK_AFTER_S, waited_s / 4), LOOK_EVERY_S)
         await asyncio.sleep(min(left_s, pause_s))
         if left_s <= pause_s:
-            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            self._intake.submit(Expiry(arrival=arrival, key=running.key, refusal=late))
             raise late
 
     async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
@@ -149,9 +152,9 @@ class EnvelopeRunner:
         """
         try:
             async with asyncio.timeout(self._left_s(arrival)):
-                await self._indexes.load(changed.network_id, changed.version)
+                await self._indexes.load(changed.key.network_id, changed.key.venues_version)
         except TimeoutError:
-            self._intake.submit(Settlement(arrival=arrival, refusal=late))
+            self._intake.submit(Expiry(arrival=arrival, key=changed.key, refusal=late))
             raise late from None
 
     async def _ask(self, arrival: Arrival, asked: AskVenue) -> Answered:
@@ -168,10 +171,8 @@ class EnvelopeRunner:
 
     async def _ask_venue(self, settlement: Settlement, asked: AskVenue) -> None:
         """Set what the venue answered, or why it did not."""
-        arrival, envelope = settlement.arrival, settlement.arrival.envelope
-        assert envelope is not None  # noqa: S101  for the type checker
-        assert arrival.key is not None  # noqa: S101
-        credential_id = arrival.key.credential_id
+        arrival, envelope = settlement.arrival, asked.envelope
+        credential_id = asked.key.credential_id
         task = self._callers.enter(credential_id)
         self.open_asks += 1
         try:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import msgspec
 from django.db import DatabaseError, InterfaceError
 
+from agents.core.ports import Clock
 from agnt.answers import Answer
 from agnt.breaker import COOLDOWN_S
 from agnt.handlers import NETWORK_VERSION
-from agnt.intake_batch import Clock
 from agnt.models import Breaker
 from agnt.wire import PROTOCOL
 from kit.async_db import db_call

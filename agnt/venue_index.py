@@ -21,7 +21,7 @@ from agnt.payloads import Search, VenueList
 from kit.async_db import db_call
 
 FOUND_FOR = timedelta(minutes=5)
-ANSWERS_KEPT = 256  # of an index; each may hold 100 venues
+ANSWERS_KEPT = 256  # of each kind, of an index; each may hold 100 venues
 CONDITIONS_KEPT = 256  # of an index; each takes a byte for each venue
 MOST_WORDS = 16  # of a query, the longest; the rest are ignored, as each costs a search in all texts
 MOST_VENUES = 100_000  # of all indexes of a process, about 1.5 KB each
@@ -43,11 +43,16 @@ _FREQUENT = 250  # holders of a text; beyond, it is quicker to look at each venu
 
 
 class Found(Struct, frozen=True):
-    """Venues that were found, as JSON. `expires_at`: of a search; it is kept that long."""
+    """Venues that were found, as JSON."""
 
     venues: msgspec.Raw
     count: int
-    expires_at: datetime | None = None
+
+
+class Searched(Found, frozen=True):
+    """What a search found; it is kept until `expires_at`."""
+
+    expires_at: datetime
 
 
 def describe_venue(venue: Any) -> Json:
@@ -123,23 +128,27 @@ class VenueIndex:
         self._categories = [venue.category for venue in venues]
         self._places = _Texts([(venue.area, venue.city) for venue in venues])
         self._words = _Texts([(venue.name, venue.description, venue.category) for venue in venues])
-        self._answers: dict[VenueList | Search, Found] = {}
+        self._lists: dict[VenueList, Found] = {}
+        self._searches: dict[Search, Searched] = {}
         self._marked: dict[tuple[_Texts | None, str], int] = {}
 
     def list_venues(self, order: VenueList) -> Found:
         """The venues of a list."""
-        known = self._answers.get(order)
+        known = self._lists.get(order)
         if known is None:
-            numbers = self._find("", order.location, order.category, order.limit)
-            known = self._keep(order, self._show(numbers, None))
+            known = self._show(self._find("", order.location, order.category, order.limit))
+            _make_room(self._lists)
+            self._lists[order] = known
         return known
 
-    def search(self, order: Search, now: datetime) -> Found:
+    def search(self, order: Search, now: datetime) -> Searched:
         """The venues of a search; the same for up to five minutes, and then found anew."""
-        known = self._answers.get(order)
-        if known is None or known.expires_at is None or known.expires_at <= now:
-            numbers = self._find(order.query, order.location, "", order.limit)
-            known = self._keep(order, self._show(numbers, now + FOUND_FOR))
+        known = self._searches.get(order)
+        if known is None or known.expires_at <= now:
+            found = self._show(self._find(order.query, order.location, "", order.limit))
+            known = Searched(found.venues, found.count, now + FOUND_FOR)
+            _make_room(self._searches)
+            self._searches[order] = known
         return known
 
     def _find(self, query: str, location: str, category: str, limit: int) -> list[int]:
@@ -174,15 +183,9 @@ class VenueIndex:
         self._marked[texts, wanted] = marked
         return marked
 
-    def _show(self, numbers: Sequence[int], expires_at: datetime | None) -> Found:
+    def _show(self, numbers: Sequence[int]) -> Found:
         shown = b",".join([self._shown[number] for number in numbers])
-        return Found(msgspec.Raw(b"[" + shown + b"]"), len(numbers), expires_at)
-
-    def _keep(self, order: VenueList | Search, found: Found) -> Found:
-        if len(self._answers) >= ANSWERS_KEPT:
-            self._answers.clear()
-        self._answers[order] = found
-        return found
+        return Found(msgspec.Raw(b"[" + shown + b"]"), len(numbers))
 
 
 class VenueIndexes:
@@ -216,6 +219,11 @@ class VenueIndexes:
             return index
         finally:
             del self._loading[network_id]
+
+
+def _make_room(answers: dict[Any, Any]) -> None:
+    if len(answers) >= ANSWERS_KEPT:
+        answers.clear()
 
 
 def load_index(network_id: int) -> VenueIndex:

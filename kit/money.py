@@ -3,6 +3,7 @@
 from decimal import ROUND_HALF_UP, Decimal
 
 MICRO = 1_000_000
+CENT = 10_000  # micro-dollars
 DECIMAL_PLACES = 6  # of a dollar: a micro-dollar is the smallest amount
 
 

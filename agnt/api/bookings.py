@@ -17,9 +17,9 @@ from accounts.rest import Body, Conflict, caller_of
 from agnt.api.network import get_network
 from agnt.bookings import BEFORE, BookingNotFound, StatusRefused, change_status, list_actions
 from agnt.models import Booking
-from agnt.money import as_usd
 from kit.clock import iso
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.money import CENT, decimal_usd
 
 NO_BOOKING = "no such booking"
 MAX_SENDER_CHARS = 128
@@ -136,7 +136,7 @@ def show_bookings(bookings: Sequence[Booking]) -> list[ApiBooking]:
             "userNote": one.user_note,
             "status": cast(Status, one.status),
             "actions": [cast(Status, status.value) for status in list_actions(one)],
-            "chargedUsd": as_usd(one.usage_event.amount_cents if hasattr(one, "usage_event") else 0),
+            "chargedUsd": decimal_usd((one.usage_event.amount_cents if hasattr(one, "usage_event") else 0) * CENT),
             "createdAt": iso(one.created_at),
             "updatedAt": iso(one.updated_at),
         }

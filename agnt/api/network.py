@@ -14,10 +14,10 @@ from accounts.paging import read_query
 from accounts.rest import Body, caller_of
 from agnt.figures import Day, load_days
 from agnt.models import ApiKey, Network
-from agnt.money import as_usd
 from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
 from kit.clock import db_now
 from kit.describe import ErrorBody
+from kit.money import CENT, decimal_usd
 
 USAGE_DAYS = 30
 MOST_USAGE_DAYS = 366
@@ -102,7 +102,7 @@ class NetworkUsage(APIView):
             "items": [_show_day(one) for one in days],
             "calls": sum(one.calls for one in days),
             "bookings": sum(one.bookings for one in days),
-            "revenueUsd": as_usd(sum(one.revenue_cents for one in days)),
+            "revenueUsd": decimal_usd(sum(one.revenue_cents for one in days) * CENT),
         }
         return Response(shown)
 
@@ -144,5 +144,5 @@ def _show_day(one: Day) -> ApiUsageDay:
         "day": one.day.isoformat(),
         "calls": one.calls,
         "bookings": one.bookings,
-        "revenueUsd": as_usd(one.revenue_cents),
+        "revenueUsd": decimal_usd(one.revenue_cents * CENT),
     }

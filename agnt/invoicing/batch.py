@@ -16,8 +16,8 @@ from django.db.models.functions import TruncDate
 
 from agnt.invoicing.port import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
 from agnt.models import Invoice, UsageEvent
-from agnt.money import as_usd
 from kit.clock import db_now
+from kit.money import CENT, decimal_usd
 from webhooks.queues import find_pause
 
 logger = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _send(invoice: Invoice, invoicer: Invoicer) -> bool:
         raise
     if not mark_sent(invoice.pk, external_id):
         return False
-    logger.info("agnt.invoice_sent", extra={"invoice": invoice.pk, "usd": as_usd(invoice.total_cents)})
+    logger.info("agnt.invoice_sent", extra={"invoice": invoice.pk, "usd": decimal_usd(invoice.total_cents * CENT)})
     return True
 
 

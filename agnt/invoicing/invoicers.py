@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 from agnt.invoicing.port import Bill, Invoicer, InvoicerDown
-from agnt.money import as_usd
 from agnt.settings import get_settings
 from kit.clock import iso
 from kit.csv_text import csv_lines
+from kit.money import CENT, decimal_usd
 
 HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
 
@@ -50,7 +50,7 @@ def _rows(bill: Bill) -> Iterator[tuple[str | int, ...]]:
     yield HEADER
     head = (bill.number, bill.network, bill.customer, bill.day.isoformat())
     for line in bill.read_lines():
-        yield (*head, line.booking_id, iso(line.at), as_usd(line.amount_cents))
+        yield (*head, line.booking_id, iso(line.at), decimal_usd(line.amount_cents * CENT))
 
 
 def _write_whole(path: Path, lines: Iterator[str]) -> None:

@@ -7,12 +7,11 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from kit.money import MICRO, format_usd
+from kit.money import CENT, format_usd
 
 MOST_LISTED = 100_000
 ON_A_PAGE = 50
 MAX_WORDS_CHARS = 128
-CENTS = 100
 
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
@@ -35,11 +34,6 @@ def page_of(request: HttpRequest, rows: QuerySet[Any, Any]) -> Page:  # type: ig
     return Paginator(rows, ON_A_PAGE).get_page(request.GET.get("page"))
 
 
-def to_microusd(cents: int) -> int:
-    """Cents as micro-dollars, as pages show them."""
-    return cents * (MICRO // CENTS)
-
-
 def describe_cents(cents: int) -> str:
     """An amount for people: `$1,250.00`."""
-    return format_usd(to_microusd(cents))
+    return format_usd(cents * CENT)

@@ -1,17 +1,14 @@
 """Calls of two processes at the second when an open breaker lets one through."""
 
 import asyncio
-import json
-import sys
 import time
 from collections import Counter
-from typing import Any
 
 import pytest
 
-from lab import ROOT
 from lab.hub_process import DEFAULTS
 from lab.hub_storage import HubStorage, hub_env, manage
+from tests.race_programs import run_program
 
 AT_ONCE = 5  # of each process
 WITHIN_S = 90
@@ -26,22 +23,6 @@ print("made", network.pk, venue.pk)
 """
 
 
-async def call_in_program(env: dict[str, str], asked: dict[str, Any], others_ready: asyncio.Barrier) -> Any:
-    """Run a program that calls; what it printed."""
-    pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "tests.agnt.breaker_calls"]
-    program = await asyncio.create_subprocess_exec(*command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe)
-    try:
-        assert program.stdout is not None
-        assert (await program.stdout.readline()).strip() == b"ready"
-        await others_ready.wait()
-        printed, _ = await program.communicate(json.dumps(asked).encode() + b"\n")
-        return json.loads(printed)
-    finally:
-        if program.returncode is None:
-            program.kill()
-
-
 @pytest.mark.slow
 async def test_of_ten_calls_of_two_processes_at_second_300_one_probes(home: HubStorage) -> None:
     env = hub_env({**DEFAULTS, **home.env, "PUBLIC_URL": "http://127.0.0.1:9"})
@@ -51,5 +32,7 @@ async def test_of_ten_calls_of_two_processes_at_second_300_one_probes(home: HubS
     others_ready = asyncio.Barrier(2)
     asked = {"network": network, "venue": venue, "calls": AT_ONCE}
     async with asyncio.timeout(WITHIN_S):
-        found = await asyncio.gather(*(call_in_program(env, asked, others_ready) for _ in range(2)))
+        found = await asyncio.gather(
+            *(run_program("tests.agnt.breaker_calls", env, asked, others_ready) for _ in range(2))
+        )
     assert sum(map(Counter, found), Counter()) == {"probe": 1, "refused": 2 * AT_ONCE - 1}

@@ -1,6 +1,5 @@
 """`POST /a2a/v1`: the four intents from rows, the validation table, and the order of its checks."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 
 import pytest
@@ -37,19 +36,6 @@ def keeper(embedded_hub: HubProcess) -> str:
     add_venue(embedded_hub, login, "warung-100", category="warung", area="50%_off", referral_fee_pct=7.5)
     add_venue(embedded_hub, login, "closed", is_active=False)
     return login
-
-
-@pytest.fixture(scope="module")
-def key(embedded_hub: HubProcess, keeper: str) -> Key:
-    return mint(embedded_hub, keeper)
-
-
-@pytest.fixture
-async def asker(embedded_hub: HubProcess, key: Key) -> AsyncIterator[Program]:
-    """A program with a key of the tier pro and the scope full."""
-    asking = program(embedded_hub, key)
-    yield asking
-    await asking.client.aclose()
 
 
 async def test_a_ping_is_answered_by_an_envelope(asker: Program) -> None:

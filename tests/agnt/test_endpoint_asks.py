@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -150,7 +151,9 @@ async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub:
     assert rows == [("ttl_exceeded",), ("ok",)]
 
 
-async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, key: MintedKey) -> None:
+@asynccontextmanager
+async def locked_network(key: MintedKey) -> AsyncIterator[None]:
+    """No other transaction writes to the key's network."""
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -164,10 +167,17 @@ async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, 
 
     holding = asyncio.create_task(asyncio.to_thread(hold))
     await asyncio.to_thread(held.wait, 30)
+    try:
+        yield
+    finally:
+        release.set()
+        await holding
+
+
+async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, key: MintedKey) -> None:
     sent = confirm("rows", ttl_ms=300)
-    assert error_of(await hub.post(key, sent)) == "ttl_exceeded"
-    release.set()
-    await holding
+    async with locked_network(key):
+        assert error_of(await hub.post(key, sent)) == "ttl_exceeded"
     assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
     assert hub.counts.requests == {
         ("booking.confirm", "none", "ttl_exceeded"): 1,  # its key was not looked up in time
@@ -285,26 +295,12 @@ async def test_an_agent_is_asked_by_its_name(hub: Hub, key: MintedKey) -> None:
 
 
 async def test_a_caller_that_leaves_while_it_is_decided_leaves_no_event_behind(hub: Hub, key: MintedKey) -> None:
-    held, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        try:
-            with transaction.atomic():
-                Network.objects.select_for_update().get(pk=key.key.network_id)
-                held.set()
-                release.wait(30)
-        finally:
-            connection.close()
-
-    holding = asyncio.create_task(asyncio.to_thread(hold))
-    await asyncio.to_thread(held.wait, 30)
     sent = confirm("slow", ttl_ms=15_000)
-    leaving = asyncio.create_task(hub.post(key, sent))
-    await asyncio.sleep(0.2)
-    leaving.cancel()
-    await asyncio.gather(leaving, return_exceptions=True)
-    release.set()
-    await holding
+    async with locked_network(key):
+        leaving = asyncio.create_task(hub.post(key, sent))
+        await asyncio.sleep(0.2)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
     assert result_of(await hub.post(key, sent | {"ttl_ms": 3000}))["status"] == "pending"
     assert await written() == (1, 1, 1)
 

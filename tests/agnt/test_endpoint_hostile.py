@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,39 +13,17 @@ from tests.agnt.wire import (
     PATH,
     Key,
     Program,
-    add_venue,
     count,
     envelope,
     error_of,
     mint,
     new_login,
-    program,
     result_of,
     stamp,
 )
 
 CONFIRM = envelope("booking.confirm", {"venue_id": "cafe"})
 TEXT = json.dumps(CONFIRM)
-
-
-@pytest.fixture(scope="module")
-def keeper(embedded_hub: HubProcess) -> str:
-    login = new_login()
-    mint(embedded_hub, login)
-    add_venue(embedded_hub, login, "cafe")
-    return login
-
-
-@pytest.fixture(scope="module")
-def key(embedded_hub: HubProcess, keeper: str) -> Key:
-    return mint(embedded_hub, keeper)
-
-
-@pytest.fixture
-async def asker(embedded_hub: HubProcess, key: Key) -> AsyncIterator[Program]:
-    asking = program(embedded_hub, key)
-    yield asking
-    await asking.client.aclose()
 
 
 def replaced(old: str, new: str) -> str:

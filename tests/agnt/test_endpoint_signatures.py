@@ -2,10 +2,7 @@
 
 import hmac
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from agnt.signing import read_key, sign_body
 from lab.hub_process import HubProcess
@@ -13,7 +10,6 @@ from tests.agnt.wire import (
     SENDER,
     Key,
     Program,
-    add_venue,
     envelope,
     error_of,
     mint,
@@ -25,26 +21,6 @@ from tests.agnt.wire import (
 from tests.channel.agents import sql
 
 NUMBERS = {"query": "café ☕ 夕日 🦞", "limit": 5}
-
-
-@pytest.fixture(scope="module")
-def keeper(embedded_hub: HubProcess) -> str:
-    login = new_login()
-    mint(embedded_hub, login)
-    add_venue(embedded_hub, login, "cafe")
-    return login
-
-
-@pytest.fixture(scope="module")
-def key(embedded_hub: HubProcess, keeper: str) -> Key:
-    return mint(embedded_hub, keeper)
-
-
-@pytest.fixture
-async def asker(embedded_hub: HubProcess, key: Key) -> AsyncIterator[Program]:
-    asking = program(embedded_hub, key)
-    yield asking
-    await asking.client.aclose()
 
 
 def ago(seconds: float) -> datetime:

@@ -76,7 +76,9 @@ def test_the_number_of_kept_answers_is_bounded() -> None:
     index = VenueIndex(1, [venue("a")])
     for number in range(3 * ANSWERS_KEPT):
         index.search(Search(query=str(number)), NOW)
-    assert len(index._answers) <= ANSWERS_KEPT
+        index.list_venues(VenueList(location=str(number)))
+    assert len(index._searches) <= ANSWERS_KEPT
+    assert len(index._lists) <= ANSWERS_KEPT
 
 
 def test_an_empty_network_has_nothing() -> None:

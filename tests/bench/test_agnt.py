@@ -15,6 +15,7 @@ from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, Findings, text
 from lab.bench.agnt_requests import Envelopes, make_kinds
 from lab.bench.load import Run
 from lab.bench.scale_pace import Paced
+from tests.bench.runs import run
 
 SECRET = "ab" * 32
 KINDS = make_kinds(100)
@@ -25,22 +26,6 @@ def sent(requests: Envelopes, number: int) -> Envelope:
     head, _, body = requests.fill(number).partition(b"\r\n\r\n")
     assert f"Content-Length: {len(body)}".encode() in head.splitlines()
     return read_envelope(json.loads(body))
-
-
-def run(asks_per_s: float) -> Run:
-    return Run(
-        target="hub",
-        connections=32,
-        asks_per_s=asks_per_s,
-        p50_ms=1.0,
-        p99_ms=2.0,
-        errors=0,
-        first_error="",
-        server_cpu=0.5,
-        stolen=0.0,
-        load_core=0.5,
-        generator_cpu=0.1,
-    )
 
 
 def found(runs: dict[str, Run], paced: dict[str, tuple[Paced, Paced]]) -> dict[str, list[str]]:

@@ -1,23 +1,7 @@
 """What `lab.bench.completions` makes of its runs."""
 
 from lab.bench.completions import text
-from lab.bench.load import Run
-
-
-def run(asks_per_s: float) -> Run:
-    return Run(
-        target="hub",
-        connections=32,
-        asks_per_s=asks_per_s,
-        p50_ms=1.0,
-        p99_ms=2.0,
-        errors=0,
-        first_error="",
-        server_cpu=0.5,
-        stolen=0.0,
-        load_core=0.5,
-        generator_cpu=0.1,
-    )
+from tests.bench.runs import run
 
 
 def test_the_ratio_is_that_of_the_median_round() -> None:

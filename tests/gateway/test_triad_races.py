@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from lab import ROOT
 from lab.hub_process import DEFAULTS, HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage, hub_env
 from lab.minting import mint_tokens, writing
 from tests.gateway.triad import Voter, in_ms, seat, team
+from tests.race_programs import run_program
 
 MEMBERS = [f"agent-{number}" for number in range(200)]
 NEEDED = len(MEMBERS) // 2 + 1
@@ -31,22 +29,6 @@ FROM gateway_proposal p JOIN gateway_vote v ON v.proposal_id = p.id GROUP BY p.i
 """
 
 
-async def vote_in_program(env: dict[str, str], asked: dict[str, Any], others_ready: asyncio.Barrier) -> Any:
-    """Run a program that votes; what it printed."""
-    pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "tests.gateway.voting"]
-    program = await asyncio.create_subprocess_exec(*command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe)
-    try:
-        assert program.stdout is not None
-        assert (await program.stdout.readline()).strip() == b"ready"
-        await others_ready.wait()
-        printed, _ = await program.communicate(json.dumps(asked).encode() + b"\n")
-        return json.loads(printed)
-    finally:
-        if program.returncode is None:
-            program.kill()
-
-
 @pytest.mark.slow
 async def test_of_two_hundred_votes_in_two_processes_one_decides(home: HubStorage) -> None:
     env = hub_env({**DEFAULTS, **home.env, "PUBLIC_URL": "http://127.0.0.1:9"})
@@ -61,7 +43,9 @@ async def test_of_two_hundred_votes_in_two_processes_one_decides(home: HubStorag
     async with asyncio.timeout(WITHIN_S):
         found = await asyncio.gather(
             *(
-                vote_in_program(env, {"owner": owner, "key": "race", "names": names}, others_ready)
+                run_program(
+                    "tests.gateway.voting", env, {"owner": owner, "key": "race", "names": names}, others_ready
+                )
                 for names in halves
             )
         )

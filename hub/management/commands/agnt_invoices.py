@@ -9,8 +9,8 @@ from django.db import IntegrityError
 
 from agnt.invoicing.batch import allow_again, list_open, mark_sent, run_batch
 from agnt.invoicing.invoicers import make_invoicer
-from agnt.money import as_usd
 from kit.clock import iso_or_none
+from kit.money import CENT, decimal_usd
 
 
 class Command(BaseCommand):
@@ -41,7 +41,7 @@ class Command(BaseCommand):
                 "customer": one.customer,
                 "day": one.day.isoformat(),
                 "count": one.count,
-                "amount_usd": as_usd(one.total_cents),
+                "amount_usd": decimal_usd(one.total_cents * CENT),
                 "triedAt": iso_or_none(one.tried_at),
             }
             self.stdout.write(json.dumps(shown))
