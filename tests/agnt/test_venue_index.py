@@ -7,10 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agnt.models import Venue
 from agnt.payloads import Search, VenueList
-from agnt.venue_index import ANSWERS_KEPT, FOUND_FOR, VenueIndex
+from agnt.venue_index import FOUND_FOR, MOST_ENDS, SearchEnds, VenueIndex
 
 NOW = datetime(2026, 4, 12, 12, tzinfo=UTC)
 MANY = 10_000
@@ -21,18 +23,19 @@ def venue(slug: str, **fields: Any) -> Venue:
     return Venue(slug=slug, name=fields.pop("name", slug), public_id=uuid.uuid4(), **fields)
 
 
+def index_of(*venues: Venue) -> VenueIndex:
+    return VenueIndex(1, 1, venues, SearchEnds())
+
+
 def slugs(found: Any) -> list[str]:
     return [one["slug"] for one in msgspec.json.decode(found.venues)]
 
 
 def test_each_word_may_be_in_any_field_and_no_word_goes_across_two() -> None:
-    index = VenueIndex(
-        1,
-        [
-            venue("a", name="La Brisa", description="Sunset Dinner", category="beach club"),
-            venue("b", name="Straße", description="dinner", category="beach"),
-            venue("c", name="Ärger", description="a\nb", category=""),
-        ],
+    index = index_of(
+        venue("a", name="La Brisa", description="Sunset Dinner", category="beach club"),
+        venue("b", name="Straße", description="dinner", category="beach"),
+        venue("c", name="Ärger", description="a\nb", category=""),
     )
     for query, expected in (
         ("dinner", ["a", "b"]),
@@ -49,7 +52,7 @@ def test_each_word_may_be_in_any_field_and_no_word_goes_across_two() -> None:
 
 
 def test_a_place_is_a_part_of_the_area_or_the_city() -> None:
-    index = VenueIndex(1, [venue("a", area="Canggu", city="Badung"), venue("b", area="Ubud", city="50%_x")])
+    index = index_of(venue("a", area="Canggu", city="Badung"), venue("b", area="Ubud", city="50%_x"))
     for location, expected in (
         ("cang", ["a"]),
         ("bad", ["a"]),
@@ -64,25 +67,30 @@ def test_a_place_is_a_part_of_the_area_or_the_city() -> None:
 
 
 def test_a_search_is_kept_five_minutes_with_its_end() -> None:
-    index = VenueIndex(1, [venue("a")])
-    first = index.search(Search(), NOW)
-    assert first.expires_at == NOW + FOUND_FOR
-    assert index.search(Search(), NOW + timedelta(seconds=299)) is first
-    later = index.search(Search(), NOW + timedelta(seconds=300))
-    assert later.expires_at == NOW + 2 * FOUND_FOR
+    index = index_of(venue("a"))
+    assert index.search(Search(), NOW).expires_at == NOW + FOUND_FOR
+    assert index.search(Search(), NOW + timedelta(seconds=299)).expires_at == NOW + FOUND_FOR
+    assert index.search(Search(limit=1), NOW + timedelta(seconds=299)).expires_at > NOW + FOUND_FOR
+    assert index.search(Search(), NOW + timedelta(seconds=300)).expires_at == NOW + 2 * FOUND_FOR
 
 
-def test_the_number_of_kept_answers_is_bounded() -> None:
-    index = VenueIndex(1, [venue("a")])
-    for number in range(3 * ANSWERS_KEPT):
+def test_a_search_after_a_change_has_an_end_of_its_own() -> None:
+    ends = SearchEnds()
+    first = VenueIndex(1, 1, [], ends).search(Search(), NOW)
+    for network_id, version in ((1, 2), (2, 1)):
+        other = VenueIndex(network_id, version, [], ends).search(Search(), NOW + timedelta(seconds=1))
+        assert other.expires_at > first.expires_at
+
+
+def test_the_number_of_kept_ends_is_bounded() -> None:
+    index = index_of(venue("a"))
+    for number in range(MOST_ENDS + 1):
         index.search(Search(query=str(number)), NOW)
-        index.list_venues(VenueList(location=str(number)))
-    assert len(index._searches) <= ANSWERS_KEPT
-    assert len(index._lists) <= ANSWERS_KEPT
+    assert len(index._ends._ends) == 1
 
 
 def test_an_empty_network_has_nothing() -> None:
-    index = VenueIndex(1, [])
+    index = index_of()
     assert slugs(index.search(Search(query="x"), NOW)) == slugs(index.list_venues(VenueList())) == []
 
 
@@ -98,7 +106,7 @@ def test_ten_thousand_venues_are_searched_in_time() -> None:
         )
         for number in range(MANY)
     ]
-    index = VenueIndex(1, made)
+    index = index_of(*made)
     queries = [Search(query=f"venue {9_000 + number}", location="badung") for number in range(40)]
     queries += [Search(query=f"nowhere-{number}") for number in range(40)]
     queries += [Search(query=word, location=f"area {number}") for number, word in enumerate(WORDS)]
@@ -113,7 +121,30 @@ def test_ten_thousand_venues_are_searched_in_time() -> None:
 
 def test_frequent_words_are_found_in_each_venue_that_has_them() -> None:
     made = [venue(f"v{number}", name="even" if number % 2 else "odd") for number in range(2_000)]
-    index = VenueIndex(1, [*made, venue("last", name="even rare")])
+    index = index_of(*made, venue("last", name="even rare"))
     assert slugs(index.search(Search(query="even", limit=25), NOW)) == [f"v{2 * nth + 1}" for nth in range(25)]
     assert slugs(index.search(Search(query="even rare"), NOW)) == ["last"]
     assert slugs(index.search(Search(query="odd rare"), NOW)) == []
+
+
+LETTERS = st.sampled_from("abß ☕寿")
+FIELD = st.text(LETTERS, max_size=6)
+MADE = st.lists(st.tuples(FIELD, FIELD, st.sampled_from(["", "a", "bar"])), max_size=40)
+
+
+@given(made=MADE, query=st.text(LETTERS, max_size=8), location=FIELD, category=st.sampled_from(["", "a", "b"]))
+def test_it_finds_what_a_look_at_each_venue_finds(
+    made: list[tuple[str, str, str]], query: str, location: str, category: str
+) -> None:
+    venues = [venue(f"v{nth}", name=one[0], area=one[1], category=one[2]) for nth, one in enumerate(made)]
+    index = index_of(*venues)
+
+    def has_words(one: Venue) -> bool:
+        fields = [one.name.casefold(), one.category.casefold()]
+        return all(any(word in field for field in fields) for word in query.casefold().split())
+
+    in_place = [one for one in venues if location.casefold() in one.area.casefold()]
+    expected = [one.slug for one in in_place if has_words(one)]
+    assert slugs(index.search(Search(query=query, location=location, limit=25), NOW)) == expected[:25]
+    listed = [one.slug for one in in_place if one.category == category or not category]
+    assert slugs(index.list_venues(VenueList(location=location, category=category))) == listed
