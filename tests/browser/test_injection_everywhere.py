@@ -8,6 +8,7 @@ left out: a new one without a line in `paths` fails.
 import asyncio
 import itertools
 import json
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -251,7 +252,7 @@ def make_network(site: HubProcess, hostile: Hostile) -> dict[str, str]:
 
 async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:
     """What agents of a team propose, and why they vote; the number of the proposal."""
-    about = {"correlationId": "p-1"}
+    about = {"correlationId": str(uuid.uuid4())}
     async with GatewayClient(site.url, channel, agentId="alpha") as alpha:
         said = {"proposal": hostile.text(), "reasoning": hostile.text()}
         await alpha.send("proposal", said, metadata=about)
