@@ -15,7 +15,6 @@ from tests.agnt.lookalike import OK, Clock, Network, client, fail, failure, netw
 from tests.remote.servers import as_http
 
 
-
 async def test_an_error_that_may_pass_is_tried_again_with_the_same_bytes() -> None:
     proxy = as_http(b"<html>", "text/html", "502 Bad Gateway")
     script = (send(500, fail("internal_error")), lambda _: proxy, send(409, fail("in_progress")), OK)
