@@ -63,7 +63,7 @@ def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Clien
     for typed, said in (
         ({"slug": "no slug"}, "Want letters, digits and any of . _ -"),
         ({"slug": "TAKEN"}, "Another venue has TAKEN."),
-        ({"agent": "@owner/unknown"}, "There is no such agent of yours, and no public one."),
+        ({"agent": "@owner/unknown"}, "There is no such agent of yours."),
         ({"referral_fee_pct": "101"}, "Want a number from 0 to 100"),
         ({"name": ""}, "This field is required."),
     ):
