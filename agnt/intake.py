@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 
 from django.db import OperationalError, connection, transaction
@@ -34,11 +35,19 @@ class Intake:
     """Decides about the envelopes of one process, and writes what becomes of them.
 
     Envelopes of one network are decided one after another, in all processes: equal ones find each other.
+    `clock`: for waits and deadlines. `now`: for days, ages and what is stored.
     """
 
-    def __init__(self, indexes: VenueIndexes, *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        indexes: VenueIndexes,
+        *,
+        clock: Clock = time.monotonic,
+        now: Callable[[], datetime] = approximate_now,
+    ) -> None:
         self._indexes = indexes
         self._clock = clock
+        self._now = now
         self._thread = DbThread("agnt")
         self._batcher: Batcher[Work] = Batcher(self._write)
         self._is_fair = connection.vendor == "postgresql"
@@ -119,7 +128,7 @@ class Intake:
         return batch
 
     def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_degraded: bool = False) -> Batch:
-        return Batch(works, keys, self._indexes, approximate_now(), clock=self._clock, is_degraded=is_degraded)
+        return Batch(works, keys, self._indexes, self._now(), clock=self._clock, is_degraded=is_degraded)
 
 
 def _put_few_first(works: Sequence[Work], keys: dict[str, FoundKey]) -> Sequence[Work]:

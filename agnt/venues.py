@@ -19,7 +19,7 @@ from agnt.settings import get_settings
 from agnt.venue_fields import AGENT_OR_URL, BadVenue, Fields, check_fields
 from kit.clock import db_now
 
-NO_AGENT = "there is no such agent of yours, and no public one"
+NO_AGENT = "there is no such agent of yours"
 NEEDED = ("slug", "name")
 
 
@@ -124,11 +124,12 @@ def find_venues(
 
 
 def find_agents(owner: User, handles: Collection[str]) -> Mapping[str, Agent]:
-    """The agents that venues of this owner may have, by handle as it was given: their own, and public ones."""
+    """The agents that venues of this owner may have, by handle as it was given: their own.
+
+    Bookings ask an agent past its access and budgets (`agnt.venue_agents`): another owner's is never asked.
+    """
     keys = {handle: handle.strip().removeprefix("@").lower() for handle in handles if handle.isprintable()}
-    own = Q(pk__in=Agent.objects.owned_by(owner).kept().values("pk"))
-    public = Q(pk__in=Agent.objects.askable_by(None).values("pk"))
-    rows = Agent.objects.filter(own | public, deleted_at=None, handle_key__in=set(keys.values()))
+    rows = Agent.objects.owned_by(owner).kept().filter(handle_key__in=set(keys.values()))
     by_key = {agent.handle_key: agent for agent in rows}
     return {handle: by_key[key] for handle, key in keys.items() if key in by_key}
 

@@ -69,7 +69,9 @@ class VenueForm(forms.Form):
         label="Agent id", required=False, help_text="Envelopes to this name ask the venue itself."
     )
     agent = forms.CharField(
-        label="Agent of this hub", required=False, help_text="@owner/name: asked before a booking is confirmed."
+        label="Agent of this hub",
+        required=False,
+        help_text="One of yours, @owner/name: asked before a booking is confirmed.",
     )
     url = forms.CharField(label="URL", required=False, help_text="Asked by HTTP instead of an agent of this hub.")
 

@@ -1,14 +1,14 @@
-"""Networks, keys, venues and bookings of one database."""
+"""Networks, keys, venues, bookings and invoices of one database."""
 
 import itertools
-from datetime import datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from django.db import transaction
 
 from agnt.bookings import NewBooking, record_bookings
 from agnt.keys import mint_key
-from agnt.models import ApiKey, Booking, Network, Venue
+from agnt.models import ApiKey, Booking, Invoice, Network, Venue
 from kit.clock import db_now
 from tests.native.rows import person
 
@@ -52,3 +52,21 @@ def booked(network: Network, **fields: Any) -> Booking:
     with transaction.atomic():
         record_bookings([order])
     return order.booking
+
+
+def noon(days_ago: int) -> datetime:
+    """Noon of a day in UTC."""
+    return datetime.combine(db_now().date() - timedelta(days=days_ago), time(12), tzinfo=UTC)
+
+
+def charged(network: Network, customer: str, *days_ago: int) -> None:
+    """Charge a customer for a booking on each of these days."""
+    for days in days_ago:
+        booked(network, at=noon(days), customer=customer)
+
+
+def list_invoices() -> list[tuple[str, int, int, str]]:
+    """Customer, days ago, cents and state of each invoice."""
+    today = db_now().date()
+    rows = Invoice.objects.order_by("day", "customer")
+    return [(one.customer, (today - one.day).days, one.total_cents, one.state) for one in rows]

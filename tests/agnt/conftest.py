@@ -1,12 +1,18 @@
-"""People of one hub's database; a network with one venue, and a program with a key of it."""
+"""People of one hub's database; networks, and a program with a key of one."""
 
 from collections.abc import AsyncIterator
 
 import pytest
+from django.test import Client
 
+from agnt.models import Network
+from agnt.networks import get_or_create_network
 from lab.hub_process import HubProcess
 from tests.agnt.wire import Key, Program, add_venue, mint, new_login, program
-from tests.native.conftest import alice, bob  # noqa: F401
+from tests.native import conftest as people
+from tests.native.rows import Person, browser
+
+alice, bob = people.alice, people.bob
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +36,15 @@ async def asker(embedded_hub: HubProcess, key: Key) -> AsyncIterator[Program]:
     asking = program(embedded_hub, key)
     yield asking
     await asking.client.aclose()
+
+
+@pytest.fixture
+def page(alice: Person) -> Client:
+    """The browser of an owner."""
+    return browser(alice.session)
+
+
+@pytest.fixture
+def network(alice: Person) -> Network:
+    """The network of that owner."""
+    return get_or_create_network(alice.user)

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agnt.client import Ask, Client, Endpoint, MemoryBreakers
+import pytest
+
+from agnt.client import Ask, CallFailed, Client, Endpoint, MemoryBreakers
 from agnt.client.httpx_transport import HttpxTransport
 from tests.remote.servers import Asked, as_http, raw_server
 
@@ -90,3 +92,10 @@ async def client(clock: Clock | None = None, *, first_pause_s: float = 0.01) -> 
 def search(**more: Any) -> Ask:
     """A search that the tests send."""
     return Ask(**({"sender": "my_agent_001", "intent": "booking.search", "payload": {"query": "dinner"}} | more))
+
+
+async def failure(sender: Client, endpoint: Endpoint, ask: Ask | None = None, **options: Any) -> CallFailed:
+    """Why an ask fails; by default that of a search."""
+    with pytest.raises(CallFailed) as failed:
+        await sender.ask(endpoint, ask or search(), **options)
+    return failed.value

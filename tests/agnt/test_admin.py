@@ -9,8 +9,9 @@ from agnt.models import Booking, Network, Venue
 from agnt.networks import get_or_create_network
 from agnt.venues import note_venue_change
 from tests.agnt.network_rows import make_booking, make_interaction, make_key, make_venue
+from tests.native.admin import act
+from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent
-from tests.native.test_admin import act, text
 
 ADMIN = "/admin/agnt/"
 VENUES = f"{ADMIN}venue/"

@@ -5,7 +5,7 @@ from tests.nested import NESTED, pass_on_postgresql
 
 pytestmark = NESTED
 
-AGAIN = [f"test_{one}.py" for one in ("bookings", "invoicing", "metering", "webhook_events")]
+AGAIN = [f"test_{one}.py" for one in ("bookings", "invoicing", "invoicers", "metering", "webhook_events")]
 
 
 def test_bookings_are_billed_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:

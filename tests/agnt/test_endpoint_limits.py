@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,7 +13,6 @@ from tests.agnt.wire import Program, add_venue, count, error_of, mint, network_i
 from tests.channel.agents import sql
 
 USED = "UPDATE agnt_keyusage SET calls = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
-MOVED = "UPDATE agnt_keyusage SET day = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
 
 
 @asynccontextmanager
@@ -25,26 +23,6 @@ async def opened(hub: HubProcess, tier: str, scope: str = "full") -> AsyncIterat
     add_venue(hub, login, "cafe")
     yield login, asking
     await asking.client.aclose()
-
-
-async def test_the_101st_call_of_a_free_key_is_refused_until_midnight(hub: HubProcess) -> None:
-    async with opened(hub, "free", "query") as (login, asking):
-        answers = [await asking.send("venue.list", timestamp=None) for _ in range(100)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert [int(one.headers["x-ratelimit-remaining"]) for one in answers] == list(reversed(range(100)))
-        refused = await asking.send()
-        assert (refused.status_code, error_of(refused)) == (429, "rate_limited")
-        midnight = (datetime.now(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        left_s = (midnight - datetime.now(UTC)).total_seconds()
-        assert abs(int(refused.headers["retry-after"]) - left_s) < 5
-        assert int(refused.headers["x-ratelimit-reset"]) == int(midnight.timestamp())
-        assert (refused.headers["x-ratelimit-limit"], refused.headers["x-ratelimit-remaining"]) == ("100", "0")
-        assert refused.json()["payload"]["error"]["retryable"] is True
-        assert refused.json()["payload"]["error"]["retry_after_s"] == int(refused.headers["retry-after"])
-        # The day is over: what was counted is yesterday's.
-        sql(hub, MOVED, (datetime.now(UTC) - timedelta(days=1)).date().isoformat(), network_id(hub, login))
-        fresh = await asking.send()
-        assert (fresh.status_code, fresh.headers["x-ratelimit-remaining"]) == (200, "99")
 
 
 @pytest.mark.parametrize(("tier", "limit"), [("pro", 10_000), ("enterprise", 500_000)])

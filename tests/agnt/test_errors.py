@@ -1,9 +1,13 @@
 """Errors of envelopes: each code has its status, and says whether the envelope may be sent again."""
 
+import re
+
 import pytest
 
 from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+from lab import ROOT
 
+REFERENCE_ROW = re.compile(r"^\| `(\w+)` \| ([45]\d\d) \| (yes|no) \|", re.MULTILINE)
 STATUSES = {
     503: ["circuit_open"],
     401: ["invalid_signature", "unauthorized", "timestamp_expired"],
@@ -52,3 +56,12 @@ def test_named_fields_are_bounded() -> None:
 @pytest.mark.parametrize(("code", "expected"), [("unauthorized", "Bearer"), ("invalid_signature", None)])
 def test_only_a_missing_key_is_asked_for(code: str, expected: str | None) -> None:
     assert error_headers(EnvelopeRefused(ErrorCode(code), "no")).get("WWW-Authenticate") == expected
+
+
+def test_the_reference_has_the_status_of_each_code() -> None:
+    rows = REFERENCE_ROW.findall((ROOT / "docs" / "reference" / "agnt.md").read_text())
+    expected = {
+        (code.value, str(meaning.status), "yes" if meaning.is_retryable else "no")
+        for code, meaning in MEANINGS.items()
+    }
+    assert set(rows) == expected

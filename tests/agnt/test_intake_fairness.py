@@ -13,7 +13,7 @@ from accounts.models import User
 from agnt.keys import MintedKey, mint_key
 from agnt.models import ApiKey, KeyUsage, Venue
 from kit.async_db import db_call
-from tests.agnt.test_endpoint_asks import Hub
+from tests.agnt.endpoint import Hub
 from tests.agnt.wire import envelope, result_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,64 +1,21 @@
 """Bills: made once of the charges of past days, sent once to an invoicer, whatever fails in between."""
 
-import csv
-import json
 import logging
-import os
-import signal
-import subprocess
 import threading
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from io import StringIO
-from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import Sum
 
-from agnt import jobs
 from agnt.invoicing.batch import BatchResult, allow_again, make_invoices, mark_sent, run_batch
-from agnt.invoicing.invoicers import CsvInvoicer, make_invoicer
 from agnt.invoicing.port import Bill, BillRefused, InvoicerDown
-from agnt.invoicing.stripe_meter import StripeInvoicer
 from agnt.models import Invoice, Network, UsageEvent
 from kit.clock import db_now
-from lab import ROOT
-from lab.hub_process import StartHub
-from lab.hub_storage import HubStorage, MakeStorage, hub_env
-from lab.processes import python, run
-from lab.waiting import until
-from tests.agnt.booking_rows import booked, network_of, venue_of
-from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
+from tests.agnt.booking_rows import charged, list_invoices, network_of
 from webhooks.queues import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
-METER = "agnt_booking_cents"
-# One program writes two old charges of a customer; the other is what the job runs.
-CHARGE = """
-import django
-django.setup()
-from datetime import timedelta
-from kit.clock import db_now
-from tests.agnt.booking_rows import booked, network_of
-network = network_of("ana")
-for hours in (48, 49):
-    at = db_now().replace(hour=12) - timedelta(hours=hours)
-    booked(network, at=at, customer="cus_ana")
-"""
-BILL = """
-import os
-print(os.getpid(), flush=True)
-import django
-django.setup()
-from agnt.invoicing.batch import run_batch
-from agnt.invoicing.invoicers import make_invoicer
-print(run_batch(make_invoicer()).sent, flush=True)
-"""
 
 
 class Ledger:
@@ -85,29 +42,6 @@ def network(db: None) -> Network:
     return network_of("ana")
 
 
-@pytest.fixture
-def stripe() -> Iterator[StripeServer]:
-    """A server like Stripe."""
-    with stripe_server() as found:
-        yield found
-
-
-def noon(days_ago: int) -> datetime:
-    return datetime.combine(db_now().date() - timedelta(days=days_ago), time(12), tzinfo=UTC)
-
-
-def charged(network: Network, customer: str, *days_ago: int) -> None:
-    for days in days_ago:
-        booked(network, at=noon(days), customer=customer)
-
-
-def found() -> list[tuple[str, int, int, str]]:
-    """Customer, days ago, cents and state of each invoice."""
-    today = db_now().date()
-    rows = Invoice.objects.order_by("day", "customer")
-    return [(one.customer, (today - one.day).days, one.total_cents, one.state) for one in rows]
-
-
 def check_exact() -> None:
     """Each invoice has what its charges add up to."""
     for one in Invoice.objects.annotate(cents=Sum("events__amount_cents")):
@@ -121,7 +55,7 @@ def test_each_customer_has_a_bill_for_each_day_that_is_over(network: Network) ->
     charged(other, "acme", 2)
     invoicer = Ledger()
     assert run_batch(invoicer) == BatchResult(made=4, sent=4)
-    assert found() == [
+    assert list_invoices() == [
         ("acme", 2, 75, "sent"),
         ("acme", 2, 25, "sent"),
         ("bolt", 2, 25, "sent"),
@@ -154,7 +88,7 @@ def test_a_late_charge_goes_on_a_later_bill_and_never_on_one_that_was_made(netwo
     run_batch(invoicer)
     charged(network, "acme", 3, 3)
     assert run_batch(invoicer) == BatchResult(made=1, sent=1)
-    assert found() == [("acme", 3, 25, "sent"), ("acme", 1, 50, "sent")]
+    assert list_invoices() == [("acme", 3, 25, "sent"), ("acme", 1, 50, "sent")]
     charged(network, "acme", 3)
     assert run_batch(invoicer) == BatchResult()  # it waits for the end of today
     assert make_invoices(db_now() + timedelta(days=1)) == 1
@@ -180,7 +114,7 @@ def test_an_invoicer_that_is_down_leaves_the_rest_for_the_next_run(network: Netw
     invoicer = Ledger()
     invoicer.failures["bolt"] = InvoicerDown("no answer")
     assert run_batch(invoicer) == BatchResult(made=3, sent=1)
-    assert [one[3] for one in found()] == ["sent", "open", "open"]
+    assert [one[3] for one in list_invoices()] == ["sent", "open", "open"]
     invoicer.failures.clear()
     assert run_batch(invoicer) == BatchResult(sent=2)
     assert invoicer.sent == ["acme", "bolt", "cord"]
@@ -215,39 +149,6 @@ def test_a_restored_copy_sends_no_bill_until_sending_is_resumed(network: Network
     assert run_batch(invoicer) == BatchResult(made=1, sent=1)
 
 
-def listed(*arguments: str) -> list[dict[str, Any]]:
-    """What the command prints."""
-    out = StringIO()
-    call_command("agnt_invoices", *arguments, stdout=out)
-    return [json.loads(line) for line in out.getvalue().splitlines()]
-
-
-def test_an_operator_decides_what_happens_with_bills_that_were_not_sent(
-    network: Network, settings: Any, stripe: StripeServer
-) -> None:
-    settings.STRIPE_API_KEY, settings.STRIPE_API_URL = API_KEY, stripe.url
-    for customer in ("key-1", "key-2", "cus_acme"):
-        charged(network, customer, 1)
-    first, second = listed("--send")
-    day = noon(1).date().isoformat()
-    assert first == {
-        "id": first["id"], "network": "ana", "customer": "key-1", "day": day, "count": 1, "amount_usd": "0.25",
-        "triedAt": None,
-    }  # fmt: skip
-    assert [one["customer"] for one in listed("--sent", str(first["id"]))] == ["key-2"]
-    again = ("--again", str(second["id"]))
-    with pytest.raises(CommandError, match="already"):
-        listed(*again, "--customer", "cus_acme")
-    assert [one["customer"] for one in listed(*again, "--customer", "cus_bolt")] == ["cus_bolt"]
-    assert listed("--send") == []
-    assert sorted(one["payload[stripe_customer_id]"] for one in stripe.requests) == ["cus_acme", "cus_bolt"]
-    for wrong in (again, ("--sent", str(first["id"])), ("--sent", "999999")):
-        with pytest.raises(CommandError, match="no such bill"):
-            listed(*wrong)
-    with pytest.raises(CommandError, match="--again"):
-        listed("--customer", "cus_bolt")
-
-
 @pytest.mark.django_db(transaction=True)
 def test_runs_at_once_make_and_count_each_bill_once() -> None:
     network = network_of("ana")
@@ -270,177 +171,6 @@ def test_runs_at_once_make_and_count_each_bill_once() -> None:
     assert sum(marked) == Invoice.objects.filter(state="sent").count() == len(invoicer.bills) == 6
     assert sum(bill.total_cents for bill in invoicer.bills.values()) == 9 * 25
     check_exact()
-
-
-def test_a_file_has_a_line_for_each_charge(network: Network, tmp_path: Path) -> None:
-    venue = venue_of(network)
-    bookings = [booked(network, venue=venue, at=noon(1), customer="=cmd()") for _ in range(3)]
-    assert run_batch(CsvInvoicer(tmp_path)).sent == 1
-    invoice = Invoice.objects.get()
-    path = tmp_path / invoice.external_id
-    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
-    assert path.parent.name == invoice.day.isoformat()
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["booking_id"] for row in rows] == [str(one.public_id) for one in bookings]
-    assert sum(Decimal(row["amount_usd"]) for row in rows) == Decimal("0.75")
-    assert {row["customer"] for row in rows} == {"'=cmd()"}  # a spreadsheet does not run it
-    assert {row["network"] for row in rows} == {network.service_user.login}
-    assert path.stat().st_mode & 0o077 == path.parent.stat().st_mode & 0o077 == 0
-
-
-def test_a_file_that_is_written_again_is_the_same(network: Network, tmp_path: Path) -> None:
-    charged(network, "acme", 1, 1)
-    run_batch(CsvInvoicer(tmp_path))
-    path = tmp_path / Invoice.objects.get().external_id
-    first = path.read_bytes()
-    Invoice.objects.update(state="open", tried_at=db_now() - timedelta(days=9))  # killed before it was marked
-    assert run_batch(CsvInvoicer(tmp_path)) == BatchResult(sent=1)
-    assert path.read_bytes() == first
-    assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1
-
-
-def test_a_folder_that_cannot_be_written_leaves_the_bill(network: Network, tmp_path: Path) -> None:
-    charged(network, "acme", 1)
-    in_the_way = tmp_path / "invoices"
-    in_the_way.write_text("a file")
-    assert run_batch(CsvInvoicer(in_the_way)) == BatchResult(made=1)
-    in_the_way.unlink()
-    assert run_batch(CsvInvoicer(in_the_way)) == BatchResult(sent=1)
-
-
-def test_files_are_the_default_and_a_key_switches_to_stripe(
-    network: Network, settings: Any, tmp_path: Path
-) -> None:
-    settings.INVOICES_DIR = tmp_path
-    assert isinstance(make_invoicer(), CsvInvoicer)
-    charged(network, "acme", 1)
-    assert jobs.send_invoices() == 1
-    assert list(tmp_path.rglob("*.csv"))
-    settings.STRIPE_API_KEY = API_KEY
-    assert isinstance(make_invoicer(), StripeInvoicer)
-
-
-def test_stripe_gets_one_meter_event_for_each_customer_and_day(network: Network, stripe: StripeServer) -> None:
-    charged(network, "cus_acme", 2, 2, 1)
-    charged(network, "cus_bolt", 1)
-    invoicer = StripeInvoicer(API_KEY, url=stripe.url, meter=METER)
-    assert run_batch(invoicer) == BatchResult(made=3, sent=3)
-    assert stripe.totals() == {
-        ("cus_acme", str(int(noon(2).timestamp()))): 50,
-        ("cus_acme", str(int(noon(1).timestamp()))): 25,
-        ("cus_bolt", str(int(noon(1).timestamp()))): 25,
-    }
-    assert {one["event_name"] for one in stripe.events.values()} == {METER}
-    assert set(stripe.events) == set(Invoice.objects.values_list("external_id", flat=True))
-    assert run_batch(invoicer) == BatchResult()
-    assert len(stripe.requests) == 3
-
-
-def test_an_answer_of_stripe_that_is_lost_does_not_count_twice(network: Network, stripe: StripeServer) -> None:
-    charged(network, "cus_acme", 1)
-    stripe.interfere = lambda _: 502  # it counted, and the answer says otherwise
-    invoicer = StripeInvoicer(API_KEY, url=stripe.url, meter=METER)
-    run_batch(invoicer)
-    stripe.interfere = lambda _: 0
-    run_batch(invoicer)
-    assert [one[3] for one in found()] == ["sent"]
-    assert len(stripe.events) == 1
-    assert len(stripe.requests) >= 2
-
-
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 429, 500, 503])
-def test_what_stripe_answers_decides_whether_the_bill_may_have_arrived(
-    network: Network, stripe: StripeServer, status: int
-) -> None:
-    charged(network, "cus_acme", 1)
-    charged(network, "cus_bolt", 1)
-    stripe.refuse = lambda one: status if one["payload[stripe_customer_id]"] == "cus_acme" else 0
-    result = run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER))
-    is_down = status in (401, 409, 429, 500, 503)
-    assert (result.sent, result.refused) == ((0, 0) if is_down else (1, 1))
-    left = Invoice.objects.get(customer="cus_acme")
-    assert (left.state, left.tried_at is not None) == ("open", is_down)
-
-
-def test_a_customer_that_stripe_cannot_have_is_refused_here(
-    network: Network, stripe: StripeServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    charged(network, "key-1234", 1)
-    charged(network, "cus_bolt", 1)
-    result = run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER))
-    assert (result.sent, result.refused) == (1, 1)
-    assert [one["payload[stripe_customer_id]"] for one in stripe.requests] == ["cus_bolt"]
-    (record,) = [one for one in caplog.records if one.message == "agnt.invoice_refused"]
-    assert "id of a customer in Stripe" in record.reason  # type: ignore[attr-defined]
-
-
-def test_a_stripe_that_is_away_or_knows_another_key_leaves_everything(
-    network: Network, stripe: StripeServer
-) -> None:
-    charged(network, "cus_acme", 1)
-    assert run_batch(StripeInvoicer("sk_of_another", url=stripe.url, meter=METER)) == BatchResult(made=1)
-    assert run_batch(StripeInvoicer(API_KEY, url="http://127.0.0.1:9", meter=METER)) == BatchResult()
-    assert run_batch(StripeInvoicer(API_KEY, url=stripe.url, meter=METER)) == BatchResult(sent=1)
-
-
-@pytest.mark.slow
-def test_a_program_killed_between_sending_and_marking_sends_nothing_twice(
-    home: HubStorage, stripe: StripeServer
-) -> None:
-    env = hub_env(
-        {
-            **home.env,
-            "DJANGO_SETTINGS_MODULE": "hub.settings",
-            "STRIPE_API_KEY": API_KEY,
-            "STRIPE_API_URL": stripe.url,
-        }
-    )
-    run(python("-c", CHARGE), env)
-    program = subprocess.Popen(python("-c", BILL), env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert program.stdout is not None
-
-    def kill(_: object) -> int:
-        os.kill(program.pid, signal.SIGKILL)
-        program.wait(30)
-        return 0
-
-    stripe.interfere = kill
-    with program.stdout as printed:
-        assert printed.read().split() == [str(program.pid)]  # it was killed before it could say how many
-    assert program.wait(30) == -signal.SIGKILL
-    assert len(stripe.events) == 1
-    stripe.interfere = lambda _: 0
-    assert run(python("-c", BILL), env).split()[1:] == ["1"]
-    assert run(python("-c", BILL), env).split()[1:] == ["0"]
-    assert len(stripe.events) == 1
-    assert list(stripe.totals().values()) == [50]
-    assert len(stripe.requests) == 2
-
-
-@pytest.mark.slow
-def test_a_hub_bills_past_days_by_itself(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    home = make_storage("embedded")
-    run(python("-c", CHARGE), hub_env({**home.env, "DJANGO_SETTINGS_MODULE": "hub.settings"}))
-    hub = start_hub(home)
-    files = home.folder / "invoices"
-    until(lambda: list(files.rglob("*.csv")), "the job has written the bill", within_s=30)
-    (path,) = files.rglob("*.csv")
-    assert len(path.read_text().splitlines()) == 3
-
-    def figures() -> list[str]:
-        return httpx.get(f"{hub.url}/metrics").text.splitlines()
-
-    until(lambda: "agnt_open_invoices 0.0" in figures(), "the bill is marked", within_s=30)
-    assert {'agnt_metering_drift{kind="uncharged"} 0.0', "a2a_metered_events_total 0.0"} <= set(figures())
-
-
-def test_the_library_of_stripe_is_imported_with_its_key_only() -> None:
-    check = "from agnt import jobs; jobs.make_invoicer(); import sys; print('stripe' in sys.modules)"
-    script = f"import django; django.setup(); {check}"
-    settings = {"DATA_DIR": os.environ["DATA_DIR"], "DJANGO_SETTINGS_MODULE": "hub.settings"}
-    assert run(python("-c", script), hub_env(settings)).strip() == "False"
-    assert run(python("-c", script), hub_env(settings | {"STRIPE_API_KEY": API_KEY})).strip() == "True"
 
 
 def test_the_key_of_a_bill_never_changes() -> None:

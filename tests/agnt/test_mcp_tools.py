@@ -1,5 +1,6 @@
-"""The four intents as tools of MCP, by the official SDK's client in both generations of the protocol."""
+"""The four intents as tools of MCP, by the official SDKs: Python in both generations of MCP, and TypeScript."""
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -13,9 +14,10 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from tests.agnt.venues import CONFIRMED, Keeper, data
-from tests.agnt.wire import add_venue, count, mint
+from tests.agnt.wire import add_venue, count, mint, stamp
 from tests.channel.agents import sql
-from tests.mcp.clients import MODES, mcp_client, text_of
+from tests.mcp.clients import MODES, mcp_client, run_typescript, text_of
+from tests.sdks.clients import Run
 
 TOOLS = {"agnt.ping", "agnt.list_venues", "agnt.search_venues", "agnt.confirm_booking"}
 MESSAGE: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -56,6 +58,11 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return code
 
 
+async def call_by_typescript(hub: HubProcess, token: str, *calls: tuple[str, str, Json]) -> Run:
+    """What the TypeScript client sees: the tools, and the result of each call (step, tool, arguments)."""
+    return await run_typescript("calls.mjs", f"{hub.url}/mcp", token, json.dumps(calls))
+
+
 async def test_a_key_has_the_four_intents_as_tools(keeper: Keeper, connect: Connect) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -67,6 +74,43 @@ async def test_a_key_has_the_four_intents_as_tools(keeper: Keeper, connect: Conn
         assert [one["slug"] for one in listed["venues"]] == ["la-brisa"]
         found = await call(client, "agnt.search_venues", query="sunset")
         assert (found["count"], found["fee_pct"]) == (1, 7)
+
+
+async def test_the_typescript_client_lists_and_calls_the_four_tools(keeper: Keeper) -> None:
+    charges = count(keeper.hub, keeper.login, "agnt_usageevent")
+    order = {"venue_id": "la-brisa", "slot_time": "19:30", "party_size": 2, "timestamp": stamp()}
+    seen = await call_by_typescript(
+        keeper.hub,
+        keeper.key.token,
+        ("ping", "agnt.ping", {}),
+        ("list", "agnt.list_venues", {"location": "canggu", "limit": 5}),
+        ("search", "agnt.search_venues", {"query": "sunset"}),
+        ("confirm", "agnt.confirm_booking", order),
+        ("confirm again", "agnt.confirm_booking", order),
+    )
+    assert set(seen.one("tools").value) == TOOLS
+    ping, listed, found, booked, again = (one.value["structuredContent"] for one in seen.sights[1:])
+    assert (ping["active_venues"], ping["tier"], ping["agent_id"]) == (1, "pro", "mcp")
+    assert [one["slug"] for one in listed["venues"]] == ["la-brisa"]
+    assert (found["count"], found["fee_pct"]) == (1, 7)
+    assert (booked["status"], booked["slot_time"]) == ("pending", "19:30")
+    assert again == booked
+    assert count(keeper.hub, keeper.login, "agnt_usageevent") == charges + 1
+
+
+async def test_the_typescript_client_gets_refusals_as_errors_of_tools(keeper: Keeper) -> None:
+    limited = mint(keeper.hub, keeper.login, "free", "query")
+    seen = await call_by_typescript(
+        keeper.hub,
+        limited.token,
+        ("tier_required", "agnt.confirm_booking", {"venue_id": "la-brisa"}),
+        ("invalid_envelope", "agnt.list_venues", {"limit": 0}),
+    )
+    for code in ("tier_required", "invalid_envelope"):
+        refused = seen.one(code).value
+        assert refused["isError"] is True
+        assert refused["structuredContent"]["error"]["code"] == code
+        assert refused["content"][0]["text"].startswith(f"Error: {code}: ")
 
 
 async def test_a_booking_is_charged_once_for_each_timestamp(keeper: Keeper, connect: Connect) -> None:

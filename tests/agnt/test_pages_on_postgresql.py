@@ -5,6 +5,8 @@ from tests.nested import NESTED, pass_on_postgresql
 
 pytestmark = NESTED
 
+AGAIN = [f"tests/agnt/test_{one}.py" for one in ("pages", "venue_pages", "key_pages")]
+
 
 def test_the_pages_of_networks_are_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:
-    pass_on_postgresql(distributed_storages, 529, "tests/agnt/test_pages.py")
+    pass_on_postgresql(distributed_storages, 529, *AGAIN)

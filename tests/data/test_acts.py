@@ -7,8 +7,9 @@ from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 
 from accounts.audit_log import READ
 from agents.models import Agent, Turn
+from tests.native.admin import AGENTS, CREDENTIALS, SETTINGS, TURNS, act
+from tests.native.desk import text
 from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn, person
-from tests.native.test_admin import AGENTS, CREDENTIALS, SETTINGS, TURNS, act, text
 
 pytestmark = pytest.mark.django_db
 

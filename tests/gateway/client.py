@@ -11,11 +11,14 @@ from collections.abc import Callable
 from typing import Any, Self
 from urllib.parse import urlencode
 
+import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
+from lab.callers import bearer, web
 from lab.frames import Json
+from lab.hub_process import HubProcess
 
 WITHIN_S = 15
 _numbers = itertools.count(1)
@@ -153,3 +156,33 @@ class EchoSeat(GatewayClient):
                 reply["content"] = f"echo: {reply['content']}"
             about = {"correlationId": metadata["correlationId"]}
             await self.send("message", reply, agent=message["from"], metadata=about)
+
+
+class SilentSeat(GatewayClient):
+    """An agent that reads its messages and answers none."""
+
+
+async def publish(hub: HubProcess, owner: str, name: str, **details: object) -> str:
+    """Publish the session of a seat over REST; its handle."""
+    headers = bearer(hub.mint(owner, "session"))
+    async with web(hub.url) as client:
+        body = {
+            "sessionId": await session_id(client, headers, name),
+            "name": name,
+            "status": "published",
+        } | details
+        made = await client.post("/api/v1/agents", json=body, headers=headers)
+        assert made.status_code == 201, made.text
+    return str(made.json()["handle"]).removeprefix("@")
+
+
+async def session_id(client: httpx.AsyncClient, headers: dict[str, str], name: str) -> str:
+    """The public id of the session that a seat is."""
+    listed = (await client.get("/api/v1/sessions", headers=headers)).json()["items"]
+    (session,) = [one for one in listed if one["routingName"] == f"@{name}"]
+    return str(session["id"])
+
+
+def code_of(frame: Json) -> tuple[int, str]:
+    """The code and the reason of an error."""
+    return frame["content"]["code"], frame["content"].get("reason", "")

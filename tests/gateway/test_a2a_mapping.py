@@ -2,8 +2,7 @@
 
 from lab.callers import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish
 from tests.v1.caller import Caller
 
 

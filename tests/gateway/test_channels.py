@@ -20,8 +20,7 @@ from gateway.team.status_feed import StatusFeed
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import code_of, publish
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, publish
 
 
 async def subscribed(client: GatewayClient, channel: str, agents: list[str] | None = None) -> Json:

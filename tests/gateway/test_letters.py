@@ -11,8 +11,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import SilentSeat, code_of, publish
+from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat, code_of, publish
 
 
 async def know(hub: HubProcess, owner: str, *names: str) -> str:

@@ -9,8 +9,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish
 
 ASKS_A_MINUTE = 3
 BURST = 200

@@ -7,8 +7,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish
 
 
 async def ask(client: GatewayClient, service: str, **params: Any) -> Json:

@@ -18,9 +18,8 @@ from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, manage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, code_of
 from tests.gateway.test_channels import answered, statuses_of, subscribed
-from tests.gateway.test_messages import code_of
 
 
 async def listed(client: GatewayClient) -> dict[str, Json]:

@@ -12,8 +12,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import sql
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_messages import publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish
 
 _numbers = count(1)
 

@@ -8,7 +8,7 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import hub_env
 from lab.minting import writing
 from lab.waiting import eventually
-from tests.gateway.test_messages import publish
+from tests.gateway.client import publish
 from tests.gateway.triad import Voter, in_ms, seat, team
 
 TRIAD = ("alpha", "beta", "charlie")

@@ -1,16 +1,21 @@
-"""Clients of the SDK: one that speaks MCP of 2025 by a handshake, one of 2026 without."""
+"""Clients of the SDKs: in Python with the handshake of 2025 and without it, as of 2026; another in TypeScript."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import mcp_types as types
+import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from lab.callers import ANSWER_WITHIN_S, bearer
 from mcp_server.results import TASK_META
+from tests.sdks.clients import Run, run_node
+from tests.sdks.environments import ENVIRONMENTS, Missing
 
 HANDSHAKE, MODERN = "legacy", "2026-07-28"
 MODES = [HANDSHAKE, MODERN]
@@ -30,6 +35,16 @@ async def mcp_client(
         transport = streamable_http_client(f"{url}/mcp{query}", http_client=http)
         async with Client(transport, mode=mode, **options) as client:
             yield client
+
+
+async def run_typescript(program: str, *arguments: str) -> Run:
+    """Run a program of this folder with the TypeScript SDK to its end; skip the test on a machine without node."""
+    try:
+        folder = await asyncio.to_thread(ENVIRONMENTS["js-mcp"].ready)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    async with run_node(folder, Path(__file__).with_name(program), [*arguments]) as run:
+        return await run.end()
 
 
 def text_of(result: types.CallToolResult) -> str:

@@ -1,31 +1,13 @@
 """The official TypeScript client of MCP, unmodified, as a program of its own."""
 
-import asyncio
-from pathlib import Path
-
-import pytest
-
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
-from tests.sdks.clients import Run, run_node
-from tests.sdks.environments import ENVIRONMENTS, Missing
-
-PROGRAM = Path(__file__).with_name("client.mjs")
-
-
-async def watch(*arguments: str) -> Run:
-    """Run the program to its end."""
-    try:
-        folder = await asyncio.to_thread(ENVIRONMENTS["js-mcp"].ready)
-    except Missing as missing:
-        pytest.skip(str(missing))
-    async with run_node(folder, PROGRAM, [*arguments]) as run:
-        return await run.end()
+from tests.mcp.clients import run_typescript
 
 
 async def test_the_typescript_client_lists_asks_elicits_and_cancels(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
-        run = await watch(f"{hub.urls[-1]}/mcp", alice, agent.handle)
+        run = await run_typescript("client.mjs", f"{hub.urls[-1]}/mcp", alice, agent.handle)
         asked = [prompt["text"] for prompt in agent.prompts]
     assert asked == ["say one | say , two", "ask which one?", "the second", "note begun | wait"]
     assert run.one("server").value == {"name": "clawbridge", "capabilities": {"tools": {"listChanged": False}}}

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from agents.models import Session
 from tests.carrying import carrying
-from tests.native.rows import Person, person
+from tests.native.rows import Person, make_session, person
 from tests.native.transcripts import Told
 
 
@@ -44,6 +45,12 @@ def carol(db: None) -> Person:
 def dave(db: None) -> Person:
     """A user whose login is known."""
     return person("dave")
+
+
+@pytest.fixture
+def session(alice: Person) -> Session:
+    """A session of the owner."""
+    return make_session(alice.user, "desk")
 
 
 @pytest.fixture

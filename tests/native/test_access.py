@@ -7,6 +7,9 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, AgentGrant, CallerBlock, Turn
+from tests.native.admin import AGENTS as AGENT_ADMIN
+from tests.native.admin import SETTINGS, TURNS, act
+from tests.native.desk import text
 from tests.native.rows import (
     Person,
     api,
@@ -17,8 +20,6 @@ from tests.native.rows import (
     names,
     person,
 )
-from tests.native.test_admin import AGENTS as AGENT_ADMIN
-from tests.native.test_admin import SETTINGS, TURNS, act, text
 
 AGENTS = "/api/v1/agents"
 BLOCKS = "/api/v1/blocks"

@@ -2,23 +2,20 @@
 
 import hashlib
 import json
-import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from agents import jobs
-from agents.models import Attachment, Blob, File, Process, Session, Share
-from agents.transcript import files, mentions
-from agents.transcript.files import clean_mime, clean_name
+from agents.models import Attachment, Blob, File, Process, Session
+from agents.transcript import files
 from hub.celery import app
 from tests.carrying import carrying
 from tests.native.rows import Person, api, make_session, person
+from tests.native.session_files import CAP, ROLES, TEXT, lend, live, of, stored, upload
 from tests.native.test_rest_agents import token_of
 
 FIELDS = {
@@ -35,41 +32,8 @@ FIELDS = {
     "expiresAt",
     "deletedAt",
 }
-MIB = 1024 * 1024
-CAP = 10 * MIB
-TEXT = b"what a day"
 SHA = hashlib.sha256(TEXT).hexdigest()
-ROLES = ["viewer", "prompter", "approver"]
 STRANGERS = ["other", "anonymous", "revoked", "channel", "suspended"]
-
-
-def of(session: Session) -> str:
-    return f"/api/v1/sessions/{session.public_id}/files"
-
-
-def upload(
-    who: Person | str | None, session: Session, data: bytes = TEXT, name: str = "day.txt", mime: str = "text/plain"
-) -> Any:
-    token = who.session if isinstance(who, Person) else who
-    form = {"file": SimpleUploadedFile(name, data, mime)}
-    return api(token).post(of(session), form, format="multipart")
-
-
-def stored(owner: Person, session: Session, data: bytes = TEXT) -> File:
-    return files.store(session, owner.user, files.Upload(filename="day.txt", mime="text/plain", data=data))
-
-
-def lend(session: Session, borrower: Person, role: str) -> None:
-    Share.objects.create(session=session, user=borrower.user, role=role, shared_by=session.owner)
-
-
-def live(session: Session) -> list[int]:
-    return list(File.objects.live().filter(session=session).order_by("pk").values_list("pk", flat=True))
-
-
-@pytest.fixture
-def session(alice: Person) -> Session:
-    return make_session(alice.user, "desk")
 
 
 def test_an_uploaded_file_is_shown_whole_and_comes_back_byte_for_byte(alice: Person, session: Session) -> None:
@@ -221,77 +185,6 @@ def test_a_body_without_a_file_is_refused(
     assert not File.objects.exists()
 
 
-HOSTILE = [
-    ("../../etc/passwd", "passwd"),
-    ("..\\..\\boot.ini", "boot.ini"),
-    ("/etc/shadow", "shadow"),
-    ("C:\\secret.txt", "secret.txt"),
-    ("a\0b.txt", "ab.txt"),
-    ("a\r\nSet-Cookie: x=1.txt", "aSet-Cookie: x=1.txt"),
-    ("gnp\u202exe.txt", "gnpxe.txt"),
-    ("\ud800.txt", ".txt"),
-    ("Grüße 你好 🦀.md", "Grüße 你好 🦀.md"),
-    ("  spaced .txt ", "spaced .txt"),
-    ("", "file"),
-    ("..", "file"),
-    ("dir/", "file"),
-    ("\0\x07", "file"),
-    ("n" * 10_000, "n" * 255),
-    ("n" * 10_000 + ".txt", "n" * 251 + ".txt"),
-    ("." + "n" * 10_000, "." + "n" * 254),
-]
-
-
-@pytest.mark.parametrize(("given", "kept"), HOSTILE)
-def test_a_name_is_made_harmless(given: str, kept: str) -> None:
-    assert clean_name(given) == kept
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"../../etc/passwd",
-        b"a\0b",
-        b"..\\x",
-        b"n" * 900,
-        "🦀".encode(),
-        b"&#0;x",
-        b"%00x",
-    ],
-)
-def test_no_name_on_the_wire_breaks_an_upload_or_its_download(alice: Person, session: Session, raw: bytes) -> None:
-    disposition = b'Content-Disposition: form-data; name="file"; filename="' + raw + b'"\r\n\r\n'
-    body = b"--b\r\n" + disposition + TEXT + b"\r\n--b--\r\n"
-    answer = api(alice.session).post(of(session), body, content_type="multipart/form-data; boundary=b")
-    assert answer.status_code == 201, answer.content
-    name = answer.json()["filename"]
-    assert name
-    assert len(name) <= 255
-    assert name.isprintable()
-    assert not set(name) & {"/", "\\"}
-    content = api(alice.session).get(f"/api/v1/files/{answer.json()['id']}/content")
-    assert content.content == TEXT
-    assert content["Content-Disposition"].startswith("attachment")
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ("text/plain", "text/plain"),
-        ("Text/HTML; charset=utf-8", "text/html"),
-        ("image/svg+xml", "image/svg+xml"),
-        ("", "application/octet-stream"),
-        (None, "application/octet-stream"),
-        ("text", "application/octet-stream"),
-        ("text/plain\r\nX: y", "application/octet-stream"),
-        ("a/" + "b" * 64, "application/octet-stream"),
-        ("té/xt", "application/octet-stream"),
-    ],
-)
-def test_a_media_type_has_the_shape_of_one(given: str | None, kept: str) -> None:
-    assert clean_mime(given) == kept
-
-
 def test_bytes_are_kept_once_and_go_with_their_last_file(alice: Person, session: Session) -> None:
     one, two = (upload(alice, session, name=name).json()["id"] for name in ("a.txt", "b.txt"))
     assert Blob.objects.count() == 1
@@ -343,172 +236,6 @@ def test_forgetting_the_files_of_a_session_tells_what_went(alice: Person, sessio
     assert files.forget_files_of([session.pk]) == files.DeletedFiles(files=3, blobs_swept=1, bytes_freed=10)
     assert list(File.objects.values_list("pk", flat=True)) == [elsewhere.pk]
     assert b"".join(files.open_file(elsewhere) or ()) == TEXT
-
-
-# fileId=N
-
-
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("see fileId=7 and fileId=12, fileId=7", [7, 12]),
-        ("fileId=007.", [7]),
-        ("myfileId=7 fileId=7x fileId= fileid=7 fileId=-7", []),
-        ("fileId=" + "9" * 5000, [0]),
-        ("fileId=0", [0]),
-        ("fileId=٣", []),
-    ],
-)
-def test_mentions_are_found(text: str, ids: list[int]) -> None:
-    assert mentions.mentions(text) == ids
-
-
-def test_only_named_ids_are_rewritten() -> None:
-    text = "fileId=1, fileId=11 fileId=2 fileId=1"
-    assert mentions.rewrite(text, {1: 2, 2: 3}) == "fileId=2, fileId=11 fileId=3 fileId=2"
-
-
-def test_a_readable_file_is_copied_into_the_session_and_its_own_stay(alice: Person, bob: Person) -> None:
-    here, there = make_session(alice.user, "here"), make_session(bob.user, "there")
-    lend(there, alice, "viewer")
-    own, theirs = stored(alice, here, b"own"), stored(bob, there)
-    ids = mentions.clone_mentioned_files(here.pk, [own.pk, theirs.pk], alice.user.pk)
-    copy = File.objects.get(pk=ids[theirs.pk])
-    assert ids == {own.pk: own.pk, theirs.pk: copy.pk}
-    assert (copy.session, copy.uploader, copy.filename, copy.mime) == (here, alice.user, "day.txt", "text/plain")
-    assert Blob.objects.count() == 2
-    files.delete(theirs)
-    assert b"".join(files.open_file(copy) or ()) == TEXT
-
-
-@pytest.mark.parametrize("why", ["foreign", "deleted", "absent", "zero", "huge", "lender suspended"])
-def test_an_unreadable_file_refuses_them_all(alice: Person, bob: Person, session: Session, why: str) -> None:
-    there = make_session(bob.user, "there")
-    theirs, fine = stored(bob, there), stored(alice, make_session(alice.user, "mine"))
-    assert why == "foreign" or lend(there, alice, "approver") is None
-    if why == "deleted":
-        files.delete(theirs)
-    if why == "lender suspended":
-        bob.user.is_active = False
-        bob.user.save()
-    wanted = {"absent": 999_999, "zero": 0, "huge": 2**70}.get(why, theirs.pk)
-    with pytest.raises(mentions.Unreadable) as refused:
-        mentions.clone_mentioned_files(session.pk, [fine.pk, wanted], alice.user.pk)
-    assert refused.value.file_ids == {wanted}
-    assert live(session) == []
-
-
-def test_a_prompt_names_fifty_files_at_most(alice: Person, session: Session) -> None:
-    with pytest.raises(mentions.TooManyFiles):
-        mentions.clone_mentioned_files(session.pk, range(1, 52), alice.user.pk)
-
-
-# Agents, by their channel token.
-
-
-def register(session: Session, owner: Person) -> None:
-    """As if the owner's channel token had brought this session."""
-    session.credential = owner.user.credentials.get(prefix=owner.channel[:14])
-    session.save()
-
-
-def hand_out(token: str | None, session_id: object, data: bytes = TEXT) -> Any:
-    form = {"sessionId": str(session_id), "file": SimpleUploadedFile("out.md", data, "text/markdown")}
-    return api(token).post("/api/channel/files", form, format="multipart")
-
-
-@pytest.mark.parametrize(
-    ("target", "status"),
-    [("own", 201), ("owner's other", 201), ("prompter", 201), ("viewer", 403), ("foreign", 404), ("absent", 404)],
-)
-def test_an_agent_hands_out_files_where_its_owner_may_prompt(
-    alice: Person, bob: Person, session: Session, target: str, status: int
-) -> None:
-    register(session, alice)
-    theirs = make_session(bob.user)
-    if target in ROLES:
-        lend(theirs, alice, target)
-    ids = {
-        "own": session.public_id,
-        "owner's other": make_session(alice.user, "b").public_id,
-        "absent": uuid.uuid4(),
-    }
-    answer = hand_out(alice.channel, ids.get(target, theirs.public_id))
-    assert answer.status_code == status, answer.content
-    if status == 201:
-        assert set(answer.json()) == {"id", "filename", "mime", "size", "sha256", "sessionId"}
-        assert File.objects.get().scope == "reply"
-    elif status == 403:
-        message = "this takes the role prompter of the session"
-        assert answer.json() == {"error": "forbidden", "message": message}
-    else:
-        assert answer.json() == {"error": "not_found", "message": "no such session"}
-
-
-@pytest.mark.parametrize("kind", ["session", "app", "none", "revoked"])
-def test_other_tokens_hand_out_and_fetch_nothing(alice: Person, session: Session, kind: str) -> None:
-    register(session, alice)
-    file = stored(alice, session)
-    assert kind != "revoked" or alice.user.credentials.filter(prefix=alice.channel[:14]).revoke()
-    token = {"session": alice.session, "app": alice.app, "none": None}.get(kind, alice.channel)
-    fetched = api(token).get(f"/api/channel/files/{file.pk}?sessionId={session.public_id}")
-    for answer in (hand_out(token, session.public_id), fetched):
-        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
-
-
-@pytest.mark.parametrize("data", [b"", b"x" * (CAP + 1)])
-def test_an_agents_file_has_the_same_bounds(alice: Person, session: Session, data: bytes) -> None:
-    answer = hand_out(alice.channel, session.public_id, data)
-    assert answer.status_code == (413 if data else 400)
-    assert not File.objects.exists()
-
-
-@pytest.mark.parametrize("session_id", ["", "x", "a\0b", "' OR 1"])
-def test_a_session_id_that_is_none_is_refused(alice: Person, session_id: str) -> None:
-    assert hand_out(alice.channel, session_id).status_code == 400
-    assert api(alice.channel).get("/api/channel/files/1", {"sessionId": session_id}).status_code == 400
-
-
-@pytest.mark.parametrize("why", ["fine", "another session", "another token", "deleted", "foreign"])
-def test_an_agent_fetches_live_files_of_its_own_session(
-    alice: Person, bob: Person, session: Session, why: str
-) -> None:
-    register(session, alice)
-    other = make_session(alice.user, "other")
-    file = files.store(session, alice.user, files.Upload(filename="Größe.txt", mime="text/plain", data=TEXT))
-    if why == "deleted":
-        files.delete(file)
-    if why == "another token":
-        register(session, bob)
-    where = other if why == "another session" else session
-    token = bob.channel if why == "foreign" else alice.channel
-    answer = api(token).get(f"/api/channel/files/{file.pk}?sessionId={where.public_id}", HTTP_ACCEPT="text/plain")
-    if why != "fine":
-        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
-        return
-    assert (answer.status_code, answer.content) == (200, TEXT)
-    assert answer["x-clawborrator-file-name"] == "Größe.txt"
-    assert answer["x-clawborrator-file-mime"] == "text/plain"
-    assert answer["x-clawborrator-file-size"] == str(len(TEXT))
-
-
-@pytest.mark.parametrize(
-    ("name", "sent"),
-    [
-        ("plain 100%.txt", "plain 100%.txt"),
-        ("résumé.txt", "résumé.txt"),
-        ("re\u0301sume\u0301.txt", "résumé.txt"),
-        ("Übersicht – 日.txt", "Übersicht %E2%80%93 %E6%97%A5.txt"),
-    ],
-)
-def test_a_file_name_reaches_an_agent_as_far_as_latin_1_holds_it(
-    alice: Person, session: Session, name: str, sent: str
-) -> None:
-    register(session, alice)
-    file = files.store(session, alice.user, files.Upload(filename=name, mime="text/plain", data=TEXT))
-    answer = api(alice.channel).get(f"/api/channel/files/{file.pk}?sessionId={session.public_id}")
-    assert answer["x-clawborrator-file-name"] == sent
-    assert f"filename*=utf-8''{quote(name)}" in answer["Content-Disposition"] or name.isascii()
 
 
 def test_celery_knows_every_job_that_beat_sends() -> None:

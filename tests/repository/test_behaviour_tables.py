@@ -6,23 +6,25 @@ import pytest
 
 from lab import ROOT
 
-ROW = re.compile(r"^\| ([GN])(\d\d) \| \d+ \| .+? \| (.+?) \| (?:`([\w/]+\.py)::(\w+)`)? *\|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([GN])(\d\d) \| \d+ \| .+? \| .+? \| ((?:`[\w/]+\.py::\w+`(?:, )?)*) *\|$", re.MULTILINE)
+TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
 TABLES = [("gateway", "G", 77), ("agnt", "N", 58)]
 
 
-def rows_of(table: str, letter: str) -> list[tuple[str, str, str, str]]:
-    """The number of each row, what it says of the hub, and the file and the name of its test."""
+def rows_of(table: str, letter: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The number of each row, and the file and the name of each of its tests."""
     rows = ROW.findall((ROOT / "docs" / "reference" / f"{table}.md").read_text())
-    return [row for found, *row in rows if found == letter]
+    return [(number, TEST.findall(tests)) for found, number, tests in rows if found == letter]
 
 
 @pytest.mark.parametrize(("table", "letter", "behaviours"), TABLES)
 def test_every_behaviour_has_its_line(table: str, letter: str, behaviours: int) -> None:
-    assert [int(number) for number, *_ in rows_of(table, letter)] == list(range(1, behaviours + 1))
+    assert [int(number) for number, _ in rows_of(table, letter)] == list(range(1, behaviours + 1))
 
 
 @pytest.mark.parametrize(("table", "letter", "behaviours"), TABLES)
 def test_what_holds_names_a_test_that_is_there(table: str, letter: str, behaviours: int) -> None:
-    for number, _, path, name in rows_of(table, letter):
-        assert path, number
-        assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE), number
+    for number, tests in rows_of(table, letter):
+        assert tests, number
+        for path, name in tests:
+            assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE), number

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.tenancy.rules import May, Rule
+from tests.tenancy.rights import May, Rule
 
 RANK = {May.VIEWER: 1, May.PROMPTER: 2, May.APPROVER: 3, May.OWNER: 4, May.MINE: 4, May.AGENT_OR_OWNER: 4}
 HIDING = {May.MINE}

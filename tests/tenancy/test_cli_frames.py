@@ -9,7 +9,8 @@ from lab.callers import Json
 from lab.waiting import eventually
 from tests.operators.operator import Operator
 from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
-from tests.tenancy.rules import FRAMES, May
+from tests.tenancy.rights import May
+from tests.tenancy.rules import FRAMES
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
 from tests.tenancy.world import Names, World, fill

@@ -9,7 +9,9 @@ from websockets.exceptions import ConnectionClosed
 from lab.channel_agent import dial
 from tests.tenancy.callers import CALLERS, LIMITED, Caller, verdict
 from tests.tenancy.dialect_requests import DIALECT_REQUESTS
-from tests.tenancy.rules import ASKING, BRIDGE, PAGES, REST, May
+from tests.tenancy.rest_rules import ASKING, REST
+from tests.tenancy.rights import May
+from tests.tenancy.rules import BRIDGE, PAGES
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_agents import ask, get, handle_of
 from tests.tenancy.test_http_json import CALLS, call

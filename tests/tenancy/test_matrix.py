@@ -8,7 +8,9 @@ import pytest
 
 from lab.waiting import until
 from tests.tenancy.callers import ABSENT, Caller, verdict
-from tests.tenancy.rules import BRIDGE, PAGES, REST, May, Rule
+from tests.tenancy.rest_rules import REST
+from tests.tenancy.rights import May, Rule
+from tests.tenancy.rules import BRIDGE, PAGES
 from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.world import World
 

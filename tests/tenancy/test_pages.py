@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from accounts.admin_site import site
-from tests.tenancy.rules import RULES, May
+from tests.tenancy.rights import May
+from tests.tenancy.rules import RULES
 from tests.tenancy.tables import snapshot
 from tests.tenancy.test_matrix import CANARY, changed
 from tests.tenancy.world import Names, World

@@ -18,7 +18,8 @@ from lab.callers import TLS, bearer
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
-from tests.tenancy.rules import RULES, Rule
+from tests.tenancy.rights import Rule
+from tests.tenancy.rules import RULES
 
 WITHIN_S = 20
 FURTHER_SPARES = 4

@@ -1,0 +1,124 @@
+"""The pages of venues: their owner adds, changes, finds, imports and exports them."""
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from agnt.models import Breaker, Network, Venue
+from agnt.venue_secrets import show_venue_secret
+from tests.agnt.desk_pages import NETWORK, export, make_booking, make_venue, text_of, value_of
+from tests.native.rows import Person, make_agent
+
+FIELDS = {"name": "La Brisa", "slug": "la-brisa", "referral_fee_pct": "7", "priority_rank": "0", "is_active": "on"}
+
+
+def test_a_venue_is_added_changed_and_taken_out(page: Client, alice: Person) -> None:
+    agent = make_agent(alice.user)
+    typed = {**FIELDS, "tags": "sunset\r\ndinner", "agent": f"@{agent.handle}", "agent_name": "venue_agent"}
+    assert page.post(f"{NETWORK}/venues/new", typed)["Location"] == f"{NETWORK}/venues"
+    venue = Venue.objects.get()
+    assert (venue.name, venue.tags, venue.agent, venue.is_active) == (
+        "La Brisa",
+        ["sunset", "dinner"],
+        agent,
+        True,
+    )
+    own = f"{NETWORK}/venues/{venue.public_id}"
+    shown = page.get(own).content.decode()
+    assert f'value="@{agent.handle}"' in shown
+    assert "sunset\ndinner" in shown
+    page.post(own, {**FIELDS, "name": "La Brisa Bali", "url": "https://venue.example/a2a"})
+    venue.refresh_from_db()
+    assert (venue.name, venue.agent, venue.url) == ("La Brisa Bali", None, "https://venue.example/a2a")
+    version = Network.objects.get().venues_version
+    for action, is_active in (("deactivate", False), ("activate", True)):
+        assert page.post(own, {"action": action})["Location"] == own
+        assert Venue.objects.get().is_active is is_active
+    assert Network.objects.get().venues_version == version + 2
+    assert page.post(own, {"action": "delete"})["Location"] == f"{NETWORK}/venues"
+    assert not Venue.objects.exists()
+
+
+def test_a_venue_with_bookings_is_kept_when_it_is_deleted(page: Client, network: Network) -> None:
+    venue = make_venue(network)
+    make_booking(venue)
+    page.post(f"{NETWORK}/venues/{venue.public_id}", {"action": "delete"})
+    assert Venue.objects.get().is_active is False
+    assert "it is kept, and not offered any more" in text_of(page.get(f"{NETWORK}/venues"))
+
+
+def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, network: Network) -> None:
+    venue = make_venue(network, url="https://venue.example/a2a")
+    own, secret = f"{NETWORK}/venues/{venue.public_id}", show_venue_secret(str(venue.public_id))
+    assert secret not in page.get(own).content.decode()
+    answer = page.post(own, {"action": "secret"})
+    assert answer.status_code == 200
+    assert value_of(answer, "secret") == secret
+
+
+def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Client, network: Network) -> None:
+    make_venue(network, "taken")
+    for typed, said in (
+        ({"slug": "no slug"}, "Want letters, digits and any of . _ -"),
+        ({"slug": "TAKEN"}, "Another venue has TAKEN."),
+        ({"agent": "@owner/unknown"}, "There is no such agent of yours."),
+        ({"referral_fee_pct": "101"}, "Want a number from 0 to 100"),
+        ({"name": ""}, "This field is required."),
+    ):
+        answer = page.post(f"{NETWORK}/venues/new", {**FIELDS, "city": "Bali", **typed})
+        assert answer.status_code == 400
+        assert said in text_of(answer), typed
+        assert 'value="Bali"' in answer.content.decode()
+    assert Venue.objects.get().slug == "taken"
+
+
+def test_venues_are_found_by_words_category_place_and_state(page: Client, network: Network) -> None:
+    make_venue(network, "la-brisa", category="restaurant", area="Canggu")
+    make_venue(network, "the-lawn", category="beach club", city="Bali", is_active=False)
+    Breaker.objects.create(network=network, venue=Venue.objects.get(slug="la-brisa"), opened_at_s=1)
+    assert "circuit open" in text_of(page.get(f"{NETWORK}/venues"))
+    for query, found in (
+        ("q=LAWN", {"The-Lawn"}),
+        ("category=restaurant", {"La-Brisa"}),
+        ("location=ali", {"The-Lawn"}),
+        ("state=active", {"La-Brisa"}),
+        ("state=inactive&q=brisa", set()),
+        ("state=unknown", {"La-Brisa", "The-Lawn"}),
+    ):
+        said = text_of(page.get(f"{NETWORK}/venues?{query}"))
+        assert {name for name in ("La-Brisa", "The-Lawn") if name in said} == found, query
+
+
+def test_the_pages_of_a_list_keep_its_filters(page: Client, network: Network) -> None:
+    for number in range(51):
+        make_venue(network, f"v{number}", city="Bali")
+    assert "?location=Bali&amp;page=2#venues" in page.get(f"{NETWORK}/venues?location=Bali").content.decode()
+    assert "1 venue" in text_of(page.get(f"{NETWORK}/venues?q=v50"))
+
+
+def upload(page: Client, text: str, **fields: str) -> Any:
+    file = SimpleUploadedFile("venues.csv", text.encode(), "text/csv")
+    return page.post(f"{NETWORK}/venues/import", {"file": file, **fields})
+
+
+@pytest.mark.django_db(transaction=True)  # another thread reads the file
+def test_an_import_reports_its_wrong_rows_and_an_export_is_imported_again(page: Client) -> None:
+    rows = "slug,name,priority_rank\nla-brisa,La Brisa,5\nthe-lawn,,1\n"
+    answer = upload(page, rows)
+    assert answer.status_code == 400
+    assert "Nothing was imported 1 row is wrong" in text_of(answer)
+    assert "3 name A venue has a name." in text_of(answer)
+    assert not Venue.objects.exists()
+    assert "1 venue added, 0 changed" in text_of(upload(page, rows, skips_bad_rows="on"))
+    again = upload(page, export(page))
+    assert "0 venues added, 0 changed, 1 as it was" in text_of(again)
+    assert Venue.objects.get().priority_rank == 5
+
+
+@pytest.mark.parametrize("text", ["", "slug\nx\n", "slug,name,colour\nx,y,z\n"])
+def test_a_file_that_is_none_is_refused_whole(page: Client, text: str) -> None:
+    answer = upload(page, text)
+    assert answer.status_code == 400
+    assert "Nothing was imported. Line 1:" in text_of(answer)

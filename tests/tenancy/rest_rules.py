@@ -1,0 +1,206 @@
+"""Who may do what over REST: one line for every address. See `rules.py`."""
+
+from tests.tenancy.rights import May, Rule
+
+S, V = "/api/v1/sessions/{public_id}", "/api/v1"
+HOOK_EVENT = {"sessionId": "{public_id}", "kind": "tail", "type": "Notification", "payload": {}}
+USAGE = {
+    "capturedAt": "2026-01-01T00:00:00Z",
+    "ccSessionId": "cc",
+    "reason": "final",
+    "models": [{"model": "m", "inputTokens": 1}],
+}
+NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
+NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
+ADMIN = Rule(may=May.STAFF)
+
+SESSIONS: dict[str, Rule] = {
+    f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
+    f"POST {V}/sessions/prune": Rule(may=May.SIGNED_IN, body={"dryRun": False, "routingName": "@unknown"}),
+    f"POST {V}/sessions/preflight": Rule(may=May.SIGNED_IN, body={}, ok=(404,)),
+    f"GET {S}": Rule(may=May.VIEWER),
+    f"PATCH {S}": Rule(may=May.OWNER, body={"autoStart": False}),
+    f"DELETE {S}": Rule(may=May.OWNER, query="?hard=true", writes=True),
+    f"POST {S}/archive": Rule(may=May.OWNER, body={}, writes=True),
+    f"GET {S}/events": Rule(may=May.VIEWER),
+    f"GET {S}/op-messages": Rule(may=May.VIEWER),
+    f"GET {S}/timeline": Rule(may=May.VIEWER),
+    f"GET {S}/shares": Rule(may=May.OWNER),
+    f"POST {S}/shares": Rule(may=May.OWNER, body={"login": "zoe", "role": "viewer"}, ok=(201,), writes=True),
+    f"DELETE {S}/shares/{{login}}": Rule(may=May.OWNER, writes=True),
+    f"GET {S}/permissions": Rule(may=May.APPROVER),
+    f"POST {S}/permissions/{{request_id}}/resolve": Rule(
+        may=May.APPROVER, body={"decision": "allow"}, writes=True
+    ),
+    f"GET {S}/token-usage": Rule(may=May.VIEWER),
+    f"POST {S}/token-usage": Rule(may=May.AGENT_OR_OWNER, body=USAGE, ok=(201,), writes=True),
+    f"GET {V}/token-usage": Rule(may=May.SIGNED_IN),
+    f"GET {S}/files": Rule(may=May.VIEWER),
+    f"POST {S}/files": Rule(may=May.PROMPTER, form=True, ok=(201,), writes=True),
+    f"DELETE {V}/files/{{file_id}}": Rule(may=May.PROMPTER, writes=True),
+    f"GET {V}/files/{{file_id}}/content": Rule(may=May.VIEWER),
+    f"POST {S}/kill": NOT_OFFERED,
+    f"POST {S}/restart": NOT_OFFERED,
+    f"POST {S}/soft-restart": NOT_OFFERED,
+    f"POST {S}/input": NOT_OFFERED,
+    f"POST {S}/rotate-channel-token": NOT_OFFERED,
+    f"GET {S}/screenshot": NOT_OFFERED,
+    f"GET {V}/desktops": Rule(may=May.SIGNED_IN),
+    f"DELETE {V}/desktops/{{desktop}}": NO_DESKTOP,
+    f"POST {V}/desktops/{{desktop}}/sessions": NO_DESKTOP,
+    f"GET {V}/desktops/{{desktop}}/shares": NO_DESKTOP,
+    f"POST {V}/desktops/{{desktop}}/shares": NO_DESKTOP,
+    f"DELETE {V}/desktops/{{desktop}}/shares/{{login}}": NO_DESKTOP,
+}
+
+ASKING: dict[str, Rule] = {
+    f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
+    f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
+    f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),
+    f"GET {V}/peers": Rule(may=May.SIGNED_IN),
+    f"GET {V}/questions": Rule(may=May.SIGNED_IN),
+}
+
+AGENTS: dict[str, Rule] = {
+    f"GET {V}/agents": Rule(may=May.SIGNED_IN),
+    f"POST {V}/agents": Rule(
+        may=May.MINE, body={"sessionId": "{spare_id}", "name": "new", "status": "draft"}, ok=(201,), writes=True
+    ),
+    f"POST {V}/agents/cards": Rule(may=May.SIGNED_IN, body={"cardUrl": "ftp://nowhere"}, ok=(400,)),
+    f"POST {V}/agents/bulk": Rule(may=May.BY_HAND, test="test_only_ones_own_agents_are_changed_by_rest"),
+    f"GET {V}/agents/by-handle/{{owner}}/{{slug}}": Rule(may=May.SEES_AGENT),
+    f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
+    f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
+    f"POST {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
+    f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
+    f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
+    f"POST {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, body={}, ok=(200, 201), writes=True),
+    f"DELETE {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/blocks": Rule(may=May.SIGNED_IN),
+    f"POST {V}/blocks": Rule(may=May.SIGNED_IN, body={"login": "gus"}, ok=(200, 201)),
+    f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
+}
+
+TEAMS: dict[str, Rule] = {
+    f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"POST {V}/team/sessions/import": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
+    f"GET {V}/team/agents": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/agents/{{agent_name}}": Rule(may=May.MINE),
+    f"PATCH {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, body={"role": "examiner"}, writes=True),
+    f"DELETE {V}/team/agents/{{agent_name}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/team/letters": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/letters/{{letter_id}}": Rule(may=May.MINE),
+    f"DELETE {V}/team/letters/{{letter_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/team/letters/{{letter_id}}/retry": Rule(may=May.MINE, ok=(202,), writes=True),
+    f"GET {V}/team/policy": Rule(may=May.SIGNED_IN),
+    f"PATCH {V}/team/policy": Rule(may=May.SIGNED_IN, body={"queuesMessages": False}),
+    f"GET {V}/team/proposals": Rule(may=May.SIGNED_IN),
+    f"GET {V}/team/proposals/{{proposal_id}}": Rule(may=May.MINE),
+}
+
+ACCOUNTS: dict[str, Rule] = {
+    f"GET {V}/me": Rule(may=May.SIGNED_IN),
+    f"GET {V}/me/export": Rule(may=May.BY_SESSION),
+    f"DELETE {V}/me/account": Rule(may=May.BY_HAND, test="test_erasing_takes_the_login_and_a_session"),
+    f"GET {V}/me/retention": Rule(may=May.SIGNED_IN),
+    f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": None}),
+    f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
+    f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
+    f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/tokens/{{token_id}}/rotate": Rule(
+        may=May.MINE, body={"overlap": 0}, ok=(201,), writes=True, by_session=True
+    ),
+    f"GET {V}/auth-sessions": Rule(may=May.BY_SESSION),
+    f"POST {V}/auth-sessions/{{prefix}}/revoke": Rule(may=May.MINE, by_session=True, writes=True),
+    f"POST {V}/auth/apps/mint": Rule(may=May.BY_SESSION, body={"name": "new"}, ok=(201,)),
+    f"POST {V}/auth/logout": Rule(may=May.BY_HAND, test="test_logging_out_twice_is_fine"),
+    f"GET {V}/auth/oauth/start": Rule(may=May.ANY_CALLER, ok=(503,)),
+    f"GET {V}/auth/oauth/callback": Rule(may=May.ANY_CALLER, ok=(400, 503)),
+    f"POST {V}/auth/oauth/token": Rule(may=May.ANY_CALLER, body={}, ok=(400, 503)),
+    f"GET {V}/auth/oidc/{{number}}/start": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
+    f"GET {V}/auth/oidc/{{number}}/callback": Rule(may=May.ANY_CALLER, ok=(404,), names={"number": "9"}),
+    f"GET {V}/auth/spa/start": Rule(may=May.ANY_CALLER, ok=(400,)),
+    f"POST {V}/auth/spa/exchange": Rule(may=May.ANY_CALLER, body={}, ok=(400,)),
+    f"POST {V}/auth/clients": Rule(
+        may=May.ANY_CALLER, body={"redirect_uris": ["http://127.0.0.1:8765/"]}, ok=(201,)
+    ),
+    f"POST {V}/auth/clients/token": Rule(may=May.ANY_CALLER, body={}, ok=(400, 415)),
+    f"POST {V}/auth/device/code": Rule(may=May.ANY_CALLER, body={"app_name": "tv", "machine_id": "m"}),
+    f"POST {V}/auth/device/token": Rule(may=May.ANY_CALLER, body={"device_code": "x"}, ok=(400,)),
+}
+
+ADMINISTRATION: dict[str, Rule] = {
+    f"GET {V}/admin/stats/overview": ADMIN,
+    f"GET {V}/admin/stats/timeseries/{{metric}}": ADMIN,
+    f"GET {V}/admin/stats/users/active": ADMIN,
+    f"GET {V}/admin/sessions": ADMIN,
+    f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
+    f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
+    f"GET {V}/admin/halts": ADMIN,
+    f"POST {V}/admin/halts": Rule(may=May.STAFF, body={"kind": "caller", "name": "unknown-here"}, ok=(404,)),
+    f"DELETE {V}/admin/halts/{{halt_id}}": Rule(may=May.STAFF, ok=(404,), names={"halt_id": "999999"}),
+    f"GET {V}/admin/shares": ADMIN,
+    f"GET {V}/admin/agents": ADMIN,
+    f"GET {V}/admin/tokens": ADMIN,
+    f"GET {V}/admin/users": ADMIN,
+}
+
+WEBHOOKS: dict[str, Rule] = {
+    f"GET {V}/webhooks": Rule(may=May.SIGNED_IN),
+    f"POST {V}/webhooks": Rule(
+        may=May.SIGNED_IN, body={"url": "https://192.0.2.1/x", "events": ["x.y"]}, ok=(201, 400)
+    ),
+    f"GET {V}/webhooks/events": Rule(may=May.SIGNED_IN),
+    f"GET {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE),
+    f"PATCH {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE, body={"events": ["x.y"]}, writes=True),
+    f"DELETE {V}/webhooks/{{webhook_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {V}/webhooks/{{webhook_id}}/test": Rule(may=May.MINE, ok=(202,), writes=True),
+    f"POST {V}/webhooks/{{webhook_id}}/roll-secret": Rule(may=May.MINE, writes=True),
+    f"GET {V}/webhooks/{{webhook_id}}/deliveries": Rule(may=May.MINE),
+    f"GET {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}": Rule(may=May.MINE),
+    f"POST {V}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/replay": Rule(
+        may=May.MINE, ok=(202,), writes=True
+    ),
+}
+
+GATEWAY_REST: dict[str, Rule] = {
+    "GET /api/a2a/live": Rule(may=May.SIGNED_IN),
+    "GET /api/a2a/history": Rule(may=May.SIGNED_IN),
+    f"GET {V}/gateway/keys": Rule(may=May.SIGNED_IN),
+    f"POST {V}/gateway/keys": Rule(may=May.SIGNED_IN, body={"name": "a key"}, ok=(201, 429)),
+    f"DELETE {V}/gateway/keys/{{key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+}
+
+N = f"{V}/network"
+OF_A_NETWORK: dict[str, Rule] = {
+    f"GET {N}": Rule(may=May.SIGNED_IN),
+    f"PATCH {N}": Rule(may=May.SIGNED_IN, body={"strict": True}),
+    f"GET {N}/venues": Rule(may=May.SIGNED_IN),
+    f"POST {N}/venues": Rule(may=May.SIGNED_IN, body={"slug": "a-venue", "name": "A venue"}, ok=(201, 409)),
+    f"GET {N}/venues/export": Rule(may=May.SIGNED_IN),
+    f"POST {N}/venues/import": Rule(may=May.BY_HAND, test="test_a_file_changes_the_network_of_its_sender_alone"),
+    f"GET {N}/venues/{{venue_id}}": Rule(may=May.MINE),
+    f"PATCH {N}/venues/{{venue_id}}": Rule(may=May.MINE, body={"name": "new"}, writes=True),
+    f"DELETE {N}/venues/{{venue_id}}": Rule(may=May.MINE, ok=(200,), writes=True),
+    f"GET {N}/keys": Rule(may=May.SIGNED_IN),
+    f"POST {N}/keys": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
+    f"PATCH {N}/keys/{{api_key_id}}": Rule(may=May.MINE, body={"tier": "pro"}, writes=True),
+    f"DELETE {N}/keys/{{api_key_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"POST {N}/keys/{{api_key_id}}/rotate-secret": Rule(may=May.MINE, body={}, writes=True),
+    f"GET {N}/bookings": Rule(may=May.SIGNED_IN),
+    f"GET {N}/bookings/{{booking_id}}": Rule(may=May.MINE),
+    f"PATCH {N}/bookings/{{booking_id}}": Rule(may=May.MINE, body={"status": "confirmed"}, writes=True),
+    f"GET {N}/usage": Rule(may=May.SIGNED_IN),
+    f"GET {N}/interactions": Rule(may=May.SIGNED_IN),
+}
+
+CHANNEL_REST: dict[str, Rule] = {
+    "POST /api/channel/event": Rule(may=May.AGENT, body=HOOK_EVENT, ok=(202,), writes=True),
+    "POST /api/channel/files": Rule(may=May.AGENT, form=True, ok=(201,), writes=True),
+    "GET /api/channel/files/{file_id}": Rule(may=May.AGENT, query="?sessionId={public_id}"),
+}
+
+REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
+REST |= GATEWAY_REST | OF_A_NETWORK
