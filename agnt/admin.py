@@ -76,7 +76,7 @@ class NetworkAdmin(OwnerScopedAdmin):
 
     owner_lookup = "owner"
     writes = ("change",)
-    list_display = ("owner", "is_strict", "requires_signature", "interactions_kept_days")
+    list_display = ("owner", "is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
     list_select_related = ("owner",)
     search_fields = ("owner__login",)
     ordering = ("-pk",)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kit.breaker import Breaker, BreakerRules, Failure, Permit
 
 COOLDOWN_S = 300
+LOOP_DETECTED = 508
 PROBE_S = 20  # the longest time to live of an envelope, and 5 s
 OF_VENUE = BreakerRules(failures=5, window_s=600, cooldown_s=COOLDOWN_S, probe_s=PROBE_S)
 OF_NETWORK = replace(OF_VENUE, sources=2)
@@ -73,8 +74,11 @@ class CircuitOpen(Exception):
 
 
 def is_failure(status: int | None) -> bool:
-    """Whether an answer of a venue counts as a failure. `status`: of HTTP; None: no answer came in time."""
-    return status is None or status >= 500
+    """Whether an answer of a venue counts as a failure. `status`: of HTTP; None: no answer came in time.
+
+    508, Loop Detected, is no failure: it is due to the envelope, and its sender could open breakers with it.
+    """
+    return status is None or (status >= 500 and status != LOOP_DETECTED)
 
 
 def enter(pair: Pair, now_s: float) -> tuple[Pair, PairPermit]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from agnt.hops import Via, find_origin, has_sound_origin, is_via, read_via
 from agnt.signing import check_age
 from agnt.wire import (
     DEFAULT_TTL_MS,
@@ -32,7 +33,7 @@ from kit.strict_json import UnreadableText
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _FIELDS = frozenset(
-    {"protocol", "from", "from_agent", "to", "intent", "payload", "agent_context", "ttl_ms", "timestamp"}
+    {"protocol", "from", "from_agent", "to", "intent", "payload", "agent_context", "ttl_ms", "timestamp", "via"}
 )
 
 
@@ -47,15 +48,24 @@ class Heading(Struct, frozen=True, kw_only=True):
 
 
 class Envelope(Heading, frozen=True, kw_only=True):
-    """A checked request; its payload is still to be checked. `timestamp`: as it was sent, empty without one."""
+    """A checked request; its payload is still to be checked. `timestamp`: as it was sent, empty without one.
+
+    `via`: the agents that passed it on, empty: it comes from its first sender. Not every network takes hops.
+    """
 
     payload: Json
     timestamp: str
+    via: Via = ()
+
+    @property
+    def origin(self) -> str:
+        """The first sender."""
+        return find_origin(self.sender, self.agent_context, self.via)
 
     @property
     def event(self) -> tuple[str, str, str]:
         """The tuple that names the event: equal tuples of a tenant are one event."""
-        return self.sender, self.intent, self.timestamp
+        return self.origin, self.intent, self.timestamp
 
 
 def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
@@ -105,7 +115,8 @@ def read_envelope(fields: Json) -> Envelope:
         "to": is_name(fields.get("to", NETWORK)),
         "intent": isinstance(fields.get("intent"), str) and fields["intent"] != "",
         "payload": isinstance(fields.get("payload", {}), dict),
-        "agent_context": isinstance(context, dict),
+        "agent_context": isinstance(context, dict) and ("via" not in fields or has_sound_origin(context)),
+        "via": "via" not in fields or is_via(fields["via"], sender),
         "timestamp": timestamp == "" or read_moment(timestamp) is not None,
     }
     if wrong := [name for name, is_fine in fine.items() if not is_fine]:
@@ -129,6 +140,7 @@ def read_envelope(fields: Json) -> Envelope:
         agent_context=context,
         ttl_ms=min(ttl_ms, MAX_TTL_MS),
         timestamp=timestamp,
+        via=read_via(fields),
     )
 
 
@@ -183,9 +195,6 @@ def _refuse_body(message: str) -> EnvelopeRefused:
 
 
 def _refuse_unknown_fields(fields: Json) -> None:
-    """`via`, the chain of hops, is known and not taken: a hop would pass as the first sender."""
-    if "via" in fields:
-        raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
     if unknown := sorted(fields.keys() - _FIELDS):
         raise refuse_fields("the envelope has unknown fields", unknown)
     both = (fields.get("from"), fields.get("from_agent"))

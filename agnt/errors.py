@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     IN_PROGRESS = "in_progress"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RATE_LIMITED = "rate_limited"
+    ROUTING_LOOP = "routing_loop"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -62,6 +63,7 @@ MEANINGS = {
     ErrorCode.IN_PROGRESS: Meaning(409, is_retryable=True),
     ErrorCode.PAYLOAD_TOO_LARGE: Meaning(413),
     ErrorCode.RATE_LIMITED: Meaning(429, is_retryable=True),
+    ErrorCode.ROUTING_LOOP: Meaning(508),
     ErrorCode.INTERNAL_ERROR: Meaning(500, is_retryable=True),
 }
 

@@ -31,7 +31,7 @@ from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
 from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_interactions
-from agnt.key_checks import check_permission, check_signature
+from agnt.key_checks import check_hops, check_permission, check_signature
 from agnt.keys import FoundKey
 from agnt.limits import Rate, check_rate, make_rate
 from agnt.metrics import DUPLICATE, OK
@@ -47,6 +47,7 @@ RETRY_SOON_S = 2
 DECIDE_WITHIN_S = 0.1  # while the locks are held
 
 _encode = msgspec.json.Encoder().encode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Batch:
@@ -149,6 +150,7 @@ class Batch:
         self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope, rate: Rate | None
     ) -> Outcome:
         if arrival.is_envelope:
+            check_hops(key, envelope)
             check_permission(key, envelope)
         if rate is not None:
             check_rate(rate, self._now)
@@ -157,7 +159,7 @@ class Batch:
             if not known.is_done:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE, known.http_status)
-            return Answered(known.answer.encode(), is_replay=True)
+            return Answered(_repeat(known.answer.encode(), key, envelope), is_replay=True)
         if signed_late:
             raise signed_late
         if arrival.is_envelope:
@@ -287,6 +289,8 @@ class Batch:
         if dropped:
             about["dropped"] = list(dropped)
         heading = arrival.heading
+        if isinstance(heading, Envelope) and heading.via:
+            about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
         row = NewInteraction(
             key.network_id,
             key.key_id,
@@ -323,10 +327,18 @@ def refer_to_network(key: FoundKey) -> NetworkRef:
     return NetworkRef(
         network_id=key.network_id,
         owner_id=key.owner_id,
+        owner_login=key.owner_login,
         service_user_id=key.service_user_id,
         key_id=key.key_id,
         is_strict=key.is_strict,
     )
+
+
+def _repeat(answer: bytes, key: FoundKey, envelope: Envelope) -> bytes:
+    """A stored answer, to the sender of this envelope: an event may come again by another hop."""
+    if not key.takes_hops:
+        return answer
+    return _encode(_decode_fields(answer) | {"to": envelope.sender})
 
 
 def refuse_writing() -> EnvelopeRefused:

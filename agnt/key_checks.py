@@ -2,10 +2,13 @@
 
 from msgspec import Struct
 
-from agnt.envelope import Envelope
+from agnt.envelope import Envelope, refuse_fields
 from agnt.errors import EnvelopeRefused, ErrorCode
+from agnt.hops import verify_last_hop
 from agnt.keys import FoundKey, load_signing_keys
 from agnt.models import ApiKey
+from agnt.networks import name_hop
+from agnt.settings import get_settings
 from agnt.signing import verify_body, verify_payload
 
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
@@ -18,6 +21,21 @@ class Signed(Struct, frozen=True):
 
     signature: str = ""
     late: EnvelopeRefused | None = None
+
+
+def check_hops(key: FoundKey, envelope: Envelope) -> None:
+    """Refuse an envelope that was passed on where the network takes none, or that was here before.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`, `routing_loop`.
+    """
+    if not envelope.via:
+        return
+    if not key.takes_hops:
+        raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
+    own = name_hop(key.owner_login, get_settings().public_url)
+    if any(hop.agent == own for hop in envelope.via):
+        raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via: {own} passed this envelope on before")
 
 
 def check_permission(key: FoundKey, envelope: Envelope) -> None:
@@ -38,15 +56,15 @@ def check_permission(key: FoundKey, envelope: Envelope) -> None:
 def check_signature(
     key: FoundKey, envelope: Envelope, *, header: str, body: bytes, text: str, now_s: float
 ) -> Signed:
-    """Check `_sig` and `X-A2A-Envelope-Signature`, each where it is sent.
+    """Check `_sig`, `X-A2A-Envelope-Signature` and the last hop of `via`, each where it is sent.
 
-    A network that demands a signature takes either. An old one is not refused here: known envelopes are answered
-    at any age.
+    A network that demands a signature takes either of the first two; an envelope that was passed on has `_sig`. An
+    old one is not refused here: known envelopes are answered at any age.
 
     Raises:
         EnvelopeRefused: `invalid_signature`.
     """
-    is_demanded = key.requires_signature and not header
+    is_demanded = bool(envelope.via) or (key.requires_signature and not header)
     if not header and not is_demanded and "_sig" not in envelope.payload:
         return Signed()
     keys = load_signing_keys(key)
@@ -64,6 +82,11 @@ def check_signature(
     except EnvelopeRefused as refused:
         late = _only_late(refused)
         signature = envelope.payload["_sig"]
+    if envelope.via:
+        try:
+            verify_last_hop(envelope.via, signature, keys=keys, now_s=now_s)
+        except EnvelopeRefused as refused:
+            late = _only_late(refused)
     return Signed(signature, late)
 
 

@@ -56,6 +56,7 @@ class FoundKey(Struct, frozen=True, kw_only=True):
     credential_id: int
     network_id: int
     owner_id: int
+    owner_login: str
     service_user_id: int
     tier: str
     scope: str
@@ -66,6 +67,7 @@ class FoundKey(Struct, frozen=True, kw_only=True):
     previous_until: datetime | None
     is_strict: bool
     requires_signature: bool
+    takes_hops: bool
     venues_version: int
     is_stale: bool
 
@@ -200,9 +202,11 @@ def reseal_secrets() -> tuple[int, int]:
 _PATHS = {
     "key_id": "pk",
     "owner_id": "network__owner_id",
+    "owner_login": "credential__user__login",
     "service_user_id": "network__service_user_id",
     "is_strict": "network__is_strict",
     "requires_signature": "network__requires_signature",
+    "takes_hops": "network__takes_hops",
     "venues_version": "network__venues_version",
 }
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")

@@ -1,5 +1,6 @@
 """Networks of owners, each with the service user that asks the agents of its venues."""
 
+import re
 from collections.abc import Mapping
 
 from django.db import transaction
@@ -11,11 +12,19 @@ from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"
 MAX_INTERACTIONS_KEPT_DAYS = 400
+MAX_ADDRESS_CHARS = 63  # of the name of a hop, which with a login of 64 has 128
+_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def find_network(owner: User) -> Network | None:
     """The network of an owner, if there is one."""
     return Network.objects.filter(owner=owner).first()
+
+
+def name_hop(owner_login: str, public_url: str) -> str:
+    """What the network of an owner is called in `via`, where it passes an envelope on: `hub.example.org:alice`."""
+    address = _NOT_OF_NAMES.sub(":", public_url.partition("://")[2])
+    return f"{address[-MAX_ADDRESS_CHARS:]}:{owner_login}"
 
 
 @transaction.atomic

@@ -14,6 +14,7 @@ class NetworkRef(Struct, frozen=True, kw_only=True):
 
     network_id: int
     owner_id: int
+    owner_login: str
     service_user_id: int
     key_id: int
     is_strict: bool
@@ -54,7 +55,8 @@ class VenueAsks(Protocol):
         """Have a venue confirm a booking.
 
         Raises:
-            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `slot_unavailable`, `ttl_exceeded`.
+            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `slot_unavailable`, `ttl_exceeded`,
+                `routing_loop`.
         """
 
     async def ask(
@@ -63,7 +65,7 @@ class VenueAsks(Protocol):
         """Pass an envelope to the agent that it names; its result.
 
         Raises:
-            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `ttl_exceeded`.
+            EnvelopeRefused: `circuit_open`, `venue_unreachable`, `ttl_exceeded`, `routing_loop`.
         """
 
 

@@ -10,6 +10,7 @@ from kit.injected import Injected
 class AgntSettings:
     """See docs/reference/settings.md. `signing_key`: empty, `agnt.keys.get_master_key` derives one."""
 
+    public_url: str
     signing_key: str = field(repr=False)
     venues_per_network: int
     invoices_dir: Path

@@ -8,7 +8,7 @@ import hmac
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 
@@ -80,7 +80,26 @@ def sign_payload(payload: Json, *, key: bytes, sender: str, at_s: int) -> Json:
         ValueError: it holds NaN or an infinity.
     """
     signed = {name: value for name, value in payload.items() if name != "_sig"} | {"_ts": at_s, "_from": sender}
-    return signed | {"_sig": _sign(key, canonical_json(signed))}
+    return signed | {"_sig": sign(signed, key=key)}
+
+
+def sign(value: Json, *, key: bytes) -> str:
+    """The signature of a value: of its canonical JSON.
+
+    Raises:
+        ValueError: it holds NaN or an infinity.
+    """
+    return _sign(key, canonical_json(value))
+
+
+def is_signed(value: Json, signature: str, keys: tuple[bytes, ...]) -> bool:
+    """Whether this is the signature of a value with one of the keys."""
+    return _matches(signature, canonical_json(value), keys)
+
+
+def is_signature(value: Any) -> TypeGuard[str]:
+    """Whether a value has the form of a signature: 64 lower-case hex digits."""
+    return isinstance(value, str) and _HEX.fullmatch(value) is not None
 
 
 def verify_payload(
@@ -97,14 +116,16 @@ def verify_payload(
     if "_sig" not in payload and not is_demanded:
         return ""
     signature, signed_at = payload.get("_sig"), payload.get("_ts")
-    if not isinstance(signature, str) or not _HEX.fullmatch(signature):
-        raise _refuse("the payload is not signed" if signature is None else "_sig: want 64 lower-case hex digits")
+    if not is_signature(signature):
+        raise refuse_signature(
+            "the payload is not signed" if signature is None else "_sig: want 64 lower-case hex digits"
+        )
     if not isinstance(signed_at, int) or isinstance(signed_at, bool):
-        raise _refuse("_ts: want Unix seconds as an integer")
+        raise refuse_signature("_ts: want Unix seconds as an integer")
     if payload.get("_from") != sender:
-        raise _refuse("_from: want the sender of the envelope")
-    if not _is_signed(payload, signature, keys.live_at(now_s), text):
-        raise _refuse("the signature does not match the payload")
+        raise refuse_signature("_from: want the sender of the envelope")
+    if not _is_payload_signed(payload, signature, keys.live_at(now_s), text):
+        raise refuse_signature("the signature does not match the payload")
     check_age(signed_at, now_s)
     return signature
 
@@ -122,10 +143,10 @@ def verify_body(header: str, body: bytes, *, keys: SigningKeys, now_s: float) ->
     """
     found = _HEADER.fullmatch(header)
     if found is None:
-        raise _refuse("X-A2A-Envelope-Signature: want ts=<Unix seconds>,v1=<64 lower-case hex digits>")
+        raise refuse_signature("X-A2A-Envelope-Signature: want ts=<Unix seconds>,v1=<64 lower-case hex digits>")
     signed_at, signature = found.groups()
     if not _matches(signature, _with_time(signed_at, body), keys.live_at(now_s)):
-        raise _refuse("X-A2A-Envelope-Signature does not match the body")
+        raise refuse_signature("X-A2A-Envelope-Signature does not match the body")
     check_age(int(signed_at), now_s)
 
 
@@ -150,9 +171,9 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 _as_received = json.JSONDecoder(parse_int=_Number, parse_float=_Number)
 
 
-def _is_signed(payload: Json, signature: str, keys: tuple[bytes, ...], text: str) -> bool:
+def _is_payload_signed(payload: Json, signature: str, keys: tuple[bytes, ...], text: str) -> bool:
     unsigned = {name: value for name, value in payload.items() if name != "_sig"}
-    if _matches(signature, canonical_json(unsigned), keys):
+    if is_signed(unsigned, signature, keys):
         return True
     if not text:
         return False
@@ -185,5 +206,6 @@ def _with_time(signed_at: str, body: bytes) -> bytes:
     return signed_at.encode("ascii") + b"." + body
 
 
-def _refuse(message: str) -> EnvelopeRefused:
+def refuse_signature(message: str) -> EnvelopeRefused:
+    """The error for a signature that is missing or wrong."""
     return EnvelopeRefused(ErrorCode.INVALID_SIGNATURE, message)

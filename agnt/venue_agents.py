@@ -57,7 +57,7 @@ def write_question(venue: VenueRef, ask: Ask) -> str:
     is_order = ask.intent == "booking.confirm"
     return "\n".join(
         [
-            f"{ask.intent} for {venue.name}, from the outside program {ask.sender}:",
+            f"{ask.intent} for {venue.name}, from the outside program {ask.origin or ask.sender}:",
             msgspec.json.encode(ask.payload).decode(),
             HOW_TO_CONFIRM if is_order else HOW_TO_ANSWER,
         ]

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from agents.core.dispatch import Dispatcher
@@ -15,8 +16,11 @@ from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, descr
 from agnt.envelope import Envelope
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.guarded_transport import GuardedTransport, parse_strictly
+from agnt.hops import check_room
+from agnt.networks import name_hop
 from agnt.payloads import Confirm
 from agnt.ports import NetworkRef, VenueAnswer, VenueRef
+from agnt.settings import get_settings
 from agnt.venue_agents import AgentRoute, VenueAgents, find_agent
 from agnt.venue_replies import (
     NOT_IN_TIME,
@@ -82,7 +86,7 @@ class VenueAsker:
         }
         given = {name: value for name, value in payload.items() if value}
         deadline -= AHEAD_S
-        ask = _make_ask(venue, "booking.confirm", given, envelope, deadline)
+        ask = _make_ask(network, venue, "booking.confirm", given, envelope, deadline)
         return await self._ask(network, venue, ask, deadline, read_confirmation)
 
     async def ask(
@@ -91,7 +95,7 @@ class VenueAsker:
         """See `agnt.ports.VenueAsks`."""
         given = {name: value for name, value in payload.items() if name not in SIGNATURE_KEYS}
         deadline -= AHEAD_S
-        ask = _make_ask(venue, intent, given, envelope, deadline)
+        ask = _make_ask(network, venue, intent, given, envelope, deadline)
         return await self._ask(network, venue, ask, deadline, lambda result: result)
 
     async def close(self) -> None:
@@ -181,22 +185,31 @@ class VenueAsker:
         return envelope
 
 
-def _make_ask(venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float) -> Ask:
+def _make_ask(
+    network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
+) -> Ask:
     """What a venue is asked: by the sender and under the timestamp of the envelope, which may come again.
 
+    An envelope that came with hops is passed on by one more, the network's own.
+
     Raises:
-        EnvelopeRefused: `ttl_exceeded`.
+        EnvelopeRefused: `ttl_exceeded`, `routing_loop`.
     """
+    check_room(envelope.via)
     left_ms = int((deadline - time.monotonic()) * 1000)
     if left_ms < 1:
         raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
-    timestamp = {"timestamp": envelope.timestamp} if envelope.timestamp else {}
-    return Ask(
+    ask = Ask(
         sender=envelope.sender,
         intent=intent,
         payload=payload,
         to=venue.agent_name or venue.public_id,
         agent_context=envelope.agent_context if envelope.to != NETWORK else {},
         ttl_ms=min(left_ms, MAX_TTL_MS),
-        **timestamp,
     )
+    if envelope.timestamp:
+        ask = replace(ask, timestamp=envelope.timestamp)
+    if envelope.via:
+        own = name_hop(network.owner_login, get_settings().public_url)
+        ask = replace(ask, sender=own, origin=envelope.origin, via=envelope.via)
+    return ask

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
+from agnt.breaker import is_failure
 from agnt.client import Ask, CallFailed, read_response
 from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
 from agnt.payloads import MAX_ID_CHARS, MAX_NOTE_CHARS, MAX_PARTY_SIZE, MAX_TIME_CHARS
@@ -17,6 +18,7 @@ from kit import strict_json
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
 NOT_IN_TIME = "the venue did not answer within ttl_ms"
 TAKEN = "the venue has no such slot free"
+LOOP = "the envelope was at the venue before, or was passed on too often"
 
 
 class VenueFailed(Exception):
@@ -102,7 +104,7 @@ def read_data(data: Json, ask: Ask) -> Json:
     except CallFailed as failed:
         # No HTTP status came with it: the code says whether the venue is well.
         meaning = MEANINGS[ErrorCode(failed.code)] if failed.code in list(ErrorCode) else None
-        counts = failed.is_failure or meaning is None or meaning.status >= 500
+        counts = failed.is_failure or meaning is None or is_failure(meaning.status)
         raise blame_venue(failed, counts=counts) from None
 
 
@@ -111,6 +113,8 @@ def blame_venue(failed: CallFailed, *, counts: bool) -> VenueFailed:
     match failed.code:
         case ErrorCode.SLOT_UNAVAILABLE:
             refusal = EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, TAKEN)
+        case ErrorCode.ROUTING_LOOP:
+            refusal = EnvelopeRefused(ErrorCode.ROUTING_LOOP, LOOP)
         case ErrorCode.TTL_EXCEEDED:
             refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
         case _:

@@ -16,6 +16,7 @@ from typing import Any
 from agnt.client import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from agnt.client.answers import MAX_RETRY_AFTER_S, parse_json
 from agnt.errors import EnvelopeRefused, ErrorCode, describe_error
+from agnt.hops import describe_via
 from agnt.signing import SigningKeys, read_key
 from agnt.wire import PING, build_envelope
 from connect.answers import AnswerFailed
@@ -138,6 +139,8 @@ def envelope_line(ask: Ask) -> str:
         ttl_ms=ask.ttl_ms,
         timestamp=ask.timestamp,
     )
+    if ask.via:
+        fields["via"] = describe_via(ask.via)
     return json.dumps(fields) + "\n"
 
 

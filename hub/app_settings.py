@@ -74,6 +74,7 @@ def inject_settings() -> None:
     )
     agnt.set_settings(
         agnt.AgntSettings(
+            public_url=settings.PUBLIC_URL,
             signing_key=settings.A2A_SIGNING_KEY,
             venues_per_network=settings.VENUES_PER_NETWORK,
             invoices_dir=settings.INVOICES_DIR,

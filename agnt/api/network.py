@@ -24,10 +24,11 @@ MOST_USAGE_DAYS = 366
 
 
 class ApiNetwork(TypedDict):
-    """The rules of a network. `strict`: unknown keys of a payload are refused."""
+    """The rules of a network. `strict`: unknown keys of a payload are refused. `takesHops`: `via` is taken."""
 
     strict: bool
     requiresSignature: bool
+    takesHops: bool
     interactionsKeptDays: int
 
 
@@ -54,6 +55,7 @@ class NetworkBody(Body):
 
     strict = serializers.BooleanField(source="is_strict", required=False)
     requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
+    takesHops = serializers.BooleanField(source="takes_hops", required=False)
     interactionsKeptDays = serializers.IntegerField(
         source="interactions_kept_days", required=False, min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
     )
@@ -135,6 +137,7 @@ def _show_rules(network: Network) -> ApiNetwork:
     return {
         "strict": network.is_strict,
         "requiresSignature": network.requires_signature,
+        "takesHops": network.takes_hops,
         "interactionsKeptDays": network.interactions_kept_days,
     }
 

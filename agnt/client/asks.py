@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agnt.client.errors import CallFailed
-from agnt.errors import ErrorCode, Json
+from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.hops import Via, add_hop, describe_via
 from agnt.signing import canonical_json, sign_body, sign_payload
 from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, NETWORK, build_envelope, is_name, is_ttl
 
@@ -19,6 +20,9 @@ class Ask:
     """What is asked, and of whom. `sender`: the `from` of the envelope. `ttl_ms`: of one try.
 
     `timestamp`: ISO 8601. With `sender` and `intent` it names the event: asks that are equal in the three are one.
+
+    `origin`: the first sender, where `sender` passes the envelope on; it takes the place of `sender` in the event.
+    `via`: the hops that the envelope came with. One of `sender` is added to them, which needs a secret.
     """
 
     sender: str
@@ -28,11 +32,13 @@ class Ask:
     agent_context: Json = field(default_factory=dict)
     ttl_ms: int = DEFAULT_TTL_MS
     timestamp: str = field(default_factory=_now_text)
+    origin: str = ""
+    via: Via = ()
 
     @property
     def event(self) -> tuple[str, str, str]:
         """The tuple that names the event."""
-        return self.sender, self.intent, self.timestamp
+        return self.origin or self.sender, self.intent, self.timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,18 @@ def describe_ask(ask: Ask, *, secret: bytes, at_s: int) -> Json:
     """The envelope of an ask; its payload is signed, unless the secret is empty.
 
     Raises:
-        CallFailed: `invalid_envelope`; nothing was sent.
+        CallFailed: `invalid_envelope`, `routing_loop`; nothing was sent.
     """
+    is_passed_on = bool(ask.origin or ask.via)
     fine = {"from": is_name(ask.sender), "to": is_name(ask.to), "intent": is_name(ask.intent)}
+    fine["origin"] = is_name(ask.origin) or not is_passed_on
     if wrong := [name for name, is_fine in (fine | {"ttl_ms": is_ttl(ask.ttl_ms)}).items() if not is_fine]:
         raise _refuse(f"missing or wrong: {', '.join(wrong)}")
     try:
         payload = sign_payload(ask.payload, key=secret, sender=ask.sender, at_s=at_s) if secret else ask.payload
     except (TypeError, ValueError, RecursionError) as wrong:
         raise _refuse(f"the payload is not JSON: {wrong}") from None
-    return build_envelope(
+    envelope = build_envelope(
         sender=ask.sender,
         to=ask.to,
         intent=ask.intent,
@@ -78,13 +86,22 @@ def describe_ask(ask: Ask, *, secret: bytes, at_s: int) -> Json:
         ttl_ms=ask.ttl_ms,
         timestamp=ask.timestamp,
     )
+    if not is_passed_on:
+        return envelope
+    if not secret:
+        raise _refuse("what is passed on has to be signed")
+    try:
+        via = add_hop(ask.via, payload["_sig"], agent=ask.sender, key=secret, at_s=at_s)
+    except EnvelopeRefused as refused:
+        raise CallFailed(refused.code, str(refused), was_sent=False) from None
+    return envelope | {"agent_context": ask.agent_context | {"origin": ask.origin}, "via": describe_via(via)}
 
 
 def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> Request:
     """The HTTP request of an ask. `at_s`: when it is signed, in Unix seconds.
 
     Raises:
-        CallFailed: `invalid_envelope`, `payload_too_large`; nothing was sent.
+        CallFailed: `invalid_envelope`, `payload_too_large`, `routing_loop`; nothing was sent.
     """
     try:
         envelope = describe_ask(ask, secret=endpoint.secret, at_s=at_s)

@@ -5,6 +5,7 @@ from typing import Any
 
 from agnt.client.asks import Ask
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.hops import find_origin, has_sound_origin, is_via, read_via, verify_last_hop
 from agnt.signing import MAX_AGE_S, MAX_AHEAD_S, SigningKeys, verify_payload
 from agnt.wire import (
     DEFAULT_TTL_MS,
@@ -61,7 +62,8 @@ def find_ask(fields: Json) -> Ask:
 def read_ask(fields: Json, *, keys: SigningKeys | None, now_s: float) -> tuple[Ask, str]:
     """The ask in an envelope, and the signature of its payload: empty without keys, which then are not checked.
 
-    The payload of the ask is without `_ts`, `_from` and `_sig`.
+    The payload of the ask is without `_ts`, `_from` and `_sig`. Of its hops the last one is verified, which is the
+    sender. To pass an ask on: `replace(ask, sender=own_name, origin=ask.event[0])`.
 
     Raises:
         EnvelopeRefused: `unsupported_protocol`, `invalid_envelope`, `invalid_signature`, `timestamp_expired`.
@@ -69,12 +71,18 @@ def read_ask(fields: Json, *, keys: SigningKeys | None, now_s: float) -> tuple[A
     given = _DEFAULTS | fields
     if given.get("protocol", PROTOCOL) != PROTOCOL:
         raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
-    if wrong := [name for name in ("from", "intent", *_DEFAULTS) if not _is_right(name, given.get(name))]:
+    wrong = [name for name in ("from", "intent", *_DEFAULTS) if not _is_right(name, given.get(name))]
+    if "via" in fields:
+        wrong += [] if is_via(fields["via"], given.get("from")) else ["via"]
+        wrong += [] if "agent_context" in wrong or has_sound_origin(given["agent_context"]) else ["agent_context"]
+    if wrong:
         message = f"missing or wrong: {', '.join(wrong)}"
         raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=wrong)
-    signature = ""
+    signature, via = "", read_via(fields)
     if keys is not None:
         signature = verify_payload(given["payload"], keys=keys, sender=given["from"], now_s=now_s)
+        if via:
+            verify_last_hop(via, signature, keys=keys, now_s=now_s)
     payload = {name: value for name, value in given["payload"].items() if name not in SIGNATURE_KEYS}
     ask = Ask(
         sender=given["from"],
@@ -84,6 +92,8 @@ def read_ask(fields: Json, *, keys: SigningKeys | None, now_s: float) -> tuple[A
         agent_context=given["agent_context"],
         ttl_ms=min(given["ttl_ms"], MAX_TTL_MS),
         timestamp=given["timestamp"],
+        origin=find_origin(given["from"], given["agent_context"], via) if via else "",
+        via=via,
     )
     return ask, signature
 

@@ -24,7 +24,13 @@ from agnt.wire import INTENTS, NETWORK
 
 OK, DUPLICATE, ERRORS = "ok", "duplicate", "errors"
 STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
-WORDS = {"user_agent": "{}", "context_bytes": "{} bytes of context", "dropped": "dropped {}"}  # of the metadata
+WORDS = {  # of the metadata
+    "user_agent": "{}",
+    "context_bytes": "{} bytes of context",
+    "dropped": "dropped {}",
+    "origin": "first sent by {}",
+    "via": "via {}",
+}
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 
 

@@ -60,13 +60,18 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         help_text="Envelopes without _sig are refused. The signing secret of a key was shown with it.",
     )
+    takes_hops = forms.BooleanField(
+        label="Take envelopes that others passed on",
+        required=False,
+        help_text="Aggregators send them, with a signed chain of hops in via. Without this they are refused.",
+    )
     interactions_kept_days = forms.IntegerField(
         label="Days to keep the log of envelopes", min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
     )
 
     class Meta:
         model = Network
-        fields = ("is_strict", "requires_signature", "interactions_kept_days")
+        fields = ("is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
 
 
 @never_cache

@@ -92,10 +92,17 @@ def test_the_rules_are_changed_and_the_version_of_the_venues_is_not(alice: Perso
     network = get_or_create_network(alice.user)
     note_venue_change(network)
     url = f"{ADMIN}network/{network.pk}/change/"
-    changed = {"requires_signature": "on", "interactions_kept_days": "9", "owner": "1", "venues_version": "0"}
+    changed = {
+        "requires_signature": "on",
+        "takes_hops": "on",
+        "interactions_kept_days": "9",
+        "owner": "1",
+        "venues_version": "0",
+    }
     assert browser(alice.session).post(url, changed).status_code == 302
     network.refresh_from_db()
     assert (network.is_strict, network.requires_signature, network.interactions_kept_days) == (False, True, 9)
+    assert network.takes_hops
     assert (network.owner, network.venues_version) == (alice.user, 1)
 
 

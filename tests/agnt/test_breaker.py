@@ -284,7 +284,7 @@ def test_a_failed_probe_of_the_network_opens_it_again() -> None:
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(None, True), (500, True), (503, True), (200, False), (404, False), (429, False), (499, False)],
+    [(None, True), (500, True), (503, True), (200, False), (404, False), (429, False), (499, False), (508, False)],
 )
 def test_which_answers_are_failures(status: int | None, *, expected: bool) -> None:
     assert is_failure(status) is expected

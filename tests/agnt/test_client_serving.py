@@ -83,6 +83,8 @@ def test_age_and_rotation() -> None:
         ({"ttl_ms": 1.5}, "ttl_ms"),
         ({"timestamp": None}, "timestamp"),
         ({"timestamp": "x" * 65}, "timestamp"),
+        ({"via": None}, "via"),
+        ({"via": []}, "via"),
     ],
 )
 def test_a_field_that_is_wrong_is_named_and_the_response_does_without_it(more: dict[str, Any], field: str) -> None:

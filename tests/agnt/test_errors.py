@@ -21,6 +21,7 @@ STATUSES = {
     413: ["payload_too_large"],
     429: ["rate_limited"],
     500: ["internal_error"],
+    508: ["routing_loop"],
 }
 RETRYABLE = {"circuit_open", "ttl_exceeded", "venue_unreachable", "in_progress", "rate_limited", "internal_error"}
 

@@ -75,6 +75,7 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
         pytest.param(send(429, fail("rate_limited")), "venue_unreachable", False, id="429"),
         pytest.param(send(500, fail("internal_error")), "venue_unreachable", True, id="500"),
         pytest.param(send(503, lambda _: "ill"), "venue_unreachable", True, id="503"),
+        pytest.param(send(508, fail("routing_loop")), "routing_loop", False, id="508"),
         pytest.param(send(504, fail("ttl_exceeded")), "ttl_exceeded", True, id="504"),
         pytest.param(send(302, more="Location: http://127.0.0.1:9/\r\n"), "venue_unreachable", False, id="302"),
         pytest.param(send(200, lambda _: []), "venue_unreachable", True, id="array"),

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -123,6 +124,13 @@ async def test_the_program_reads_the_envelope_and_prints_the_payload(venue):
         "ttl_ms": 5000,
         "timestamp": asked.timestamp,
     }
+
+
+async def test_the_program_reads_who_passed_an_envelope_on(venue):
+    answer = await (await venue()).answer(replace(confirm(), origin="my_agent_001"))
+    heard = answer.payload["heard"]
+    assert heard["agent_context"] == {"locale": "en", "origin": "my_agent_001"}
+    assert [hop["agent"] for hop in heard["via"]] == ["agnt_consumer_42"]
 
 
 async def test_an_envelope_may_come_as_text(venue):
