@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from agents.core.dispatch import Dispatcher
@@ -19,7 +20,9 @@ from agnt.payloads import Confirm
 from agnt.ports import NetworkRef, VenueAnswer, VenueRef
 from agnt.venue_agents import AgentRoute, VenueAgents, find_agent
 from agnt.venue_replies import (
+    NETWORK_BUSY,
     NOT_IN_TIME,
+    VENUE_BUSY,
     VenueFailed,
     blame_venue,
     read_confirmation,
@@ -38,6 +41,8 @@ AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 # What a caller gives less than that is no measure of a venue: no breaker counts that it took longer, or is probed.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
+OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
+OPEN_OF_NETWORK = 200  # over HTTP, in this process
 MOST_AHEAD_S = 30  # venues take signatures that are 60 s ahead
 NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 MAX_WHY_CHARS = 300
@@ -55,6 +60,34 @@ class PassingBreakers:
         """See `agnt.client.Breakers`."""
 
 
+class OpenAsks:
+    """How many asks over HTTP are open in this process, by venue and by network. For the event loop alone."""
+
+    def __init__(self) -> None:
+        self._open: Counter[VenueKey | int] = Counter()
+
+    @contextmanager
+    def hold(self, key: VenueKey) -> Iterator[None]:
+        """Count an ask while the block lasts.
+
+        Raises:
+            EnvelopeRefused: `venue_unreachable`: as many are open as may be.
+        """
+        if self._open[key] >= OPEN_OF_VENUE:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, VENUE_BUSY)
+        if self._open[key.network_id] >= OPEN_OF_NETWORK:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, NETWORK_BUSY)
+        counted = (key, key.network_id)
+        self._open.update(counted)
+        try:
+            yield
+        finally:
+            for one in counted:
+                self._open[one] -= 1
+                if not self._open[one]:
+                    del self._open[one]
+
+
 class VenueAsker:
     """`agnt.ports.VenueAsks` of a hub."""
 
@@ -65,6 +98,7 @@ class VenueAsker:
         self._client = Client(
             GuardedTransport(self._http), PassingBreakers(), parse=parse_strictly, first_pause_s=NO_PAUSE
         )
+        self._open_asks = OpenAsks()
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
         self._recording = TaskSet()
@@ -108,7 +142,21 @@ class VenueAsker:
         read: Callable[[Json], Result],
     ) -> Result:
         """What `read` makes of the payload of the venue's answer; what it raises is a result of the call, too."""
-        key, is_hasty = VenueKey(network.network_id, venue.venue_id), ask.ttl_ms < FAIR_TTL_MS
+        key = VenueKey(network.network_id, venue.venue_id)
+        # Before the breakers: an ask that is refused here must not be the probe of one.
+        with self._open_asks.hold(key) if venue.agent_id is None else nullcontext():
+            return await self._ask_past_breakers(key, network, venue, ask, deadline, read)
+
+    async def _ask_past_breakers(
+        self,
+        key: VenueKey,
+        network: NetworkRef,
+        venue: VenueRef,
+        ask: Ask,
+        deadline: float,
+        read: Callable[[Json], Result],
+    ) -> Result:
+        is_hasty = ask.ttl_ms < FAIR_TTL_MS
         try:
             permit, route = await self._enter(key, network, venue, deadline, may_probe=not is_hasty)
         except VenueFailed as failed:

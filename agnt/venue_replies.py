@@ -15,6 +15,8 @@ from agnt.wire import MAX_BODY_BYTES, build_envelope
 from kit import strict_json
 
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
+VENUE_BUSY = "too many envelopes wait for this venue: try again later"
+NETWORK_BUSY = "too many envelopes wait for the venues of this network: try again later"
 NOT_IN_TIME = "the venue did not answer within ttl_ms"
 TAKEN = "the venue has no such slot free"
 
