@@ -31,7 +31,7 @@ from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
 from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_interactions
-from agnt.key_checks import check_permission, check_signature
+from agnt.key_checks import check_permission, check_signature, refuse_key
 from agnt.keys import FoundKey
 from agnt.limits import Rate, check_rate, make_rate
 from agnt.metrics import DUPLICATE, OK
@@ -138,7 +138,7 @@ class Batch:
             if isinstance(envelope, EnvelopeRefused) and (key is not None or arrival.is_body_refused):
                 raise envelope
             if key is None or isinstance(envelope, EnvelopeRefused):
-                raise EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
+                raise refuse_key()
             return self._serve(number, arrival, key, envelope, rate)
         except EnvelopeRefused as refused:
             if key is not None:

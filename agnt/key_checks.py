@@ -20,6 +20,11 @@ class Signed(Struct, frozen=True):
     late: EnvelopeRefused | None = None
 
 
+def refuse_key() -> EnvelopeRefused:
+    """The error for what is no live key, whatever it is."""
+    return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
+
+
 def check_permission(key: FoundKey, envelope: Envelope) -> None:
     """Refuse what a key may not ask: tier, then scope, then sender.
 
