@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 class Batch:
     """Works through some pieces of work. `keys`: the live keys, by digest. `outcomes`: one for each piece.
 
-    `is_degraded`: nothing can be written. Reads are answered then, without limits; a confirmation is refused.
+    `is_degraded`: nothing is written. Reads are answered then, without limits; a confirmation is refused.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Batch:
         self._asked: list[tuple[int, Event]] = []
 
     def run(self) -> None:
-        """Decide and write; call it in a transaction, unless nothing can be written."""
+        """Decide and write; call it in a transaction, unless nothing is to be written."""
         if not self._is_degraded:
             intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
             self._count_calls()

@@ -12,6 +12,7 @@ from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from tests.agnt.wire import (
     PATH,
+    Key,
     Program,
     add_venue,
     count,
@@ -27,6 +28,9 @@ from tests.channel.agents import sql
 
 STATUS = "/a2a/v1/status"
 USED = "UPDATE agnt_keyusage SET calls = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
+ENDED = (
+    "UPDATE accounts_credential SET {} = created_at WHERE user_id = (SELECT id FROM accounts_user WHERE login = ?)"
+)
 MOVED = "UPDATE agnt_keyusage SET day = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
 
 
@@ -133,6 +137,21 @@ async def test_while_nothing_can_be_written_reads_are_served_and_bookings_refuse
         assert (answers[2].status_code, error_of(answers[2])) == (504, "ttl_exceeded")
         assert count(embedded_hub, login, "agnt_booking") == 0
         assert result_of(await asking.confirm("cafe"))["status"] == "pending"
+
+
+async def test_a_key_that_is_not_live_is_refused_while_nothing_can_be_written(embedded_hub: HubProcess) -> None:
+    """In less than the 5 s for which a transaction waits for the write lock of SQLite."""
+    ended = {"revoked_at": "", "expires_at": ""}
+    for column in ended:
+        login = new_login()
+        ended[column] = mint(embedded_hub, login).token
+        sql(embedded_hub, ENDED.format(column), login)
+    async with web(embedded_hub.url) as client:
+        with locked_database(embedded_hub):
+            for token in ("agnt_live_" + "0" * 32, *ended.values()):
+                asking = Program(client, Key(token, "", ""))
+                answer = await asking.send(ttl_ms=3000)
+                assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
 
 
 async def test_the_status_is_told_without_a_key(hub: HubProcess) -> None:
