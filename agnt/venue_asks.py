@@ -173,10 +173,10 @@ class VenueAsker:
             logger.info("agnt.venue_failed", extra=told)
             await self._leave(key, permit, failed=counts)
             raise failed.refusal from None
-        except asyncio.CancelledError:
-            # The caller waits no longer. Unless the time is up, that says nothing of the venue.
-            if time.monotonic() >= deadline and not is_hasty:
-                self._recording.start(self._leave(key, permit, failed=True), name="breaker")
+        except BaseException:
+            # The caller waits no longer, or the hub failed. Unless the time is up, that says nothing of the venue.
+            is_late = time.monotonic() >= deadline and not is_hasty
+            self._record(key, permit, failed=True if is_late else None)
             raise
         await self._leave(key, permit, failed=False)
         return result
@@ -206,9 +206,15 @@ class VenueAsker:
             wait_s = refused.retry_after_s
             raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
 
-    async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
-        if failed or permit.is_probe:  # the success of a call past closed breakers changes nothing
-            await self._db(self._breakers.leave, key, permit, failed=failed)
+    async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
+        if recording := self._record(key, permit, failed=failed):
+            await asyncio.shield(recording)
+
+    def _record(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> "asyncio.Task[None] | None":
+        """Have the result of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
+        if not failed and not permit.is_probe:  # the success of a call past closed breakers changes nothing
+            return None
+        return self._recording.start(self._db(self._breakers.leave, key, permit, failed=failed), name="breaker")
 
     async def _ask_by_http(self, venue: VenueRef, ask: Ask, deadline: float) -> Json:
         endpoint = Endpoint(venue.url, secret=derive_venue_secret(venue.public_id))
@@ -216,7 +222,8 @@ class VenueAsker:
             within_s = max(0.0, deadline - time.monotonic())
             return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
         except CallFailed as failed:
-            raise blame_venue(failed, counts=failed.is_failure) from None
+            counts = failed.is_failure if failed.was_sent or failed.is_failure else None
+            raise blame_venue(failed, counts=counts) from None
 
     def _sign(self, venue: VenueRef, ask: Ask) -> Json:
         """The envelope of an ask, signed as of this second, or of one that is soon: see `agnt.client.Client`."""

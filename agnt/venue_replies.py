@@ -24,10 +24,10 @@ TAKEN = "the venue has no such slot free"
 class VenueFailed(Exception):
     """A venue gave no answer. The text is for the log, and may hold words of the venue.
 
-    `refusal`: what the caller is answered. `counts`: the breakers take it as a failure.
+    `refusal`: what the caller is answered. `counts`: the breakers take it as a failure, None: as no result.
     """
 
-    def __init__(self, why: str, refusal: EnvelopeRefused, *, counts: bool) -> None:
+    def __init__(self, why: str, refusal: EnvelopeRefused, *, counts: bool | None) -> None:
         super().__init__(why)
         self.refusal = refusal
         self.counts = counts
@@ -38,7 +38,7 @@ def refuse_late(why: str) -> VenueFailed:
     return VenueFailed(why, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), counts=True)
 
 
-def refuse_unreachable(why: str, *, counts: bool) -> VenueFailed:
+def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
     """The venue was not reached, or its answer is of no use."""
     return VenueFailed(why, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), counts=counts)
 
@@ -108,7 +108,7 @@ def read_data(data: Json, ask: Ask) -> Json:
         raise blame_venue(failed, counts=counts) from None
 
 
-def blame_venue(failed: CallFailed, *, counts: bool) -> VenueFailed:
+def blame_venue(failed: CallFailed, *, counts: bool | None) -> VenueFailed:
     """The failure that a venue, or the way to it, named."""
     match failed.code:
         case ErrorCode.SLOT_UNAVAILABLE:

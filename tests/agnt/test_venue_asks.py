@@ -27,7 +27,7 @@ from tests.agnt.venues import (
     text,
     twice,
 )
-from tests.agnt.wire import SENDER, Program, count, envelope, error_of, program, result_of, stamp
+from tests.agnt.wire import SENDER, Program, count, envelope, error_of, mint, program, result_of, stamp
 from tests.channel.agents import sql
 
 ORDER: Json = {"slot_id": "s-1", "time": "19:30", "party_size": 4, "user_note": "window ☕"}
@@ -309,6 +309,29 @@ async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Ke
         assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
         result_of(await asker.confirm("v"))
     assert bookings(keeper) == (2, 2)
+
+
+async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:
+    other = Program(asker.client, mint(keeper.hub, keeper.login))
+    async with keeper.venue("v", *[state("failed")] * 5, silent, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        keeper.age_breakers(301)
+        probe = asyncio.create_task(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000))
+
+        async def is_asked() -> bool:
+            return len(agent.prompts) == 6
+
+        await eventually(is_asked, "the venue is probed")
+        assert error_of(await other.confirm("v")) == "circuit_open"
+        keeper.revoke_first_key()
+        assert error_of(await probe) == "unauthorized"
+
+        async def confirms() -> bool:
+            return (await other.confirm("v")).status_code == 200
+
+        await eventually(confirms, "the next call probes", within_s=10)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
 
 
 async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
