@@ -26,6 +26,7 @@ __all__ = [
     "PairPermit",
     "Permit",
     "enter",
+    "give_back",
     "is_failure",
     "leave",
 ]
@@ -106,3 +107,8 @@ def leave(pair: Pair, permit: PairPermit, now_s: float, *, venue: str, failed: b
         pair.venue.record(permit.venue, now_s, OF_VENUE, source),
         pair.network.record(permit.network, now_s, OF_NETWORK, source),
     )
+
+
+def give_back(pair: Pair, permit: PairPermit) -> Pair:
+    """The breakers after a call that tells nothing of its venue: when it was the probe, the next call probes."""
+    return Pair(pair.venue.give_back(permit.venue), pair.network.give_back(permit.network))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from agnt.breaker import Breaker, CircuitOpen, Failure, Pair, PairPermit, enter, leave
+from agnt.breaker import Breaker, CircuitOpen, Failure, Pair, PairPermit, enter, give_back, leave
 from agnt.metrics import AgntCounts
 from agnt.models import Breaker as BreakerRow
 from kit.clock import approximate_now, db_now
@@ -48,14 +48,20 @@ class StoredBreakers:
             return self._enter_open(key, pair, may_probe=may_probe)
         return enter(pair, 0)[1]  # closed breakers let every call through, at any time
 
-    def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
-        """Record the result of a call. A call without a result has failed after `agnt.breaker.PROBE_S`."""
+    def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
+        """Record the result of a call, None: it tells nothing of the venue, and the next call may probe.
+
+        A call whose result is not recorded has failed after `agnt.breaker.PROBE_S`.
+        """
         if not failed and not permit.is_probe:
             return
         try:
             with transaction.atomic():
                 before = _lock(key)
-                after = leave(before, permit, db_now().timestamp(), venue=str(key.venue_id), failed=failed)
+                if failed is None:
+                    after = give_back(before, permit)
+                else:
+                    after = leave(before, permit, db_now().timestamp(), venue=str(key.venue_id), failed=failed)
                 _write(key, before, after)
         except IntegrityError:  # the venue was deleted while it was asked, and its breaker with it
             return

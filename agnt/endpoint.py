@@ -57,7 +57,7 @@ class AgntEndpoint:
         try:
             check_transport(request, methods, is_https=self._is_https)
             if request.path == STATUS_PATH:
-                answer = await self._reports.make()
+                answer = await self._report_status(request, arrival)
             elif request.path == VENUES_PATH:
                 answer = await self._list_venues(request, arrival)
             else:
@@ -92,6 +92,12 @@ class AgntEndpoint:
         if arrival.digest:
             return await self.runner.run(arrival)
         return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
+
+    async def _report_status(self, request: HttpRequest, arrival: Arrival) -> Answer:
+        """The report on the network of the key, on the hub without one; it is no call of the key."""
+        if request.headers.get("authorization"):
+            return await self._reports.report_network(arrival.digest)
+        return await self._reports.report_hub()
 
     async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> Answer:
         """The list by REST: a call of the key, like the intent, without sender and response envelope."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 128
 MOST_WAITING = 4_096
 REST_SHARE = 0.25  # of the time of a batch, between two
-LOCK_TRIES = 3
+TRIES = 3
 LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
 
 
@@ -98,14 +98,15 @@ class Intake:
             works[0].outcome = Refused(refusal)
 
     def _run(self, works: Sequence[Work]) -> None:
-        keys = find_keys({work.digest for work in works if isinstance(work, Arrival) and work.digest})
+        keys = _find_keys({work.digest for work in works if isinstance(work, Arrival) and work.digest})
         works = _put_few_first(works, keys)
+        may_write = bool(keys) or not all(isinstance(work, Arrival) for work in works)
         try:
-            batch = self._commit(works, keys)
+            # Without a live key nothing is written: no transaction, as on SQLite it takes the one write lock.
+            batch = self._commit(works, keys) if may_write else self._decide(works, keys)
         except sql.AWAY:  # the look-up succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written", extra={"works": len(works)})
-            batch = self._make(works, keys, is_degraded=True)
-            batch.run()
+            batch = self._decide(works, keys)
         for number, (work, outcome) in enumerate(zip(works, batch.outcomes, strict=True)):
             if isinstance(work, Arrival):
                 work.key = keys.get(work.digest)
@@ -113,22 +114,41 @@ class Intake:
             work.outcome = outcome
 
     def _commit(self, works: Sequence[Work], keys: dict[str, FoundKey]) -> Batch:
-        """Run a batch in a transaction; again when it lost a race for a lock, and so did nothing."""
-        for tries_left in reversed(range(LOCK_TRIES)):
-            batch = self._make(works, keys)
+        """Run a batch in a transaction; again when it lost a lock or its connection, and so did nothing."""
+        for tries_left in reversed(range(TRIES)):
+            batch, used, is_run = self._make(works, keys), connection.connection, False
             try:
                 with transaction.atomic():
                     batch.run()
+                    is_run = True
                 break
             except OperationalError as failure:
-                if not tries_left or sql.state_of(failure) not in LOCK_FAILURES:
+                is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
+                if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
                     raise
         if reach and any(isinstance(one, Answered) and one.has_charged for one in batch.outcomes):
             reach("agnt-confirmed")
         return batch
 
+    def _decide(self, works: Sequence[Work], keys: dict[str, FoundKey]) -> Batch:
+        """Run a batch that writes nothing."""
+        batch = self._make(works, keys, is_degraded=True)
+        batch.run()
+        return batch
+
     def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_degraded: bool = False) -> Batch:
         return Batch(works, keys, self._indexes, self._now(), clock=self._clock, is_degraded=is_degraded)
+
+
+def _find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
+    """The live keys; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
+    try:
+        return find_keys(digests)
+    except sql.AWAY:
+        if connection.connection is None:  # there is no new one
+            raise
+        connection.close()
+        return find_keys(digests)
 
 
 def _put_few_first(works: Sequence[Work], keys: dict[str, FoundKey]) -> Sequence[Work]:

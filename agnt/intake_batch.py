@@ -31,7 +31,7 @@ from agnt.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.handlers import answer_read, get_recipient, get_venue, name_venues, refuse_unknown_venue
 from agnt.intake_rows import Event, NewInteraction, Seen, count_calls, write_interactions
-from agnt.key_checks import check_hops, check_permission, check_signature
+from agnt.key_checks import check_hops, check_permission, check_signature, refuse_key
 from agnt.keys import FoundKey
 from agnt.limits import Rate, check_rate, make_rate
 from agnt.metrics import DUPLICATE, OK
@@ -53,7 +53,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 class Batch:
     """Works through some pieces of work. `keys`: the live keys, by digest. `outcomes`: one for each piece.
 
-    `is_degraded`: nothing can be written. Reads are answered then, without limits; a confirmation is refused.
+    `is_degraded`: nothing is written. Reads are answered then, without limits; a confirmation is refused.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Batch:
         self._asked: list[tuple[int, Event]] = []
 
     def run(self) -> None:
-        """Decide and write; call it in a transaction, unless nothing can be written."""
+        """Decide and write; call it in a transaction, unless nothing is to be written."""
         if not self._is_degraded:
             intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
             self._count_calls()
@@ -139,7 +139,7 @@ class Batch:
             if isinstance(envelope, EnvelopeRefused) and (key is not None or arrival.is_body_refused):
                 raise envelope
             if key is None or isinstance(envelope, EnvelopeRefused):
-                raise EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
+                raise refuse_key()
             return self._serve(number, arrival, key, envelope, rate)
         except EnvelopeRefused as refused:
             if key is not None:

@@ -38,6 +38,11 @@ def check_hops(key: FoundKey, envelope: Envelope) -> None:
         raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via: {own} passed this envelope on before")
 
 
+def refuse_key() -> EnvelopeRefused:
+    """The error for what is no live key, whatever it is."""
+    return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
+
+
 def check_permission(key: FoundKey, envelope: Envelope) -> None:
     """Refuse what a key may not ask: tier, then scope, then sender.
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
@@ -17,6 +18,7 @@ from agnt.arrivals import (
     Refused,
     Settlement,
     VenuesChanged,
+    Work,
 )
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
@@ -102,16 +104,24 @@ class EnvelopeRunner:
             EnvelopeRefused: `late`, the time is up.
         """
         arrival.outcome = None
-        deciding = self._intake.submit(arrival)
-        try:
-            done, _ = await asyncio.wait({deciding}, timeout=self._left_s(arrival))
-        except asyncio.CancelledError:  # the caller left, as callers of MCP do
-            deciding.add_done_callback(lambda _: self._abandon(arrival, late))
-            raise
-        if not done:
-            deciding.add_done_callback(lambda _: self._abandon(arrival, late))
+        if not await self._wait(arrival, arrival, lambda: self._abandon(arrival, late)):
             raise late
-        deciding.result()
+
+    async def _wait(self, arrival: Arrival, work: Work, on_late: Callable[[], None]) -> bool:
+        """Whether the intake has done a piece of work by the deadline of a request.
+
+        `on_late` is called when it has done it later, or after its caller has left, as callers of MCP do.
+        """
+        done: set[asyncio.Future[None]] = set()
+        doing = self._intake.submit(work)
+        try:
+            done, _ = await asyncio.wait({doing}, timeout=self._left_s(arrival))
+        finally:
+            if not done:
+                doing.add_done_callback(lambda _: on_late())
+        if done:
+            doing.result()
+        return bool(done)
 
     def _abandon(self, arrival: Arrival, late: EnvelopeRefused) -> None:
         """Log what the caller was told, where the intake has not; free an event that has begun to run since."""
@@ -161,12 +171,8 @@ class EnvelopeRunner:
         """Ask a venue and write how it ended."""
         settlement = Settlement(arrival=arrival, asked=asked)
         await self._ask_venue(settlement, asked)
-        settling = self._intake.submit(settlement)
-        done, _ = await asyncio.wait({settling}, timeout=self._left_s(arrival))
-        if not done:
-            settling.add_done_callback(lambda _: self._count_late(arrival, settlement.outcome))
+        if not await self._wait(arrival, settlement, lambda: self._count_late(arrival, settlement.outcome)):
             raise settlement.refusal or EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
-        settling.result()
         return _get_answered(settlement.outcome)
 
     async def _ask_venue(self, settlement: Settlement, asked: AskVenue) -> None:
@@ -190,10 +196,11 @@ class EnvelopeRunner:
         except TimeoutError:
             settlement.refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
         except asyncio.CancelledError:
-            settlement.refusal = EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
             if not self._callers.was_dismissed(task):
+                settlement.refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
                 self._intake.submit(settlement)
                 raise
+            settlement.refusal = EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
         except Exception:
             logger.exception("agnt.ask_failed", extra={"venue": asked.venue.public_id})
             settlement.refusal = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")

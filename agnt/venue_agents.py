@@ -27,9 +27,7 @@ from agnt.venue_replies import VenueFailed, find_data, read_data, refuse_late, r
 from kit.ids import time_ordered
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
-NOT_OF_VENUE = frozenset(
-    {Failure.REJECTED, Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED}
-)
+NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
 HOW_TO_CONFIRM = (
     'Answer with one data part, or with JSON alone: {"status": "confirmed"}, with slot_id, slot_time, party_size'
     ' or note if they differ from the request, or {"status": "slot_unavailable", "note": "why"}.'
@@ -127,9 +125,10 @@ class VenueAgents:
             return starting.result()
         except Denied as denied:
             # An agent that is away is a connection that fails; all else says nothing of the venue's health.
-            raise refuse_unreachable(f"denied: {denied.reason}", counts=isinstance(denied, Offline)) from None
+            counts = True if isinstance(denied, Offline) else None
+            raise refuse_unreachable(f"denied: {denied.reason}", counts=counts) from None
         except (NotPublished, FileGone, Unavailable) as refused:
-            raise refuse_unreachable(type(refused).__name__, counts=False) from None
+            raise refuse_unreachable(type(refused).__name__, counts=None) from None
 
     def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: Ending) -> None:
         if not started.cancelled() and started.exception() is None:
@@ -150,7 +149,7 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
     why = settled.reason or str(settled.outcome)
     if settled.reason == Failure.REJECTED:
         raise VenueFailed(f"rejected: {settled.own_words}", EnvelopeRefused(*REJECTED), counts=False)
-    raise refuse_unreachable(why, counts=settled.reason not in NOT_OF_VENUE)
+    raise refuse_unreachable(why, counts=None if settled.reason in NOT_OF_VENUE else True)
 
 
 def _left_s(deadline: float) -> float:

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,7 +24,9 @@ from agnt.ports import NetworkRef, VenueAnswer, VenueRef
 from agnt.settings import get_settings
 from agnt.venue_agents import AgentRoute, VenueAgents, find_agent
 from agnt.venue_replies import (
+    NETWORK_BUSY,
     NOT_IN_TIME,
+    VENUE_BUSY,
     VenueFailed,
     blame_venue,
     read_confirmation,
@@ -42,6 +45,8 @@ AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 # What a caller gives less than that is no measure of a venue: no breaker counts that it took longer, or is probed.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
+OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
+OPEN_OF_NETWORK = 200  # over HTTP, in this process
 MOST_AHEAD_S = 30  # venues take signatures that are 60 s ahead
 NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 MAX_WHY_CHARS = 300
@@ -59,6 +64,34 @@ class PassingBreakers:
         """See `agnt.client.Breakers`."""
 
 
+class OpenAsks:
+    """How many asks over HTTP are open in this process, by venue and by network. For the event loop alone."""
+
+    def __init__(self) -> None:
+        self._open: Counter[VenueKey | int] = Counter()
+
+    @contextmanager
+    def hold(self, key: VenueKey) -> Iterator[None]:
+        """Count an ask while the block lasts.
+
+        Raises:
+            EnvelopeRefused: `venue_unreachable`: as many are open as may be.
+        """
+        if self._open[key] >= OPEN_OF_VENUE:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, VENUE_BUSY)
+        if self._open[key.network_id] >= OPEN_OF_NETWORK:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, NETWORK_BUSY)
+        counted = (key, key.network_id)
+        self._open.update(counted)
+        try:
+            yield
+        finally:
+            for one in counted:
+                self._open[one] -= 1
+                if not self._open[one]:
+                    del self._open[one]
+
+
 class VenueAsker:
     """`agnt.ports.VenueAsks` of a hub."""
 
@@ -69,6 +102,7 @@ class VenueAsker:
         self._client = Client(
             GuardedTransport(self._http), PassingBreakers(), parse=parse_strictly, first_pause_s=NO_PAUSE
         )
+        self._open_asks = OpenAsks()
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
         self._recording = TaskSet()
@@ -112,7 +146,21 @@ class VenueAsker:
         read: Callable[[Json], Result],
     ) -> Result:
         """What `read` makes of the payload of the venue's answer; what it raises is a result of the call, too."""
-        key, is_hasty = VenueKey(network.network_id, venue.venue_id), ask.ttl_ms < FAIR_TTL_MS
+        key = VenueKey(network.network_id, venue.venue_id)
+        # Before the breakers: an ask that is refused here must not be the probe of one.
+        with self._open_asks.hold(key) if venue.agent_id is None else nullcontext():
+            return await self._ask_past_breakers(key, network, venue, ask, deadline, read)
+
+    async def _ask_past_breakers(
+        self,
+        key: VenueKey,
+        network: NetworkRef,
+        venue: VenueRef,
+        ask: Ask,
+        deadline: float,
+        read: Callable[[Json], Result],
+    ) -> Result:
+        is_hasty = ask.ttl_ms < FAIR_TTL_MS
         try:
             permit, route = await self._enter(key, network, venue, deadline, may_probe=not is_hasty)
         except VenueFailed as failed:
@@ -129,10 +177,10 @@ class VenueAsker:
             logger.info("agnt.venue_failed", extra=told)
             await self._leave(key, permit, failed=counts)
             raise failed.refusal from None
-        except asyncio.CancelledError:
-            # The caller waits no longer. Unless the time is up, that says nothing of the venue.
-            if time.monotonic() >= deadline and not is_hasty:
-                self._recording.start(self._leave(key, permit, failed=True), name="breaker")
+        except BaseException:
+            # The caller waits no longer, or the hub failed. Unless the time is up, that says nothing of the venue.
+            is_late = time.monotonic() >= deadline and not is_hasty
+            self._record(key, permit, failed=True if is_late else None)
             raise
         await self._leave(key, permit, failed=False)
         return result
@@ -162,9 +210,15 @@ class VenueAsker:
             wait_s = refused.retry_after_s
             raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
 
-    async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool) -> None:
-        if failed or permit.is_probe:  # the success of a call past closed breakers changes nothing
-            await self._db(self._breakers.leave, key, permit, failed=failed)
+    async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
+        if recording := self._record(key, permit, failed=failed):
+            await asyncio.shield(recording)
+
+    def _record(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> "asyncio.Task[None] | None":
+        """Have the result of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
+        if not failed and not permit.is_probe:  # the success of a call past closed breakers changes nothing
+            return None
+        return self._recording.start(self._db(self._breakers.leave, key, permit, failed=failed), name="breaker")
 
     async def _ask_by_http(self, venue: VenueRef, ask: Ask, deadline: float) -> Json:
         endpoint = Endpoint(venue.url, secret=derive_venue_secret(venue.public_id))
@@ -172,7 +226,8 @@ class VenueAsker:
             within_s = max(0.0, deadline - time.monotonic())
             return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
         except CallFailed as failed:
-            raise blame_venue(failed, counts=failed.is_failure) from None
+            counts = failed.is_failure if failed.was_sent or failed.is_failure else None
+            raise blame_venue(failed, counts=counts) from None
 
     def _sign(self, venue: VenueRef, ask: Ask) -> Json:
         """The envelope of an ask, signed as of this second, or of one that is soon: see `agnt.client.Client`."""

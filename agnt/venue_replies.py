@@ -16,6 +16,8 @@ from agnt.wire import MAX_BODY_BYTES, build_envelope
 from kit import strict_json
 
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
+VENUE_BUSY = "too many envelopes wait for this venue: try again later"
+NETWORK_BUSY = "too many envelopes wait for the venues of this network: try again later"
 NOT_IN_TIME = "the venue did not answer within ttl_ms"
 TAKEN = "the venue has no such slot free"
 LOOP = "the envelope was at the venue before, or was passed on too often"
@@ -24,10 +26,10 @@ LOOP = "the envelope was at the venue before, or was passed on too often"
 class VenueFailed(Exception):
     """A venue gave no answer. The text is for the log, and may hold words of the venue.
 
-    `refusal`: what the caller is answered. `counts`: the breakers take it as a failure.
+    `refusal`: what the caller is answered. `counts`: the breakers take it as a failure, None: as no result.
     """
 
-    def __init__(self, why: str, refusal: EnvelopeRefused, *, counts: bool) -> None:
+    def __init__(self, why: str, refusal: EnvelopeRefused, *, counts: bool | None) -> None:
         super().__init__(why)
         self.refusal = refusal
         self.counts = counts
@@ -38,7 +40,7 @@ def refuse_late(why: str) -> VenueFailed:
     return VenueFailed(why, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), counts=True)
 
 
-def refuse_unreachable(why: str, *, counts: bool) -> VenueFailed:
+def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
     """The venue was not reached, or its answer is of no use."""
     return VenueFailed(why, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), counts=counts)
 
@@ -108,7 +110,7 @@ def read_data(data: Json, ask: Ask) -> Json:
         raise blame_venue(failed, counts=counts) from None
 
 
-def blame_venue(failed: CallFailed, *, counts: bool) -> VenueFailed:
+def blame_venue(failed: CallFailed, *, counts: bool | None) -> VenueFailed:
     """The failure that a venue, or the way to it, named."""
     match failed.code:
         case ErrorCode.SLOT_UNAVAILABLE:

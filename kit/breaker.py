@@ -114,6 +114,10 @@ class Breaker:
             return breaker.open(now_s)
         return replace(breaker, failures=failures)
 
+    def give_back(self, permit: Permit) -> "Breaker":
+        """The breaker after a call that tells nothing: when it was the probe, the next call probes."""
+        return replace(self, probe_until_s=None) if permit.is_probe and self.expects(permit) else self
+
     def open(self, at_s: float) -> "Breaker":
         """Open it, or open it again."""
         return Breaker(opened_at_s=at_s, openings=self.openings + 1, in_a_row=self.in_a_row + 1)

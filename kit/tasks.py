@@ -17,12 +17,13 @@ class TaskSet:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> None:
-        """Run a coroutine in the background."""
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run a coroutine in the background; the task, which need not be kept."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         # The event loop refers to tasks weakly: one that nothing else holds may be collected while it waits.
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     async def wait(self, within_s: float) -> None:
         """Wait until all tasks have ended, or the time is up; running tasks continue."""

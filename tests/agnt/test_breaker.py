@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from agnt.breaker import Breaker, CircuitOpen, Pair, PairPermit, enter, is_failure, leave
+from agnt.breaker import Breaker, CircuitOpen, Pair, PairPermit, enter, give_back, is_failure, leave
 
 
 @dataclass
@@ -28,6 +28,10 @@ class Calls:
     def end(self, permit: PairPermit, now_s: float, venue: str = "a", *, failed: bool = True) -> None:
         """The result of a call."""
         self._store(venue, leave(self._pair(venue), permit, now_s, venue=venue, failed=failed))
+
+    def give_back(self, permit: PairPermit, venue: str = "a") -> None:
+        """A call that tells nothing of the venue."""
+        self._store(venue, give_back(self._pair(venue), permit))
 
     def fail(self, *times_s: float, venue: str = "a") -> None:
         """Calls that fail at once."""
@@ -173,6 +177,25 @@ def test_a_probe_that_returns_after_20_seconds_is_ignored() -> None:
     calls.end(late, 321, failed=False)
     assert [calls.state(now_s) for now_s in (321, 620)] == ["open", "probe"]
     assert calls.venues["a"].openings == 2
+
+
+def test_a_probe_that_tells_nothing_leaves_the_probe_to_the_next_call() -> None:
+    calls = opened()
+    probe = calls.start(300)
+    assert calls.state(310) == "open"
+    calls.give_back(probe)
+    assert (calls.state(310), calls.venues["a"].openings) == ("probe", 1)
+    calls.end(calls.start(310), 311)
+    calls.give_back(probe)
+    assert [calls.state(now_s) for now_s in (312, 611)] == ["open", "probe"]
+
+
+def test_a_call_past_closed_breakers_that_tells_nothing_changes_nothing() -> None:
+    calls = Calls()
+    calls.fail(0)
+    before = calls.venues["a"], calls.network
+    calls.give_back(calls.start(1))
+    assert (calls.venues["a"], calls.network) == before
 
 
 def test_long_after_a_lost_probe_the_next_call_is_a_probe() -> None:

@@ -129,6 +129,16 @@ def test_a_call_that_may_not_probe_leaves_the_probe_to_the_next(breakers: Proces
     assert breakers.enter(key).is_probe
 
 
+def test_a_probe_that_tells_nothing_leaves_the_probe_to_the_next_call(breakers: Process, network: Network) -> None:
+    key, others = make_venue(network, "a"), Process()
+    fail(breakers, key, 5)
+    advance(301)
+    breakers.leave(key, breakers.enter(key), failed=None)
+    assert others.enter(key).is_probe
+    assert Breaker.objects.get(venue=key.venue_id).openings == 1
+    assert (breakers.opened, others.opened) == ((0, 1), (0, 0))
+
+
 def test_a_lost_probe_is_released_and_counted_once(breakers: Process, network: Network) -> None:
     key, others = make_venue(network, "a"), Process()
     fail(breakers, key, 5)

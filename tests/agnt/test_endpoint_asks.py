@@ -137,6 +137,34 @@ async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, 
     assert (hub.counts.metered_events, await written()) == (1, (1, 1, 1))
 
 
+async def test_a_booking_whose_caller_leaves_while_it_is_written_is_counted(hub: Hub, key: MintedKey) -> None:
+    may_answer = asyncio.Event()
+
+    async def answer() -> VenueAnswer:
+        await may_answer.wait()
+        return VenueAnswer()
+
+    hub.venues.answering["slow"] = answer
+    leaving = asyncio.create_task(hub.post(key, confirm("slow")))
+
+    async def asks(count: int) -> bool:
+        return hub.runner.open_asks == count
+
+    await eventually(lambda: asks(1), "the venue is asked")
+    async with locked_network(key):
+        may_answer.set()
+        await eventually(lambda: asks(0), "the booking is being written")
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+
+    async def is_counted() -> bool:
+        return hub.counts.metered_events == 1
+
+    await eventually(is_counted, "the charge is counted")
+    assert hub.counts.requests == {("booking.confirm", "pro", "ok"): 1}
+    assert await written() == (1, 1, 1)
+
+
 async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> None:
     open_now = asyncio.Event()
 

@@ -2,17 +2,45 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 
 import pytest
 
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
-from tests.agnt.wire import Program, add_venue, count, error_of, mint, network_id, new_login, program, result_of
+from tests.agnt.wire import (
+    PATH,
+    Key,
+    Program,
+    add_venue,
+    count,
+    envelope,
+    error_of,
+    mint,
+    network_id,
+    new_login,
+    program,
+    result_of,
+)
 from tests.channel.agents import sql
 
+STATUS = "/a2a/v1/status"
 USED = "UPDATE agnt_keyusage SET calls = ? WHERE key_id IN (SELECT id FROM agnt_apikey WHERE network_id = ?)"
+ENDED = (
+    "UPDATE accounts_credential SET {} = created_at WHERE user_id = (SELECT id FROM accounts_user WHERE login = ?)"
+)
+
+
+@contextmanager
+def locked_database(hub: HubProcess) -> Iterator[None]:
+    """Nothing can be written."""
+    with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            holder.execute("ROLLBACK")
 
 
 @asynccontextmanager
@@ -75,16 +103,11 @@ async def test_while_nothing_can_be_written_reads_are_served_and_bookings_refuse
 ) -> None:
     async with opened(embedded_hub, "pro") as (login, asking):
         assert result_of(await asking.send("venue.list"))["count"] == 1
-        file = embedded_hub.home.folder / "hub.sqlite3"
-        with closing(sqlite3.connect(file, isolation_level=None)) as holder:
-            holder.execute("BEGIN IMMEDIATE")
-            try:
-                read = asking.send("venue.list", ttl_ms=15_000)
-                booked = asking.send("booking.confirm", {"venue_id": "cafe"}, ttl_ms=15_000)
-                late = asking.send("venue.list", ttl_ms=300)
-                answers = await asyncio.gather(read, booked, late)
-            finally:
-                holder.execute("ROLLBACK")
+        with locked_database(embedded_hub):
+            read = asking.send("venue.list", ttl_ms=15_000)
+            booked = asking.send("booking.confirm", {"venue_id": "cafe"}, ttl_ms=15_000)
+            late = asking.send("venue.list", ttl_ms=300)
+            answers = await asyncio.gather(read, booked, late)
         assert result_of(answers[0])["count"] == 1
         assert "x-ratelimit-limit" not in answers[0].headers
         assert (answers[1].status_code, error_of(answers[1])) == (500, "internal_error")
@@ -94,9 +117,24 @@ async def test_while_nothing_can_be_written_reads_are_served_and_bookings_refuse
         assert result_of(await asking.confirm("cafe"))["status"] == "pending"
 
 
-async def test_the_status_takes_no_key(hub: HubProcess) -> None:
+async def test_a_key_that_is_not_live_is_refused_while_nothing_can_be_written(embedded_hub: HubProcess) -> None:
+    """In less than the 5 s for which a transaction waits for the write lock of SQLite."""
+    ended = {"revoked_at": "", "expires_at": ""}
+    for column in ended:
+        login = new_login()
+        ended[column] = mint(embedded_hub, login).token
+        sql(embedded_hub, ENDED.format(column), login)
+    async with web(embedded_hub.url) as client:
+        with locked_database(embedded_hub):
+            for token in ("agnt_live_" + "0" * 32, *ended.values()):
+                asking = Program(client, Key(token, "", ""))
+                answer = await asking.send(ttl_ms=3000)
+                assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+
+
+async def test_the_status_is_told_without_a_key(hub: HubProcess) -> None:
     async with web(hub.url) as client:
-        answer = await client.get("/a2a/v1/status")
+        answer = await client.get(STATUS)
     assert answer.status_code == 200
     body = answer.json()
     assert body.pop("time").endswith("Z")
@@ -106,6 +144,30 @@ async def test_the_status_takes_no_key(hub: HubProcess) -> None:
         "network_version": "1.0",
         "breaker": "closed",
     }
+
+
+async def test_the_status_with_a_key_is_no_call(embedded_hub: HubProcess) -> None:
+    async with opened(embedded_hub, "free", "query") as (login, asking):
+        for _ in range(3):
+            answer = await asking.client.get(STATUS, headers=bearer(asking.key.token))
+            assert (answer.status_code, answer.json()["breaker"]) == (200, "closed")
+            assert "x-ratelimit-limit" not in answer.headers
+        assert (await asking.send()).headers["x-ratelimit-remaining"] == "99"
+        assert count(embedded_hub, login, "agnt_interaction") == 1
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer agnt_live_00000000000000000000000000000000", "Bearer other", "Basic YTpi", "Bearer"]
+)
+async def test_the_status_with_another_credential_is_refused_like_an_envelope(
+    embedded_hub: HubProcess, header: str
+) -> None:
+    async with web(embedded_hub.url, headers={"Authorization": header}) as client:
+        told, asked = await client.get(STATUS), await client.post(PATH, json=envelope())
+    for answer in (told, asked):
+        assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert told.json()["payload"] == asked.json()["payload"]
 
 
 async def test_venues_are_listed_by_rest(embedded_hub: HubProcess) -> None:

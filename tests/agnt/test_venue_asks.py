@@ -27,7 +27,7 @@ from tests.agnt.venues import (
     text,
     twice,
 )
-from tests.agnt.wire import SENDER, Program, count, envelope, error_of, program, result_of, stamp
+from tests.agnt.wire import SENDER, Program, count, envelope, error_of, mint, program, result_of, stamp
 from tests.channel.agents import sql
 
 ORDER: Json = {"slot_id": "s-1", "time": "19:30", "party_size": 4, "user_note": "window ☕"}
@@ -311,6 +311,29 @@ async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Ke
     assert bookings(keeper) == (2, 2)
 
 
+async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:
+    other = Program(asker.client, mint(keeper.hub, keeper.login))
+    async with keeper.venue("v", *[state("failed")] * 5, silent, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        keeper.age_breakers(301)
+        probe = asyncio.create_task(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000))
+
+        async def is_asked() -> bool:
+            return len(agent.prompts) == 6
+
+        await eventually(is_asked, "the venue is probed")
+        assert error_of(await other.confirm("v")) == "circuit_open"
+        keeper.revoke_first_key()
+        assert error_of(await probe) == "unauthorized"
+
+        async def confirms() -> bool:
+            return (await other.confirm("v")).status_code == 200
+
+        await eventually(confirms, "the next call probes", within_s=10)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+
+
 async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
     async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
         for venue in ("a", "b", "a", "b", "a"):
@@ -319,8 +342,8 @@ async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker
         assert fine.prompts == []
         assert [keeper.breaker(one)["openings"] for one in ("", "a", "b", "c")] == [1, 0, 0, 0]
         assert result_of(await asker.send("venue.list"))["count"] == 3
-        async with web(keeper.hub.url) as client:
-            assert (await client.get("/a2a/v1/status")).status_code == 503
+        told = await asker.client.get("/a2a/v1/status", headers=bearer(keeper.key.token))
+        assert (told.status_code, told.json()["breaker"]) == (503, "open")
         keeper.age_breakers(301)
         result_of(await asker.confirm("c"))
         assert not keeper.breaker()["is_open"]

@@ -1,22 +1,37 @@
 """Bookings at venues that listen themselves: the request that they get, and what their answers become."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 
+from agnt.breakers import VenueKey
+from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.signing import SigningKeys, verify_body, verify_payload
+from agnt.venue_asks import OPEN_OF_NETWORK, OPEN_OF_VENUE, OpenAsks
+from agnt.venue_replies import NETWORK_BUSY, VENUE_BUSY
 from agnt.wire import MAX_TTL_MS
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
 from tests.agnt.lookalike import fail, network, respond, send
 from tests.agnt.venues import CONFIRMED, Keeper, secret_of
-from tests.agnt.wire import SENDER, Program, count, error_of, program, result_of
+from tests.agnt.wire import SENDER, Program, count, error_of, mint, network_id, program, result_of
+from tests.channel.agents import sql
 from tests.remote.servers import Asked, raw_server
 
 Script = Callable[[Json], bytes]
+LITTLE_MS = 900  # no breaker counts that a venue takes longer than that
+OPENED = (
+    "INSERT INTO agnt_breaker (network_id, venue_id, failures, opened_at_s, openings)"
+    " SELECT network_id, id, '[]', ?, 1 FROM agnt_venue WHERE slug = 'holds' AND network_id = ?"
+)
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +111,115 @@ async def test_what_does_not_confirm(
         assert len(far.asked) == 1
     assert count(keeper.hub, keeper.login, "agnt_booking") == 0
     assert keeper.breaker("v")["failures"] == int(counts)
+
+
+@dataclass
+class Holding:
+    """A venue that holds its answers until it may send them. `asked`: what came."""
+
+    asked: list[Asked]
+    may_answer: asyncio.Event
+
+    def ask_all(self, asker: Program, ttl_ms: int = 15_000) -> list["asyncio.Task[httpx.Response]"]:
+        """As many orders as one venue gets at once."""
+        order = {"venue_id": "holds"}
+        sends = (asker.send("booking.confirm", order, ttl_ms=ttl_ms) for _ in range(OPEN_OF_VENUE))
+        return [asyncio.create_task(one) for one in sends]
+
+    async def got_all(self) -> bool:
+        """Whether all of them came that wait for long."""
+        return sum(one.json["ttl_ms"] > LITTLE_MS for one in self.asked) == OPEN_OF_VENUE
+
+
+@pytest.fixture
+async def holding(keeper: Keeper) -> AsyncIterator[Holding]:
+    """The venue `holds` of that network."""
+    asked: list[Asked] = []
+    may_answer = asyncio.Event()
+
+    async def hold(one: Asked, writer: asyncio.StreamWriter) -> None:
+        asked.append(one)
+        await may_answer.wait()
+        writer.write(confirm()(one.json))
+
+    async with raw_server(hold) as far:
+        keeper.add_url("holds", f"{far.url}/a2a/v1")
+        yield Holding(asked, may_answer)
+        may_answer.set()
+
+
+def is_busy(answer: httpx.Response) -> bool:
+    """Whether it is refused because too many envelopes wait for the venue."""
+    return error_of(answer) == "venue_unreachable" and VENUE_BUSY in answer.text
+
+
+async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Program, holding: Holding) -> None:
+    waiting = holding.ask_all(asker)
+    await eventually(holding.got_all, "twenty envelopes wait for the venue")
+    refused = await asker.confirm("holds")
+    assert is_busy(refused)
+    assert (refused.status_code, refused.json()["payload"]["error"]["retryable"]) == (502, True)
+    async with network(confirm()) as other:
+        keeper.add_url("other", other.endpoint.url)
+        assert result_of(await asker.confirm("other"))["status"] == "pending"
+    assert not any(one.done() for one in waiting)
+    assert len(holding.asked) == OPEN_OF_VENUE
+    holding.may_answer.set()
+    for one in waiting:
+        assert result_of(await one)["status"] == "pending"
+    assert result_of(await asker.confirm("holds"))["status"] == "pending"
+    for table in ("agnt_booking", "agnt_usageevent"):
+        assert count(keeper.hub, keeper.login, table) == OPEN_OF_VENUE + 2
+    assert count(keeper.hub, keeper.login, "agnt_interaction", "status = 'venue_unreachable'") == 1
+    assert keeper.breaker("holds")["failures"] == keeper.breaker()["failures"] == 0
+
+
+async def test_an_envelope_that_waits_no_longer_leaves_its_place(
+    keeper: Keeper, asker: Program, holding: Holding
+) -> None:
+    """First their time is over, then their key is revoked."""
+    other = Program(asker.client, mint(keeper.hub, keeper.login))
+    late = await asyncio.gather(*holding.ask_all(asker, ttl_ms=LITTLE_MS))
+    assert {error_of(one) for one in late} == {"ttl_exceeded"}
+    waiting = holding.ask_all(asker)
+    await eventually(holding.got_all, "twenty envelopes wait for the venue")
+    assert is_busy(await other.confirm("holds"))
+    keeper.revoke_first_key()
+    assert {error_of(await one) for one in waiting} == {"unauthorized"}
+    holding.may_answer.set()
+    assert result_of(await other.confirm("holds"))["status"] == "pending"
+    assert count(keeper.hub, keeper.login, "agnt_usageevent") == 1
+
+
+async def test_an_envelope_that_finds_no_room_is_not_the_probe(
+    keeper: Keeper, asker: Program, holding: Holding
+) -> None:
+    waiting = holding.ask_all(asker)
+    await eventually(holding.got_all, "twenty envelopes wait for the venue")
+    sql(keeper.hub, OPENED, time.time() - 301, network_id(keeper.hub, keeper.login))
+    assert is_busy(await asker.confirm("holds"))
+    holding.may_answer.set()
+    for one in waiting:
+        result_of(await one)
+    assert keeper.breaker("holds")["is_open"]
+    assert result_of(await asker.confirm("holds"))["status"] == "pending"
+    assert keeper.breaker("holds") == {"failures": 0, "is_open": False, "openings": 1}
+
+
+def test_two_hundred_asks_of_a_network_at_once_and_no_more() -> None:
+    asks = OpenAsks()
+    with ExitStack() as held:
+        for number in range(OPEN_OF_NETWORK):
+            held.enter_context(asks.hold(VenueKey(1, number // OPEN_OF_VENUE)))
+        with pytest.raises(EnvelopeRefused, match=NETWORK_BUSY) as refused, asks.hold(VenueKey(1, 1_000)):
+            pass
+        assert refused.value.code == ErrorCode.VENUE_UNREACHABLE
+        with pytest.raises(EnvelopeRefused, match=VENUE_BUSY), asks.hold(VenueKey(1, 0)):
+            pass
+        with asks.hold(VenueKey(2, 1_000)):
+            pass
+    with asks.hold(VenueKey(1, 1_000)):
+        pass
 
 
 async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keeper, asker: Program) -> None:

@@ -13,7 +13,7 @@ from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from tests.agnt.wire import Key, add_venue, mint, new_login, note_change
+from tests.agnt.wire import Key, add_venue, mint, network_id, new_login, note_change
 from tests.channel.agents import sql
 
 CONFIRMED: Json = {"status": "confirmed"}
@@ -157,6 +157,12 @@ class Keeper:
     def add_url(self, slug: str, url: str) -> None:
         """A venue that is asked over HTTP."""
         add_venue(self.hub, self.login, slug, url=url, agent_name=f"agent-{slug}")
+
+    def revoke_first_key(self) -> None:
+        """Revoke `key`."""
+        first = "(SELECT MIN(credential_id) FROM agnt_apikey WHERE network_id = ?)"
+        statement = f"UPDATE accounts_credential SET revoked_at = created_at WHERE id = {first}"
+        sql(self.hub, statement, network_id(self.hub, self.login))
 
     def remove(self, slug: str) -> None:
         """Unpublish the agent of a venue."""
