@@ -6,7 +6,7 @@ import pytest
 
 from lab.hub_process import HubProcess
 from tests.agnt.wire import Key, Program, add_venue, mint, new_login, program
-from tests.native.conftest import alice, bob  # noqa: F401
+from tests.native.conftest import alice, bob, staff  # noqa: F401
 
 
 @pytest.fixture(scope="module")
