@@ -3,7 +3,7 @@
 import httpx
 import jsonschema
 
-from agnt.described import OPERATIONS
+from agnt.metadata import OPERATIONS
 from hub.descriptions.openapi import Writer
 from lab.frames import Json
 
