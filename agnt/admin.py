@@ -5,14 +5,13 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import ForeignKey, Q, QuerySet
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from accounts.admin_site import OwnerScopedAdmin, make_filter, site
-from accounts.models import Credential, User
+from accounts.admin_site import OwnerScopedAdmin, site
+from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agnt.bookings import StatusRefused, change_status
-from agnt.keys import revoke_key
 from agnt.models import ApiKey, Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from agnt.networks import get_or_create_network
 from agnt.venue_fields import TAG_SEPARATOR, BadVenue, check_fields
@@ -25,13 +24,12 @@ from agnt.venues import (
     find_agents,
     set_venues_active,
 )
+from agnt.web.key_admin import ApiKeyAdmin
 
 WRITTEN = (
     *("slug", "name", "agent_name", "description", "category", "area", "city", "tags", "price_range"),
     *("referral_fee_pct", "priority_rank", "is_active", "agent", "url"),
 )
-LIVE = Q(credential__in=Credential.objects.live().values("pk"))
-LiveFilter = make_filter("state", "good", {"yes": ("Accepted", LIVE), "no": ("Revoked or expired", ~LIVE)})
 
 
 class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -184,58 +182,7 @@ class VenueAdmin(OwnerScopedAdmin):
         self.message_user(request, f"Venues changed: {count}.", messages.SUCCESS)
 
 
-@admin.register(ApiKey, site=site)
-class ApiKeyAdmin(OwnerScopedAdmin):
-    """Keys to recognise and to revoke; never their text, never their secrets. They are made elsewhere."""
-
-    owner_lookup = "network__owner"
-    list_display = (
-        "name",
-        "prefix",
-        "tier",
-        "scope",
-        "customer",
-        "network",
-        "created_at",
-        "last_used_at",
-        "is_usable",
-    )
-    list_filter = (LiveFilter, "tier", "scope")
-    list_select_related = ("credential", "network")
-    search_fields = ("credential__name", "credential__prefix", "customer")
-    ordering = ("-pk",)
-    actions = ("revoke",)
-    fields = (
-        *("public_id", "name", "prefix", "tier", "scope", "customer", "senders", "network"),
-        *("created_at", "last_used_at", "previous_until"),
-    )
-
-    @admin.display(description="name", ordering="credential__name")
-    def name(self, key: ApiKey) -> str:
-        """What its owner calls it."""
-        return key.credential.name
-
-    @admin.display(description="begins with", ordering="credential__prefix")
-    def prefix(self, key: ApiKey) -> str:
-        """The head of the key, with a sign that it goes on."""
-        return key.credential.shown_prefix
-
-    @admin.display(description="last used", ordering="credential__last_used_at")
-    def last_used_at(self, key: ApiKey) -> Any:
-        """Within a minute or so."""
-        return key.credential.last_used_at
-
-    @admin.display(description="good", boolean=True)
-    def is_usable(self, key: ApiKey) -> bool:
-        """Neither revoked nor expired."""
-        return key.credential.is_live
-
-    @admin.action(description="Revoke the chosen keys")
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """Refuse them from the next envelope on."""
-        for key in queryset:
-            revoke_key(key)
-        self.message_user(request, f"{len(queryset)} revoked.", messages.SUCCESS)
+site.register(ApiKey, ApiKeyAdmin)
 
 
 @admin.register(KeyUsage, site=site)

@@ -1,11 +1,11 @@
 """The fields of an AGPEnvelope, requests and responses alike: names and limits. No I/O."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from agnt.errors import Json
 
-PROTOCOL = "openclaw/a2a/v1"
+PROTOCOL: Final = "openclaw/a2a/v1"
 NETWORK = "network:agnt"
 PING = "network.ping"
 INTENTS = frozenset({PING, "venue.list", "booking.search", "booking.confirm"})
@@ -15,7 +15,8 @@ DEFAULT_TTL_MS = 5_000
 MAX_TTL_MS = 15_000
 MAX_TIMESTAMP_CHARS = 64
 SIGNATURE_KEYS = frozenset({"_ts", "_from", "_sig"})  # of a payload
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+NAME = r"[A-Za-z0-9_.:-]{1,128}"  # of an agent, a network or an intent
+_NAME = re.compile(NAME)
 
 
 def build_envelope(

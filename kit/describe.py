@@ -15,7 +15,7 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
-BEARER, COOKIE, CHANNEL_TOKEN = "bearer", "cookie", "channelToken"
+BEARER, COOKIE, CHANNEL_TOKEN, AGNT_KEY = "bearer", "cookie", "channelToken", "agntKey"
 CALLER = (BEARER, COOKIE)
 JSON = "application/json"
 
@@ -67,7 +67,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One value beside the body. `shape`: its type; `place`: where it stands."""
+    """One value beside the body. `shape`: its type; `place`: where it stands. Of an answer it is a header."""
 
     name: str
     shape: Any = str
@@ -84,6 +84,7 @@ class Answer:
     streams: Any = None
     text: str = ""
     media_types: Collection[str] = (JSON,)
+    headers: Collection[Parameter] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

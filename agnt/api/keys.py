@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.rendering import NO_STORE, user_agent_of
+from accounts.api.tokens import NewToken
 from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
@@ -37,7 +38,6 @@ from kit.describe import ErrorBody, Page, Time, Uuid
 NO_KEY = "no such key"
 ENDED = "the key is revoked or has expired"
 MAX_SENDER_CHARS = 128
-LEAST_LIFETIME_S, MOST_LIFETIME_S = 60, 10 * 365 * 24 * 3600
 Tier = Literal["free", "pro", "enterprise"]
 Scope = Literal["query", "booking", "full"]
 
@@ -100,15 +100,11 @@ class KeyRights(Body):
         return list(dict.fromkeys(names))
 
 
-class NetworkKeyBody(KeyRights):
+class NetworkKeyBody(KeyRights, NewToken):
     """The body of a mint. `expires_in`: seconds after which the key is good no more; without: until revoked."""
 
-    name = serializers.CharField(max_length=100)
     tier = serializers.ChoiceField(choices=ApiKey.Tier.values, default=ApiKey.Tier.FREE.value)
     scope = serializers.ChoiceField(choices=ApiKey.Scope.values, default=ApiKey.Scope.QUERY.value)
-    expires_in = serializers.IntegerField(
-        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
-    )
 
 
 class SecretRotation(Body):
@@ -158,7 +154,7 @@ class NetworkKeys(APIView):
             scope=ApiKey.Scope(given["scope"]),
             customer=given.get("customer", ""),
             senders=given.get("senders", ()),
-            lifetime=timedelta(seconds=given["expires_in"]) if given.get("expires_in") else None,
+            lifetime=body.limits().lifetime,
             source=Credential.Source.MINT,
             user_agent=user_agent_of(request),
         )

@@ -50,6 +50,19 @@ SCOPES = [
 OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7 days", "2592000": "30 days"}
 
 
+class SendersField(LinesField):
+    """Names that an envelope may be `from`, one on a line."""
+
+    def clean(self, value: Any) -> list[Any]:
+        """The names, each once."""
+        names = list(dict.fromkeys(super().clean(value)))
+        if len(names) > MAX_SENDERS or not all(map(is_name, names)):
+            raise forms.ValidationError(
+                f"Want names of 1 to 128 letters, digits and _ . : - and at most {MAX_SENDERS} of them."
+            )
+        return names
+
+
 class RightsForm(forms.Form):
     """What a key may do, and who pays."""
 
@@ -61,20 +74,11 @@ class RightsForm(forms.Form):
         required=False,
         help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
     )
-    senders = LinesField(
+    senders = SendersField(
         label="Senders",
         required=False,
         help_text="The names that it may send as, one on a line. Empty: any.",
     )
-
-    def clean_senders(self) -> list[str]:
-        """Names, each once."""
-        names = list(dict.fromkeys(self.cleaned_data["senders"]))
-        if len(names) > MAX_SENDERS or not all(map(is_name, names)):
-            raise forms.ValidationError(
-                f"Want names of 1 to 128 letters, digits and _ . : - and at most {MAX_SENDERS} of them."
-            )
-        return names
 
     def change(self, key: ApiKey) -> None:
         """Give a key these rights."""

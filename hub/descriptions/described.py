@@ -2,10 +2,13 @@
 
 from typing import Any, Literal
 
+from django.conf import settings
+
 from a2a_bridge.described import OPERATIONS as A2A
 from a2a_bridge.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
+from agnt.metadata import OPERATIONS as AGNT
 from gateway.health import OPERATIONS as GATEWAY
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket
@@ -79,5 +82,9 @@ _OF_HUB = (
 )
 
 
-OPERATIONS: tuple[Operation, ...] = (*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY, *_OF_HUB)
+_OF_AGNT = AGNT if settings.AGNT else ()
+OPERATIONS: tuple[Operation, ...] = (
+    *(*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY),
+    *(*_OF_AGNT, *_OF_HUB),
+)
 SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)

@@ -56,7 +56,12 @@ class Writer:
             written["content"] = {media_type: {"schema": schema} for media_type in told.media_types}
         if told.streams is not None:
             written["content"][EVENTS] = {"schema": _event(self._schema(told.streams))}
+        if told.headers:
+            written["headers"] = {one.name: self._header(one) for one in told.headers}
         return written
+
+    def _header(self, one: Parameter) -> Json:
+        return {"description": one.text, "schema": self._schema(one.shape)}
 
     def _schema(self, shape: Any) -> Json:
         if isinstance(shape, Either):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from accounts.authn import COOKIE as COOKIE_NAME
-from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE
+from kit.describe import AGNT_KEY, BEARER, CHANNEL_TOKEN, COOKIE
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"
@@ -63,5 +63,10 @@ SCHEMES: dict[str, Json] = {
         "type": "http",
         "scheme": "bearer",
         "description": "A channel token (ck_live_…), for agents.",
+    },
+    AGNT_KEY: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A key of a network (agnt_live_…), for programs that send envelopes.",
     },
 }

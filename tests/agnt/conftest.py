@@ -12,7 +12,7 @@ from tests.agnt.wire import Key, Program, add_venue, mint, new_login, program
 from tests.native import conftest as people
 from tests.native.rows import Person, browser
 
-alice, bob = people.alice, people.bob
+alice, bob, staff = people.alice, people.bob, people.staff
 
 
 @pytest.fixture(scope="module")

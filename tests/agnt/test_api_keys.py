@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -43,6 +43,8 @@ def test_a_key_is_made_and_its_text_and_secret_are_shown_once(alice: Person) -> 
     assert found is not None
     assert (found.tier, found.scope, found.customer, found.senders) == ("pro", "booking", "acme", ["a1", "a2"])
     assert load_signing_keys(found).current == read_key(made["secret"])
+    expires_at = datetime.fromisoformat(made["expiresAt"])
+    assert expires_at - datetime.fromisoformat(made["createdAt"]) == timedelta(hours=1)
     [shown] = listed(alice)
     assert shown == {name: value for name, value in made.items() if name not in ("key", "secret")}
     assert made["key"].startswith(shown["prefix"])
@@ -142,6 +144,17 @@ def test_a_key_is_revoked_and_its_usage_stays(alice: Person) -> None:
     assert (shown["callsToday"], shown["revokedAt"] is not None) == (7, True)
     assert rotate(alice, made.key).status_code == 409
     assert change(alice, made.key, tier="pro").status_code == 409
+
+
+def test_a_key_that_has_expired_is_listed_as_such_and_not_changed(alice: Person) -> None:
+    made = make_key(alice.user, "for a day", lifetime=DAY)
+    assert (listed(alice)[0]["name"], find_key(made.token) is not None) == ("for a day", True)
+    Credential.objects.filter(pk=made.key.credential_id).update(expires_at=made.key.created_at)
+    assert listed(alice) == []
+    [shown] = listed(alice, includeRevoked="true")
+    assert (shown["expiresAt"] is not None, shown["revokedAt"], find_key(made.token)) == (True, None, None)
+    assert change(alice, made.key, tier="pro").status_code == 409
+    assert rotate(alice, made.key).status_code == 409
 
 
 def test_a_new_secret_signs_and_the_one_before_verifies_for_the_overlap(alice: Person) -> None:

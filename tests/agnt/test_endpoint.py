@@ -4,6 +4,7 @@ from datetime import datetime
 
 import pytest
 
+from accounts.authn import digest
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -229,7 +230,12 @@ async def test_a_confirmation_has_to_be_repeatable(asker: Program) -> None:
 
 async def test_no_key_is_one_answer(embedded_hub: HubProcess, key: Key, keeper: str) -> None:
     session = embedded_hub.mint("alice", "session")
+    ended = {name: mint(embedded_hub, keeper) for name in ("expires_at", "revoked_at")}
+    for column, one in ended.items():
+        ending = f"UPDATE accounts_credential SET {column} = created_at WHERE digest = ?"
+        sql(embedded_hub, ending, digest(one.token))
     tokens = ["agnt_live_" + "0" * 32, session, key.token[:-1], key.token + "0", "agnt_live_"]
+    tokens += [one.token for one in ended.values()]
     headers = [bearer(token) for token in tokens]
     headers += [
         {"Authorization": f"Basic {key.token}"},

@@ -15,6 +15,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
+from tests.agnt.description import check_described
 from tests.channel.agents import sql
 
 PATH = "/a2a/v1"
@@ -149,6 +150,7 @@ def program(hub: HubProcess, key: Key, index: int = 0) -> Program:
 
 def error_of(answer: httpx.Response) -> str:
     """The code of an error, which the header says, too."""
+    check_described(answer)
     error = answer.json()["payload"]["error"]
     assert answer.headers["x-a2a-error"] == error["code"]
     assert answer.json()["payload"]["status"] == "error"
@@ -158,6 +160,7 @@ def error_of(answer: httpx.Response) -> str:
 def result_of(answer: httpx.Response) -> Json:
     """The payload of a success."""
     assert answer.status_code == 200, answer.text
+    check_described(answer)
     payload: Json = answer.json()["payload"]
     assert "error" not in payload
     return payload

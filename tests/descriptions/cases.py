@@ -38,6 +38,7 @@ OPTIONS = {  # no server listens at GITHUB_URL: no call of these gets as far as 
 }
 MODES = ("positive", "negative")
 WITHIN_S = 30
+LEAST_TTL_MS = 15_000
 RECORDED = Path(__file__).with_name("recorded_cases.json")
 KEPT_EACH = 3
 MOST_CHARACTERS = 2000
@@ -54,8 +55,12 @@ def key_of(call: tuple[str, str], mode: str, *, is_own: bool) -> str:
 def send_and_check(seeded: Seeded, operation: Any, case: Any, *, is_own: bool) -> int:
     """Send a case with the credential its operation takes, check the answer; its status.
 
-    With `is_own` the logins, sessions and addresses in body and query are replaced by ones that exist.
+    With `is_own` the logins, sessions and addresses in body and query are replaced by ones that exist. An envelope
+    gets a time to live in which it can be answered.
     """
+    ttl_ms = case.body.get("ttl_ms") if isinstance(case.body, dict) else None
+    if type(ttl_ms) is int and 0 < ttl_ms < LEAST_TTL_MS:
+        case.body["ttl_ms"] = LEAST_TTL_MS
     if is_own and isinstance(case.body, dict) and "url" in case.body:
         case.body["url"] = HOOK
     if is_own and isinstance(case.body, dict) and operation.path.endswith("/prompt"):

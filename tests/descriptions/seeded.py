@@ -97,6 +97,7 @@ def seed(hub: HubProcess) -> Seeded:
     staff = hub.mint("demo", "session", admin=True)
     tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
+    seeded.tokens["agntKey"] = seeded.call("POST", "/network/keys", json={"name": "a program"})["key"]
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
     task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]

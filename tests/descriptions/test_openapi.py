@@ -29,6 +29,7 @@ Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 IN_BRACES = re.compile(r"\{\w+\}")
 HIDDEN_STATUSES = {"500"}
+WITH_A_CODE_FOR_500 = {"sendEnvelope", "getAgntStatus", "listVenuesOfKey"}  # `internal_error`, of AGNT's own table
 
 
 def routes(patterns: Iterable[URLPattern | URLResolver], before: str = "/") -> Iterator[tuple[str, Any]]:
@@ -126,7 +127,7 @@ def test_every_call_says_what_it_does_and_every_answer_when(call: tuple[str, str
     assert len(one["summary"]) < 120
     assert one["tags"]
     assert all(answer["description"] for answer in one["responses"].values())
-    assert not HIDDEN_STATUSES & one["responses"].keys()
+    assert not HIDDEN_STATUSES & one["responses"].keys() or one["operationId"] in WITH_A_CODE_FOR_500
     assert any(status < "400" for status in one["responses"]) or one["operationId"] in NOT_OFFERED
 
 

@@ -62,11 +62,15 @@ CHAT: dict[str, Rule] = {
     "GET /v1/models/{model}": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
 }
 
+OF_ITS_NETWORK = Rule(may=May.BY_HAND, test="test_venues_of_another_network_are_as_absent_as_those_that_are_not")
+ENVELOPES: dict[str, Rule] = {"POST /a2a/v1": OF_ITS_NETWORK, "GET /network/venues": OF_ITS_NETWORK}
+
 OF_TEAM = Rule(may=May.BY_HAND, test="test_the_health_of_a_team_is_its_owners_alone")
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
     "GET /metrics": PUBLIC,  # from this machine: tests/deploy
+    "GET /a2a/v1/status": PUBLIC,
     "GET /api/v1/schema": PUBLIC,
     "GET /api/ws-docs/json": PUBLIC,
     "GET /api/ws-docs/yaml": PUBLIC,
@@ -209,4 +213,4 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
 }
 
-RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | ENVELOPES | PAGES | FRAMES

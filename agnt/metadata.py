@@ -1,0 +1,137 @@
+"""The endpoint of AGNT in the hub's public description."""
+
+from collections.abc import Collection
+from typing import Any
+
+from agnt import shapes
+from agnt.endpoint import PATH, STATUS_PATH, VENUES_PATH
+from agnt.errors import MEANINGS, ErrorCode
+from agnt.payloads import DEFAULT_LISTED
+from kit.describe import AGNT_KEY, Answer, Either, ErrorBody, Operation, Parameter
+
+RATE_HEADERS = (
+    Parameter(name="X-RateLimit-Limit", shape=int, text="Calls of the key on a UTC day; where the call counts."),
+    Parameter(name="X-RateLimit-Remaining", shape=int, text="Calls that are left today."),
+    Parameter(name="X-RateLimit-Reset", shape=int, text="When the next day begins, in Unix seconds."),
+)
+CODE_HEADER = Parameter(name="X-A2A-Error", shape=ErrorCode, text="The code of the error.")
+REPLAY_HEADER = Parameter(name="Idempotent-Replay", text="`true`: this is the response to an earlier request.")
+RETRY_HEADER = Parameter(name="Retry-After", shape=int, text="Seconds, where they are known.")
+SIGN_IN_HEADER = Parameter(name="WWW-Authenticate", text="`Bearer`, of `unauthorized`.")
+MORE_HEADERS = {
+    401: [SIGN_IN_HEADER],
+    409: [RETRY_HEADER],
+    429: [RETRY_HEADER],
+    500: [RETRY_HEADER],
+    503: [RETRY_HEADER],
+}
+MORE_TEXTS = {
+    400: ["The body is no JSON object, a key is in the address, or a header came with two values."],
+    408: ["The body did not come in time."],
+    413: ["The body or `agent_context` is over the limit."],
+    422: ["The message names what is missing, unknown or wrong."],
+    429: ["The calls of the day are used up."],
+    503: ["Or the hub is starting: `unavailable`."],
+}
+OF_TRANSPORT = (ErrorCode.TLS_REQUIRED, ErrorCode.INTERNAL_ERROR)
+OF_LIST = (
+    *OF_TRANSPORT,
+    ErrorCode.UNAUTHORIZED,
+    ErrorCode.INVALID_ENVELOPE,
+    ErrorCode.RATE_LIMITED,
+    ErrorCode.TTL_EXCEEDED,
+)
+
+
+def _describe_errors(
+    shape: Any, codes: Collection[ErrorCode], *malformed: int, headers: Collection[Parameter] = RATE_HEADERS
+) -> dict[int, Answer]:
+    """The answers with these codes, by status. `malformed`: statuses of `invalid_envelope` besides its own."""
+    by_status = {status: [ErrorCode.INVALID_ENVELOPE] for status in malformed}
+    for code in codes:
+        by_status.setdefault(MEANINGS[code].status, []).append(code)
+    return {
+        status: Answer(
+            shape=Either([shape, ErrorBody]) if status == 503 else shape,
+            text=" ".join([", ".join(f"`{code.value}`" for code in named) + ".", *MORE_TEXTS.get(status, ())]),
+            headers=[*headers, CODE_HEADER, *MORE_HEADERS.get(status, ())],
+        )
+        for status, named in sorted(by_status.items())
+    }
+
+
+_STARTING = Answer(shape=ErrorBody, text="The hub is starting: `unavailable`.", headers=[RETRY_HEADER])
+
+OPERATIONS = (
+    Operation(
+        method="post",
+        path=PATH,
+        name="sendEnvelope",
+        summary="Send an AGNT envelope to the network of the key.",
+        text="The same `from`, `intent` and `timestamp` are one event: its response comes again. Unknown fields"
+        " are refused; a network that is not strict ignores those of a payload.",
+        tag="agnt",
+        security=(AGNT_KEY,),
+        request=Either([shapes.AgntPing, shapes.AgntVenueList, shapes.AgntSearch, shapes.AgntConfirm]),
+        parameters=[
+            Parameter(
+                name="X-A2A-Envelope-Signature",
+                place="header",
+                text="`ts=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `ts`, a dot and the body.",
+            )
+        ],
+        adds_errors=False,
+        answers={
+            200: Answer(
+                shape=Either(
+                    [
+                        shapes.AgntPingResponse,
+                        shapes.AgntListResponse,
+                        shapes.AgntSearchResponse,
+                        shapes.AgntConfirmResponse,
+                        shapes.AgntAgentResponse,
+                    ]
+                ),
+                text="The result, by intent.",
+                headers=[*RATE_HEADERS, REPLAY_HEADER],
+            ),
+            **_describe_errors(shapes.AgntErrorResponse, list(ErrorCode), 400, 408),
+        },
+    ),
+    Operation(
+        method="get",
+        path=STATUS_PATH,
+        name="getAgntStatus",
+        summary="Whether the hub takes AGNT envelopes.",
+        tag="agnt",
+        security=(),
+        adds_errors=False,
+        answers={
+            200: Answer(shape=shapes.AgntStatus, text="It does."),
+            **_describe_errors(shapes.AgntErrorResponse, OF_TRANSPORT, 400, headers=()),
+            503: Answer(
+                shape=Either([shapes.AgntStatus, ErrorBody]),
+                text="The breaker of a network is open, the database is away, or the hub is starting.",
+            ),
+        },
+    ),
+    Operation(
+        method="get",
+        path=VENUES_PATH,
+        name="listVenuesOfKey",
+        summary="The venues of the key's network: `venue.list` without an envelope.",
+        tag="agnt",
+        security=(AGNT_KEY,),
+        parameters=[
+            Parameter(name="category", shape=shapes.Category),
+            Parameter(name="location", shape=shapes.Location),
+            Parameter(name="limit", shape=shapes.Listed, text=f"default {DEFAULT_LISTED}"),
+        ],
+        adds_errors=False,
+        answers={
+            200: Answer(shape=shapes.AgntVenues, text="The venues.", headers=RATE_HEADERS),
+            **_describe_errors(ErrorBody, OF_LIST, 400),
+            503: _STARTING,
+        },
+    ),
+)
