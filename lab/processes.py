@@ -1,14 +1,17 @@
 """Child processes: started when needed, ready when they say so, ended for certain."""
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +24,7 @@ LOOKS_AGAIN_S = 0.02
 TAIL_LINES = 20
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 FIRST_PORT, PORTS = 12_000, 16_000  # below the range from which outgoing connections take theirs
+PORTS_OF_ONE = 250  # of a process
 _offsets = count()
 
 
@@ -222,9 +226,14 @@ def run(command: Sequence[str], env: Mapping[str, str], *, folder: Path = ROOT, 
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on, and that no outgoing connection takes meanwhile."""
-    for _ in range(PORTS):
-        port = FIRST_PORT + (os.getpid() * 61 + next(_offsets)) % PORTS
+    """A loopback port that nothing listens on, and that neither another process nor an outgoing connection takes.
+
+    Raises:
+        ProgramError: no port is free.
+    """
+    first = FIRST_PORT + _ports_of(os.getpid()) * PORTS_OF_ONE
+    for _ in range(PORTS_OF_ONE):
+        port = first + next(_offsets) % PORTS_OF_ONE
         with socket.socket() as free:
             try:
                 free.bind(("127.0.0.1", port))
@@ -232,6 +241,22 @@ def free_port() -> int:
                 continue
             return port
     raise ProgramError("no port is free")
+
+
+@cache
+def _ports_of(pid: int) -> int:
+    """The number of a range of ports that no other process has until this one ends. `pid`: a fork gets its own."""
+    folder = Path(tempfile.gettempdir()) / f"hub-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for number in range(PORTS // PORTS_OF_ONE):
+        lock = os.open(folder / str(number), os.O_CREAT | os.O_RDWR)  # it ends with the process
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            continue
+        return number
+    raise ProgramError("other processes have all ports")
 
 
 @contextmanager

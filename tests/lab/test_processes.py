@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.processes import Program, ProgramError, printed, run
+from lab.processes import Program, ProgramError, printed, python, run
 from lab.waiting import until
 
 FOREVER = "while :; do sleep 0.05; done"
@@ -77,3 +77,16 @@ def _is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+def test_processes_take_ports_of_their_own(tmp_path: Path) -> None:
+    """Between the look at a port and the start of its server, no other process is given the same one."""
+    imports = "import signal; from lab.processes import free_port"
+    code = f"{imports}; print(*(free_port() for _ in range(100))); signal.pause()"
+    command, has_printed = python("-uc", code), lambda program: bool(program.lines)
+    with (
+        Program(command, tmp_path / "first.log", is_ready=has_printed) as first,
+        Program(command, tmp_path / "second.log", is_ready=has_printed) as second,
+    ):
+        ports = {*first.lines[0].split(), *second.lines[0].split()}
+    assert len(ports) == 200
