@@ -7,7 +7,7 @@ from agnt import shapes
 from agnt.endpoint import PATH, STATUS_PATH, VENUES_PATH
 from agnt.errors import MEANINGS, ErrorCode
 from agnt.payloads import DEFAULT_LISTED
-from kit.describe import AGNT_KEY, Answer, Either, ErrorBody, Operation, Parameter
+from kit.describe import AGNT_KEY, NO_CREDENTIAL, Answer, Either, ErrorBody, Operation, Parameter
 
 RATE_HEADERS = (
     Parameter(name="X-RateLimit-Limit", shape=int, text="Calls of the key on a UTC day; where the call counts."),
@@ -102,16 +102,19 @@ OPERATIONS = (
         method="get",
         path=STATUS_PATH,
         name="getAgntStatus",
-        summary="Whether the hub takes AGNT envelopes.",
+        summary="Whether the hub takes AGNT envelopes; with a key, whether the key's network does.",
         tag="agnt",
-        security=(),
+        security=(NO_CREDENTIAL, AGNT_KEY),
         adds_errors=False,
         answers={
             200: Answer(shape=shapes.AgntStatus, text="It does."),
-            **_describe_errors(shapes.AgntErrorResponse, OF_TRANSPORT, 400, headers=()),
+            **_describe_errors(shapes.AgntErrorResponse, (*OF_TRANSPORT, ErrorCode.UNAUTHORIZED), 400, headers=()),
             503: Answer(
                 shape=Either([shapes.AgntStatus, ErrorBody]),
-                text="The breaker of a network is open, the database is away, or the hub is starting.",
+                text=(
+                    "The breaker of the key's network is open, or without a key those of all networks;"
+                    " or the database is away, or the hub is starting."
+                ),
             ),
         },
     ),

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agnt.errors import ErrorCode
+from agnt.hops import END_OF_TIMES, MAX_HOPS
 from agnt.payloads import (
     DEFAULT_FOUND,
     DEFAULT_LISTED,
@@ -85,6 +86,14 @@ class AgntConfirmOrder(_Signed, kw_only=True):
     user_note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
 
 
+class AgntHop(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An agent that passed an envelope on. `sig`: HMAC-SHA256 of canonical JSON: `agent`, `prev` and `ts`."""
+
+    agent: Name
+    ts: Annotated[int, Meta(ge=0, lt=END_OF_TIMES, description="Unix seconds.")]
+    sig: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
 class _Request(Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
     sender: Name
     from_agent: Annotated[str, Meta(description="Another name of `from`.")] | UnsetType = UNSET
@@ -105,6 +114,13 @@ class _Request(Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender
         dict[str, Any], Meta(description=f"Comes back unchanged; at most {MAX_CONTEXT_BYTES} bytes.")
     ] = msgspec.field(default_factory=dict)
     protocol: Protocol = PROTOCOL
+    via: (
+        Annotated[
+            list[AgntHop],
+            Meta(min_length=1, max_length=MAX_HOPS, description="Who passed it on, where the network takes that."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class AgntPing(_Request, kw_only=True):

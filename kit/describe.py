@@ -17,6 +17,7 @@ Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
 BEARER, COOKIE, CHANNEL_TOKEN, AGNT_KEY = "bearer", "cookie", "channelToken", "agntKey"
 CALLER = (BEARER, COOKIE)
+NO_CREDENTIAL = ""  # among the schemes of an operation: it is open without any, and says more with one
 JSON = "application/json"
 
 

@@ -32,7 +32,7 @@ class Writer:
         if one.request is not None:
             written["requestBody"] = {"required": True, "content": {JSON: {"schema": self._schema(one.request)}}}
         if one.security:
-            written["security"] = [{name: []} for name in one.security]
+            written["security"] = [{name: []} if name else {} for name in one.security]
         written["responses"] = {str(status): self._answer(answer) for status, answer in one.answers.items()}
         statuses = likely_errors(one.path, one.method, written) if one.adds_errors else set()
         add_errors(written, statuses, self._schema(ErrorBody))

@@ -7,6 +7,7 @@ import pytest
 
 from agnt.envelope import read_envelope
 from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode
+from agnt.hops import END_OF_TIMES
 from agnt.payloads import read_payload
 from agnt.wire import INTENTS
 from hub.descriptions.openapi import openapi
@@ -41,7 +42,7 @@ def test_a_key_is_a_scheme_of_its_own() -> None:
     for path, security in (
         ("/a2a/v1", [{"agntKey": []}]),
         ("/network/venues", [{"agntKey": []}]),
-        ("/a2a/v1/status", None),
+        ("/a2a/v1/status", [{}, {"agntKey": []}]),
     ):
         assert DESCRIBED[path].get("security") == security
     headers = DESCRIBED["/a2a/v1"]["responses"]["429"]["headers"]
@@ -90,6 +91,7 @@ def test_a_payload_is_described_with_the_limits_that_are_checked(intent: str, na
     assert is_described(body) == is_read(body)
 
 
+HOP: Json = {"agent": "my_agent_001", "ts": 1_775_988_124, "sig": "0" * 64}
 HEADINGS: dict[str, Json] = {
     "as it is": {},
     "defaults": {"protocol": None, "to": None, "ttl_ms": None, "timestamp": None},
@@ -107,6 +109,14 @@ HEADINGS: dict[str, Json] = {
     "context as text": {"agent_context": "x"},
     "unknown field": {"priority": 1},
     "another name of the sender": {"from_agent": "my_agent_001"},
+    "a hop": {"via": [HOP]},
+    "no hops": {"via": []},
+    "too many hops": {"via": [HOP] * 5},
+    "a hop without a time": {"via": [{"agent": HOP["agent"], "sig": HOP["sig"]}]},
+    "a hop with a note": {"via": [HOP | {"note": "x"}]},
+    "a hop before time began": {"via": [HOP | {"ts": -1}]},
+    "a hop after all times": {"via": [HOP | {"ts": END_OF_TIMES}]},
+    "a hop with a short signature": {"via": [HOP | {"sig": "0" * 63}]},
 }
 
 
@@ -127,13 +137,15 @@ async def test_answers_without_an_envelope_are_described(embedded_hub: HubProces
     async with web(embedded_hub.url) as client:
         answers = [
             await client.get("/a2a/v1/status"),
+            await client.get("/a2a/v1/status", headers=bearer(key.token)),
+            await client.get("/a2a/v1/status", headers=bearer("agnt_live_1")),
             await client.get("/a2a/v1/status?key=agnt_live_1"),
             await client.get("/network/venues", headers=bearer(key.token)),
             await client.get("/network/venues?limit=0", headers=bearer(key.token)),
             await client.get("/network/venues?key=agnt_live_1", headers=bearer(key.token)),
             await client.get("/network/venues"),
         ]
-    assert [one.status_code for one in answers] == [200, 400, 200, 422, 400, 401]
+    assert [one.status_code for one in answers] == [200, 200, 401, 400, 200, 422, 400, 401]
     for answer in answers:
         check_described(answer)
 
