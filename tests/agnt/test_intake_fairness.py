@@ -1,8 +1,6 @@
 """Searches that take long: they hold no lock for long, and the other networks are served meanwhile."""
 
 import asyncio
-import itertools
-import random
 import string
 import time
 from collections.abc import Sequence
@@ -18,8 +16,9 @@ from tests.agnt.wire import envelope, result_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-VENUES = 4_000
-LETTERS = ["".join(pair) for pair in itertools.product(string.ascii_lowercase[:20], repeat=2)]
+VENUES = 10_000
+SEARCHES = 100
+LETTERS = " ".join(string.ascii_lowercase[:15])
 
 
 def own(login: str, venues: Sequence[str]) -> MintedKey:
@@ -33,26 +32,26 @@ def own(login: str, venues: Sequence[str]) -> MintedKey:
 
 
 async def test_a_network_with_slow_searches_does_not_hold_up_another() -> None:
-    shuffled = random.Random(7)
-    texts = [" ".join(shuffled.sample(LETTERS, 300)) for _ in range(VENUES)]
-    busy, quiet = await db_call(own)("busy", texts), await db_call(own)("quiet", ["by the sea"])
+    busy, quiet = await db_call(own)("busy", [LETTERS] * VENUES), await db_call(own)("quiet", ["by the sea"])
     hub = Hub()
     for key in (busy, quiet):  # their indexes are loaded
         result_of(await hub.post(key, envelope("network.ping", {})))
-    queries = [" ".join(LETTERS[16 * nth : 16 * nth + 16]) for nth in range(len(LETTERS) // 16)]
-    sent = [envelope("booking.search", {"query": query}, ttl_ms=15_000) for query in queries]
+    slow = {"query": f"{LETTERS} ~"}  # each venue has all of it but the last word
+    sent = [envelope("booking.search", slow, ttl_ms=15_000) for _ in range(SEARCHES)]
+    sent_at = time.monotonic()
     searches = [asyncio.create_task(hub.post(busy, one)) for one in sent]
     await asyncio.sleep(0.05)
     took = []
-    for _ in range(3):
+    for _ in range(2):
         began = time.monotonic()
         result_of(await hub.post(quiet, envelope("network.ping", {})))
         took.append(time.monotonic() - began)
     left = sum(not one.done() for one in searches)
     for one in await asyncio.gather(*searches):
         result_of(one)
+    all_took = time.monotonic() - sent_at
     assert left, "the searches were over before"
-    assert max(took) < 1
+    assert max(took) < all_took / 2
     used = await db_call(lambda: KeyUsage.objects.get(key=busy.key).calls)()
     assert used == len(sent) + 1
     await hub.client.aclose()
