@@ -74,7 +74,7 @@ class NetworkAdmin(OwnerScopedAdmin):
 
     owner_lookup = "owner"
     writes = ("change",)
-    list_display = ("owner", "is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
+    list_display = ("owner", "is_strict", "requires_signature", "accepts_hops", "interactions_kept_days")
     list_select_related = ("owner",)
     search_fields = ("owner__login",)
     ordering = ("-pk",)

@@ -1,11 +1,11 @@
-"""The pieces of work of the intake: a request that came in, and the end of one that waited."""
+"""The pieces of work of the intake: a request, the end of a venue ask, and a request whose time was up."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec import Struct
 
-from agnt.envelope import Envelope, Heading, find_heading, read_envelope, size_of
+from agnt.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.keys import FoundKey
 from agnt.limits import Rate
@@ -60,7 +60,7 @@ def _refuse_unread() -> EnvelopeRefused:
 
 @dataclass(slots=True, kw_only=True)
 class Arrival:
-    """A request. `digest`: of its key, empty without one. `envelope`: or the first flaw of its body or envelope.
+    """A request. `digest`: of its key, empty without one. `envelope`: what was read, or the first error of it.
 
     `is_body_refused`: the flaw is of the body, and answered before a missing key. `began`, `deadline`: of the
     monotonic clock. `is_envelope` False: a REST list, which has no sender and no response envelope.
@@ -84,11 +84,11 @@ class Arrival:
     rate: Rate | None = None
     outcome: Outcome | None = None
 
-    def read(self, fields: Json) -> None:
-        """Take what the fields of an envelope say, or what is wrong with them."""
+    def read_fields(self, fields: Json) -> None:
+        """Set heading, deadline and `envelope` by the fields of a body."""
         self.heading = find_heading(fields)
         context = fields.get("agent_context")
-        self.context_bytes = size_of(context) if context and isinstance(context, dict) else 0
+        self.context_bytes = count_context_bytes(context) if context and isinstance(context, dict) else 0
         try:
             self.envelope = self.heading = read_envelope(fields)
         except EnvelopeRefused as refused:
@@ -98,10 +98,7 @@ class Arrival:
 
 @dataclass(slots=True, kw_only=True)
 class Settlement:
-    """The end of a venue ask. `answer`: a venue confirmed; `result`: an agent answered another intent.
-
-    `refusal`: neither.
-    """
+    """The end of a venue ask: one of `answer` (of a confirmation), `result` (of another intent) and `refusal`."""
 
     arrival: Arrival
     asked: AskVenue

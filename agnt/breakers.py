@@ -49,9 +49,9 @@ class StoredBreakers:
         return enter(pair, 0)[1]  # closed breakers let every call through, at any time
 
     def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
-        """Record the result of a call, None: it tells nothing of the venue, and the next call may probe.
+        """Record the result of a call. `failed` None: it says nothing about the venue; the next call may probe.
 
-        A call whose result is not recorded has failed after `agnt.breaker.PROBE_S`.
+        A probe whose result is not recorded counts as a failure after `agnt.breaker.PROBE_S`.
         """
         if not failed and not permit.is_probe:
             return

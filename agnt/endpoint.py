@@ -84,7 +84,7 @@ class AgntEndpoint:
             return await self._run_refused(arrival, refused)
         arrival.body = body
         arrival.body_signature = request.headers.get(SIGNATURE_HEADER, "")
-        arrival.read(fields)
+        arrival.read_fields(fields)
         return await self.runner.run(arrival)
 
     async def _run_refused(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from agnt.hops import Via, find_origin, has_sound_origin, is_via, read_via
+from agnt.hops import Via, find_origin, has_valid_origin, is_valid_via, read_via
 from agnt.signing import check_age
 from agnt.wire import (
     DEFAULT_TTL_MS,
@@ -94,7 +94,7 @@ def find_heading(fields: Json) -> Heading:
     known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
     heading = {name: value for name, value in known.items() if is_name(value)}
     context = fields.get("agent_context", {})
-    if isinstance(context, dict) and size_of(context) <= MAX_CONTEXT_BYTES:
+    if isinstance(context, dict) and count_context_bytes(context) <= MAX_CONTEXT_BYTES:
         heading["agent_context"] = context
     if is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
         heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
@@ -115,13 +115,13 @@ def read_envelope(fields: Json) -> Envelope:
         "to": is_name(fields.get("to", NETWORK)),
         "intent": isinstance(fields.get("intent"), str) and fields["intent"] != "",
         "payload": isinstance(fields.get("payload", {}), dict),
-        "agent_context": isinstance(context, dict) and ("via" not in fields or has_sound_origin(context)),
-        "via": "via" not in fields or is_via(fields["via"], sender),
+        "agent_context": isinstance(context, dict) and ("via" not in fields or has_valid_origin(context)),
+        "via": "via" not in fields or is_valid_via(fields["via"], sender),
         "timestamp": timestamp == "" or read_moment(timestamp) is not None,
     }
     if wrong := [name for name, is_fine in fine.items() if not is_fine]:
         raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", wrong)
-    if size_of(context) > MAX_CONTEXT_BYTES:
+    if count_context_bytes(context) > MAX_CONTEXT_BYTES:
         raise EnvelopeRefused(
             ErrorCode.PAYLOAD_TOO_LARGE, f"agent_context holds at most {MAX_CONTEXT_BYTES} bytes"
         )
@@ -206,6 +206,6 @@ def _find_sender(fields: Json) -> Any:
     return fields.get("from", fields.get("from_agent"))
 
 
-def size_of(context: Json) -> int:
+def count_context_bytes(context: Json) -> int:
     """The bytes of an `agent_context`, as JSON."""
     return len(msgspec.json.encode(context))

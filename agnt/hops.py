@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.signing import SigningKeys, check_age, is_signature, is_signed, refuse_signature, sign
+from agnt.signing import SigningKeys, check_age, has_signature_form, matches_value, refuse_signature, sign_value
 from agnt.wire import is_name
 
 MAX_HOPS = 4
-END_OF_TIMES = 10**12
+MAX_UNIX_S = 10**12
 Via = tuple["Hop", ...]
 
 
@@ -24,7 +24,7 @@ class Hop(NamedTuple):
     sig: str
 
 
-def is_via(value: Any, sender: Any) -> bool:
+def is_valid_via(value: Any, sender: Any) -> bool:
     """Whether a value is a chain of 1 to 4 hops, the last one of which is the sender of the envelope."""
     return (
         isinstance(value, list)
@@ -35,7 +35,7 @@ def is_via(value: Any, sender: Any) -> bool:
 
 
 def read_via(fields: Json) -> Via:
-    """The hops of an envelope whose `via`, if it has one, was checked by `is_via`."""
+    """The hops of an envelope whose `via`, if it has one, was checked by `is_valid_via`."""
     return tuple(Hop(**hop) for hop in fields.get("via", ()))
 
 
@@ -44,13 +44,13 @@ def describe_via(via: Sequence[Hop]) -> list[Json]:
     return [hop._asdict() for hop in via]
 
 
-def has_sound_origin(agent_context: Json) -> bool:
+def has_valid_origin(agent_context: Json) -> bool:
     """Whether the first sender that the context of an envelope with `via` names is a name; it may name none."""
     return "origin" not in agent_context or is_name(agent_context["origin"])
 
 
 def find_origin(sender: str, agent_context: Json, via: Via) -> str:
-    """The first sender of an envelope: where it was passed on, its context may name another than the last hop."""
+    """The first sender of an envelope: with `via` the `origin` of its context, if it has one, else `sender`."""
     return str(agent_context.get("origin", sender)) if via else sender
 
 
@@ -60,19 +60,21 @@ def add_hop(via: Via, signature: str, *, agent: str, key: bytes, at_s: int) -> V
     Raises:
         EnvelopeRefused: `routing_loop`.
     """
-    check_room(via)
+    check_hop_limit(via)
     before = via[-1].sig if via else signature
-    return *via, Hop(agent, at_s, sign(_describe_signed(agent, at_s, before), key=key))
+    return *via, Hop(agent, at_s, sign_value(_build_signed_value(agent, at_s, before), key=key))
 
 
-def check_room(via: Via) -> None:
+def check_hop_limit(via: Via) -> None:
     """Refuse to pass an envelope on that was passed on four times.
 
     Raises:
         EnvelopeRefused: `routing_loop`.
     """
     if len(via) >= MAX_HOPS:
-        raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via has {MAX_HOPS} hops, and the venue would be one more")
+        raise EnvelopeRefused(
+            ErrorCode.ROUTING_LOOP, f"via has {MAX_HOPS} hops: this envelope cannot be passed on again"
+        )
 
 
 def verify_last_hop(via: Via, signature: str, *, keys: SigningKeys, now_s: float) -> None:
@@ -83,7 +85,7 @@ def verify_last_hop(via: Via, signature: str, *, keys: SigningKeys, now_s: float
     """
     last = via[-1]
     before = via[-2].sig if len(via) > 1 else signature
-    if not is_signed(_describe_signed(last.agent, last.ts, before), last.sig, keys.live_at(now_s)):
+    if not matches_value(_build_signed_value(last.agent, last.ts, before), last.sig, keys.live_at(now_s)):
         raise refuse_signature("via: the signature of the last hop does not match")
     check_age(last.ts, now_s)
 
@@ -94,10 +96,10 @@ def _is_hop(value: Any) -> bool:
         and value.keys() == {"agent", "ts", "sig"}
         and is_name(value["agent"])
         and type(value["ts"]) is int
-        and 0 <= value["ts"] < END_OF_TIMES
-        and is_signature(value["sig"])
+        and 0 <= value["ts"] < MAX_UNIX_S
+        and has_signature_form(value["sig"])
     )
 
 
-def _describe_signed(agent: str, at_s: int, before: str) -> Json:
+def _build_signed_value(agent: str, at_s: int, before: str) -> Json:
     return {"agent": agent, "ts": at_s, "prev": before}

@@ -103,10 +103,10 @@ class Intake:
         may_write = bool(keys) or not all(isinstance(work, Arrival) for work in works)
         try:
             # Without a live key nothing is written: no transaction, as on SQLite it takes the one write lock.
-            batch = self._commit(works, keys) if may_write else self._decide(works, keys)
+            batch = self._commit(works, keys) if may_write else self._run_read_only(works, keys)
         except sql.AWAY:  # the look-up succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written", extra={"works": len(works)})
-            batch = self._decide(works, keys)
+            batch = self._run_read_only(works, keys)
         for number, (work, outcome) in enumerate(zip(works, batch.outcomes, strict=True)):
             if isinstance(work, Arrival):
                 work.key = keys.get(work.digest)
@@ -130,14 +130,14 @@ class Intake:
             reach("agnt-confirmed")
         return batch
 
-    def _decide(self, works: Sequence[Work], keys: dict[str, FoundKey]) -> Batch:
+    def _run_read_only(self, works: Sequence[Work], keys: dict[str, FoundKey]) -> Batch:
         """Run a batch that writes nothing."""
-        batch = self._make(works, keys, is_degraded=True)
+        batch = self._make(works, keys, is_read_only=True)
         batch.run()
         return batch
 
-    def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_degraded: bool = False) -> Batch:
-        return Batch(works, keys, self._indexes, self._now(), clock=self._clock, is_degraded=is_degraded)
+    def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_read_only: bool = False) -> Batch:
+        return Batch(works, keys, self._indexes, self._now(), clock=self._clock, is_read_only=is_read_only)
 
 
 def _find_keys(digests: Collection[str]) -> dict[str, FoundKey]:

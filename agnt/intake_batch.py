@@ -53,7 +53,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 class Batch:
     """Works through some pieces of work. `keys`: the live keys, by digest. `outcomes`: one for each piece.
 
-    `is_degraded`: nothing is written. Reads are answered then, without limits; a confirmation is refused.
+    `is_read_only`: nothing is written. Reads are answered then, without limits; a confirmation is refused.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Batch:
         now: datetime,
         *,
         clock: Clock = time.monotonic,
-        is_degraded: bool = False,
+        is_read_only: bool = False,
     ) -> None:
         self.outcomes: list[Outcome | None] = []  # None: the time was over, the request has to come again
         self.rates: dict[int, Rate] = {}  # by the number of the work
@@ -73,8 +73,8 @@ class Batch:
         self._indexes = indexes
         self._now = now
         self._clock = clock
-        self._is_degraded = is_degraded
-        self._known = KnownEvents(now, is_stored=not is_degraded)
+        self._is_read_only = is_read_only
+        self._known = KnownEvents(now, is_stored=not is_read_only)
         self._venues: dict[VenueName, Venue] = {}
         self._bookings: list[NewBooking] = []
         self._interactions: list[tuple[NewInteraction, NewBooking | None]] = []
@@ -82,7 +82,7 @@ class Batch:
 
     def run(self) -> None:
         """Decide and write; call it in a transaction, unless nothing is to be written."""
-        if not self._is_degraded:
+        if not self._is_read_only:
             intake_rows.lock_networks({key.network_id for key in map(self._key_of, self._works) if key})
             self._count_calls()
         self._load()
@@ -97,7 +97,7 @@ class Batch:
                 self.outcomes.append(None)
             else:
                 self.outcomes.append(self._decide(number, work))
-        if not self._is_degraded:
+        if not self._is_read_only:
             self._write()
 
     def _key_of(self, work: Work) -> FoundKey | None:
@@ -159,7 +159,7 @@ class Batch:
             if not known.is_done:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE, known.http_status)
-            return Answered(_repeat(known.answer.encode(), key, envelope), is_replay=True)
+            return Answered(_repeat(known.answer.encode(), envelope), is_replay=True)
         if signed_late:
             raise signed_late
         if arrival.is_envelope:
@@ -167,7 +167,7 @@ class Batch:
         order, dropped = read_payload(envelope, is_strict=key.is_strict)
         if self._clock() >= arrival.deadline:
             raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
-        if self._is_degraded and (isinstance(order, Confirm) or envelope.to != NETWORK):
+        if self._is_read_only and (isinstance(order, Confirm) or envelope.to != NETWORK):
             raise refuse_writing()
         if envelope.to != NETWORK or isinstance(order, Confirm):
             return self._serve_venue(number, arrival, key, envelope, order, dropped)
@@ -228,7 +228,7 @@ class Batch:
         try:
             if settlement.refusal:
                 raise settlement.refusal
-            if self._is_degraded:
+            if self._is_read_only:
                 raise refuse_writing()
             if self._clock() >= arrival.deadline or (asked.seen_id and running is None):
                 raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue answered too late")
@@ -334,11 +334,12 @@ def refer_to_network(key: FoundKey) -> NetworkRef:
     )
 
 
-def _repeat(answer: bytes, key: FoundKey, envelope: Envelope) -> bytes:
-    """A stored answer, to the sender of this envelope: an event may come again by another hop."""
-    if not key.takes_hops:
+def _repeat(answer: bytes, envelope: Envelope) -> bytes:
+    """A stored answer; where the event came again by another hop, to that one and with its context."""
+    fields = _decode_fields(answer)
+    if bytes(fields["to"]) == _encode(envelope.sender):
         return answer
-    return _encode(_decode_fields(answer) | {"to": envelope.sender})
+    return _encode(fields | {"to": envelope.sender, "agent_context": envelope.agent_context})
 
 
 def refuse_writing() -> EnvelopeRefused:

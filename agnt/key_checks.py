@@ -7,7 +7,7 @@ from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.hops import verify_last_hop
 from agnt.keys import FoundKey, load_signing_keys
 from agnt.models import ApiKey
-from agnt.networks import name_hop
+from agnt.networks import build_hop_name
 from agnt.settings import get_settings
 from agnt.signing import verify_body, verify_payload
 
@@ -31,15 +31,15 @@ def check_hops(key: FoundKey, envelope: Envelope) -> None:
     """
     if not envelope.via:
         return
-    if not key.takes_hops:
+    if not key.accepts_hops:
         raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
-    own = name_hop(key.owner_login, get_settings().public_url)
+    own = build_hop_name(key.owner_login, get_settings().public_url)
     if any(hop.agent == own for hop in envelope.via):
         raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via: {own} passed this envelope on before")
 
 
 def refuse_key() -> EnvelopeRefused:
-    """The error for what is no live key, whatever it is."""
+    """The one error for every request without a live key."""
     return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
 
 

@@ -67,7 +67,7 @@ class FoundKey(Struct, frozen=True, kw_only=True):
     previous_until: datetime | None
     is_strict: bool
     requires_signature: bool
-    takes_hops: bool
+    accepts_hops: bool
     venues_version: int
     is_stale: bool
 
@@ -206,7 +206,7 @@ _PATHS = {
     "service_user_id": "network__service_user_id",
     "is_strict": "network__is_strict",
     "requires_signature": "network__requires_signature",
-    "takes_hops": "network__takes_hops",
+    "accepts_hops": "network__accepts_hops",
     "venues_version": "network__venues_version",
 }
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")

@@ -17,9 +17,9 @@ RATE_HEADERS = (
 CODE_HEADER = Parameter(name="X-A2A-Error", shape=ErrorCode, text="The code of the error.")
 REPLAY_HEADER = Parameter(name="Idempotent-Replay", text="`true`: this is the response to an earlier request.")
 RETRY_HEADER = Parameter(name="Retry-After", shape=int, text="Seconds, where they are known.")
-SIGN_IN_HEADER = Parameter(name="WWW-Authenticate", text="`Bearer`, of `unauthorized`.")
+CHALLENGE_HEADER = Parameter(name="WWW-Authenticate", text="`Bearer`, with `unauthorized`.")
 MORE_HEADERS = {
-    401: [SIGN_IN_HEADER],
+    401: [CHALLENGE_HEADER],
     409: [RETRY_HEADER],
     429: [RETRY_HEADER],
     500: [RETRY_HEADER],
@@ -102,7 +102,7 @@ OPERATIONS = (
         method="get",
         path=STATUS_PATH,
         name="getAgntStatus",
-        summary="Whether the hub takes AGNT envelopes; with a key, whether the key's network does.",
+        summary="Whether venues of the hub are asked; with a key, whether those of the key's network are.",
         tag="agnt",
         security=(NO_CREDENTIAL, AGNT_KEY),
         adds_errors=False,
@@ -112,7 +112,7 @@ OPERATIONS = (
             503: Answer(
                 shape=Either([shapes.AgntStatus, ErrorBody]),
                 text=(
-                    "The breaker of the key's network is open, or without a key those of all networks;"
+                    "The breaker of the key's network is open, or without a key those of all networks with venues;"
                     " or the database is away, or the hub is starting."
                 ),
             ),
@@ -128,7 +128,7 @@ OPERATIONS = (
         parameters=[
             Parameter(name="category", shape=shapes.Category),
             Parameter(name="location", shape=shapes.Location),
-            Parameter(name="limit", shape=shapes.Listed, text=f"default {DEFAULT_LISTED}"),
+            Parameter(name="limit", shape=shapes.ListLimit, text=f"default {DEFAULT_LISTED}"),
         ],
         adds_errors=False,
         answers={

@@ -12,7 +12,7 @@ from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"
 MAX_INTERACTIONS_KEPT_DAYS = 400
-MAX_ADDRESS_CHARS = 63  # of the name of a hop, which with a login of 64 has 128
+MAX_ADDRESS_CHARS = 63  # the name of a hop has at most 128: these, a colon, and a login of at most 64
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -21,8 +21,8 @@ def find_network(owner: User) -> Network | None:
     return Network.objects.filter(owner=owner).first()
 
 
-def name_hop(owner_login: str, public_url: str) -> str:
-    """What the network of an owner is called in `via`, where it passes an envelope on: `hub.example.org:alice`."""
+def build_hop_name(owner_login: str, public_url: str) -> str:
+    """The name of an owner's network as a hop of `via`: `hub.example.org:alice`."""
     address = _NOT_OF_NAMES.sub(":", public_url.partition("://")[2])
     return f"{address[-MAX_ADDRESS_CHARS:]}:{owner_login}"
 

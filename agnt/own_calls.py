@@ -61,6 +61,6 @@ class EnvelopeCalls:
             text=body.decode(),
             user_agent=caller.user_agent,
         )
-        arrival.read(fields)
+        arrival.read_fields(fields)
         response: Json = msgspec.json.decode((await self._runner.run(arrival)).body)
         return response

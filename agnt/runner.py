@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
@@ -22,6 +23,7 @@ from agnt.arrivals import (
 )
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.intake import Intake
+from agnt.keys import FoundKey
 from agnt.metrics import OK
 from agnt.payloads import Confirm
 from agnt.ports import EnvelopeCounts, VenueAsks
@@ -110,7 +112,7 @@ class EnvelopeRunner:
     async def _wait(self, arrival: Arrival, work: Work, on_late: Callable[[], None]) -> bool:
         """Whether the intake has done a piece of work by the deadline of a request.
 
-        `on_late` is called when it has done it later, or after its caller has left, as callers of MCP do.
+        `on_late` runs when the intake does it after the deadline, or after the caller has left (MCP clients may).
         """
         done: set[asyncio.Future[None]] = set()
         doing = self._intake.submit(work)
@@ -124,7 +126,7 @@ class EnvelopeRunner:
         return bool(done)
 
     def _abandon(self, arrival: Arrival, late: EnvelopeRefused) -> None:
-        """Log what the caller was told, where the intake has not; free an event that has begun to run since."""
+        """Log what the caller was told, unless the intake did; free an event that was claimed after that."""
         outcome = arrival.outcome
         if isinstance(outcome, AskVenue):
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
@@ -136,7 +138,7 @@ class EnvelopeRunner:
             self._count_late(arrival, outcome)
 
     def _count_late(self, arrival: Arrival, outcome: Outcome | None) -> None:
-        """Count a confirm that was committed after its caller was told that the time is up: the booking stands."""
+        """Count a booking that was committed after its caller left, or was told that the time is up: it stands."""
         if isinstance(outcome, Answered) and outcome.has_charged and arrival.key is not None:
             self._counts.note_charge()
             self._counts.note_envelope(arrival.heading.intent, arrival.key.tier, OK)
@@ -149,10 +151,10 @@ class EnvelopeRunner:
         """
         left_s, waited_s = self._left_s(arrival), self._clock() - arrival.began
         pause_s = min(max(LOOK_AFTER_S, waited_s / 4), LOOK_EVERY_S)
-        await asyncio.sleep(min(left_s, pause_s))
-        if left_s <= pause_s:
-            self._intake.submit(Expiry(arrival=arrival, key=running.key, refusal=late))
-            raise late
+        with self._logged(arrival, running.key, late):
+            await asyncio.sleep(min(left_s, pause_s))
+            if left_s <= pause_s:
+                raise late
 
     async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
         """Wait for the venues of a network.
@@ -160,12 +162,21 @@ class EnvelopeRunner:
         Raises:
             EnvelopeRefused: `late`, the time is up.
         """
+        with self._logged(arrival, changed.key, late):
+            try:
+                async with asyncio.timeout(self._left_s(arrival)):
+                    await self._indexes.load(changed.key.network_id, changed.key.venues_version)
+            except TimeoutError:
+                raise late from None
+
+    @contextmanager
+    def _logged(self, arrival: Arrival, key: FoundKey, late: EnvelopeRefused) -> Iterator[None]:
+        """Log a request whose time is up meanwhile, or whose caller leaves."""
         try:
-            async with asyncio.timeout(self._left_s(arrival)):
-                await self._indexes.load(changed.key.network_id, changed.key.venues_version)
-        except TimeoutError:
-            self._intake.submit(Expiry(arrival=arrival, key=changed.key, refusal=late))
-            raise late from None
+            yield
+        except (asyncio.CancelledError, EnvelopeRefused):
+            self._intake.submit(Expiry(arrival=arrival, key=key, refusal=late))
+            raise
 
     async def _ask(self, arrival: Arrival, asked: AskVenue) -> Answered:
         """Ask a venue and write how it ended."""

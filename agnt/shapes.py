@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agnt.errors import ErrorCode
-from agnt.hops import END_OF_TIMES, MAX_HOPS
+from agnt.hops import MAX_HOPS, MAX_UNIX_S
 from agnt.payloads import (
     DEFAULT_FOUND,
     DEFAULT_LISTED,
@@ -40,8 +40,8 @@ BreakerState = Literal["closed", "half_open", "open", "unknown"]
 Name = Annotated[str, Meta(pattern=f"^{NAME}$")]
 Category = Annotated[str, Meta(max_length=MAX_CATEGORY_CHARS, description="Exactly this category.")]
 Location = Annotated[str, Meta(max_length=MAX_LOCATION_CHARS, description="A part of the area or the city.")]
-Listed = Annotated[int, Meta(ge=1, description=f"Above {MAX_LISTED} it counts as that.")]
-Found = Annotated[int, Meta(ge=1, description=f"Above {MAX_FOUND} it counts as that.")]
+ListLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_LISTED} it counts as that.")]
+SearchLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_FOUND} it counts as that.")]
 SlotTime = Annotated[str, Meta(max_length=MAX_TIME_CHARS, description="As the venue writes it.")]
 
 
@@ -64,7 +64,7 @@ class AgntListOrder(_Signed, kw_only=True):
 
     category: Category = ""
     location: Location = ""
-    limit: Listed = DEFAULT_LISTED
+    limit: ListLimit = DEFAULT_LISTED
 
 
 class AgntSearchOrder(_Signed, kw_only=True):
@@ -72,7 +72,7 @@ class AgntSearchOrder(_Signed, kw_only=True):
 
     query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)] = ""
     location: Location = ""
-    limit: Found = DEFAULT_FOUND
+    limit: SearchLimit = DEFAULT_FOUND
 
 
 class AgntConfirmOrder(_Signed, kw_only=True):
@@ -90,7 +90,7 @@ class AgntHop(Struct, kw_only=True, forbid_unknown_fields=True):
     """An agent that passed an envelope on. `sig`: HMAC-SHA256 of canonical JSON: `agent`, `prev` and `ts`."""
 
     agent: Name
-    ts: Annotated[int, Meta(ge=0, lt=END_OF_TIMES, description="Unix seconds.")]
+    ts: Annotated[int, Meta(ge=0, lt=MAX_UNIX_S, description="Unix seconds.")]
     sig: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -281,7 +281,9 @@ class AgntErrorResponse(_Response, kw_only=True):
 
 
 class AgntStatus(TypedDict):
-    """Whether the hub takes envelopes. `breaker`: the worst of its networks; `unknown` without the database."""
+    """Whether venues are asked. `breaker`: with a key that of its network; without one `open` while those of all
+    networks with venues are. `unknown`: the database does not answer.
+    """
 
     status: Literal["ok", "degraded"]
     protocol: Protocol

@@ -80,11 +80,11 @@ def sign_payload(payload: Json, *, key: bytes, sender: str, at_s: int) -> Json:
         ValueError: it holds NaN or an infinity.
     """
     signed = {name: value for name, value in payload.items() if name != "_sig"} | {"_ts": at_s, "_from": sender}
-    return signed | {"_sig": sign(signed, key=key)}
+    return signed | {"_sig": sign_value(signed, key=key)}
 
 
-def sign(value: Json, *, key: bytes) -> str:
-    """The signature of a value: of its canonical JSON.
+def sign_value(value: Json, *, key: bytes) -> str:
+    """The signature of a value's canonical JSON.
 
     Raises:
         ValueError: it holds NaN or an infinity.
@@ -92,12 +92,12 @@ def sign(value: Json, *, key: bytes) -> str:
     return _sign(key, canonical_json(value))
 
 
-def is_signed(value: Json, signature: str, keys: tuple[bytes, ...]) -> bool:
+def matches_value(value: Json, signature: str, keys: tuple[bytes, ...]) -> bool:
     """Whether this is the signature of a value with one of the keys."""
     return _matches(signature, canonical_json(value), keys)
 
 
-def is_signature(value: Any) -> TypeGuard[str]:
+def has_signature_form(value: Any) -> TypeGuard[str]:
     """Whether a value has the form of a signature: 64 lower-case hex digits."""
     return isinstance(value, str) and _HEX.fullmatch(value) is not None
 
@@ -116,7 +116,7 @@ def verify_payload(
     if "_sig" not in payload and not is_demanded:
         return ""
     signature, signed_at = payload.get("_sig"), payload.get("_ts")
-    if not is_signature(signature):
+    if not has_signature_form(signature):
         raise refuse_signature(
             "the payload is not signed" if signature is None else "_sig: want 64 lower-case hex digits"
         )
@@ -173,7 +173,7 @@ _as_received = json.JSONDecoder(parse_int=_Number, parse_float=_Number)
 
 def _is_payload_signed(payload: Json, signature: str, keys: tuple[bytes, ...], text: str) -> bool:
     unsigned = {name: value for name, value in payload.items() if name != "_sig"}
-    if is_signed(unsigned, signature, keys):
+    if matches_value(unsigned, signature, keys):
         return True
     if not text:
         return False

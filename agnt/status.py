@@ -1,4 +1,4 @@
-"""`GET /a2a/v1/status`: whether the hub takes envelopes, or whether the venues of a key's network are asked."""
+"""`GET /a2a/v1/status`: whether the venues of the hub, or with a key those of its network, are asked."""
 
 import asyncio
 import time
@@ -13,39 +13,40 @@ from agnt.answers import Answer
 from agnt.breaker import COOLDOWN_S
 from agnt.handlers import NETWORK_VERSION
 from agnt.key_checks import refuse_key
-from agnt.keys import find_keys
+from agnt.keys import FoundKey, find_keys
 from agnt.models import Breaker, Network, Venue
 from agnt.wire import PROTOCOL
 from kit.async_db import DbCalls, db_call
 from kit.clock import approximate_now, iso
 
-LOOK_EVERY_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
-KEYS_AT_ONCE = 4
+CACHED_FOR_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
+KEYS_AT_ONCE, MOST_FINDING, FOUND_WITHIN_S = 4, 100, 2.0
 MOST_KEPT = 1_000
 DEGRADED = 503
 OPEN, HALF_OPEN, CLOSED, UNKNOWN = "open", "half_open", "closed", "unknown"
 
 
-class _Looked(NamedTuple):
+class _CachedState(NamedTuple):
     at: float
     breaker: str
 
 
 class StatusReports:
-    """Makes reports. Those on one network say nothing of another, and the hub's says nothing of a single one."""
+    """Makes reports: with a key on its network alone, without one on the hub. None names a network."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._looked: dict[int | None, _Looked] = {}  # by network, None: the hub; the oldest first
-        self._looking: dict[int | None, asyncio.Task[_Looked]] = {}
+        self._cached: dict[int | None, _CachedState] = {}  # by network, None: the hub; the oldest first
+        self._refreshing: dict[int | None, asyncio.Task[_CachedState]] = {}
         self._find_keys = DbCalls(KEYS_AT_ONCE)
+        self._finding: set[asyncio.Task[dict[str, FoundKey]]] = set()
 
     async def report_hub(self) -> Answer:
-        """The report without a key: 503 while the breakers of all networks are open, or the database is away."""
-        return _make(await self._look_seldom(None))
+        """Without a key: 503 while all networks that have venues have open breakers, or the database is away."""
+        return _make(await self._find_cached(None))
 
     async def report_network(self, digest: str) -> Answer:
-        """The report with a key: 503 while the breaker of its network is open, or the database is away.
+        """With a key: 503 while the breaker of its network is open, or the database is away.
 
         No call of the key is counted. `digest`: of the key, empty for what is none.
 
@@ -53,34 +54,48 @@ class StatusReports:
             EnvelopeRefused: `unauthorized`, the key is not live.
         """
         try:
-            keys = await self._find_keys(find_keys, [digest]) if digest else {}
-        except (DatabaseError, InterfaceError):
+            keys = await self._find_in_time(digest) if digest else {}
+        except (DatabaseError, InterfaceError, TimeoutError):
             return _make(UNKNOWN)
         if digest not in keys:
             raise refuse_key()
-        return _make(await self._look_seldom(keys[digest].network_id))
+        return _make(await self._find_cached(keys[digest].network_id))
 
-    async def _look_seldom(self, network_id: int | None) -> str:
-        """The breaker as it was within the last second; requests at the same time share the look."""
-        looked = self._looked.get(network_id)
-        if looked is None or self._clock() - looked.at >= LOOK_EVERY_S:
-            looking = self._looking.get(network_id)
-            if looking is None:
-                looking = asyncio.get_running_loop().create_task(self._look(network_id), name="status")
-                self._looking[network_id] = looking
-            looked = await asyncio.shield(looking)
-        return looked.breaker
+    async def _find_in_time(self, digest: str) -> dict[str, FoundKey]:
+        """The key of a digest. The query runs to its end, so that no more than `KEYS_AT_ONCE` take threads.
 
-    async def _look(self, network_id: int | None) -> _Looked:
+        Raises:
+            TimeoutError: it takes long, or many wait.
+        """
+        if len(self._finding) >= MOST_FINDING:
+            raise TimeoutError
+        finding = asyncio.get_running_loop().create_task(self._find_keys(find_keys, [digest]), name="status key")
+        self._finding.add(finding)
+        finding.add_done_callback(self._finding.discard)
+        async with asyncio.timeout(FOUND_WITHIN_S):
+            return await asyncio.shield(finding)
+
+    async def _find_cached(self, network_id: int | None) -> str:
+        """The breaker as it was within the last second; requests at the same time share the query."""
+        cached = self._cached.get(network_id)
+        if cached is None or self._clock() - cached.at >= CACHED_FOR_S:
+            refreshing = self._refreshing.get(network_id)
+            if refreshing is None:
+                refreshing = asyncio.get_running_loop().create_task(self._refresh(network_id), name="status")
+                self._refreshing[network_id] = refreshing
+            cached = await asyncio.shield(refreshing)
+        return cached.breaker
+
+    async def _refresh(self, network_id: int | None) -> _CachedState:
         try:
-            looked = _Looked(self._clock(), await _find(network_id))
-            self._looked.pop(network_id, None)
-            self._looked[network_id] = looked
-            if len(self._looked) > MOST_KEPT:
-                del self._looked[next(iter(self._looked))]
-            return looked
+            cached = _CachedState(self._clock(), await _find(network_id))
+            self._cached.pop(network_id, None)
+            self._cached[network_id] = cached
+            if len(self._cached) > MOST_KEPT:
+                del self._cached[next(iter(self._cached))]
+            return cached
         finally:
-            del self._looking[network_id]
+            del self._refreshing[network_id]
 
 
 async def _find(network_id: int | None) -> str:
@@ -97,12 +112,12 @@ def find_breaker(network_id: int) -> str:
     opened = _of_networks().filter(network=network_id).values_list("opened_at_s", flat=True).first()
     if opened is None:
         return CLOSED
-    return OPEN if opened > _open_since_s() else HALF_OPEN
+    return OPEN if opened > _cooldown_start_s() else HALF_OPEN
 
 
 def find_hub_breaker() -> str:
     """Of the hub: `open` while each network that has venues has an open breaker, else `closed`."""
-    is_open = Exists(_of_networks().filter(network=OuterRef("pk"), opened_at_s__gt=_open_since_s()))
+    is_open = Exists(_of_networks().filter(network=OuterRef("pk"), opened_at_s__gt=_cooldown_start_s()))
     with_venues = Network.objects.filter(Exists(Venue.objects.filter(network=OuterRef("pk"))))
     return OPEN if with_venues.exists() and not with_venues.filter(~is_open).exists() else CLOSED
 
@@ -111,8 +126,8 @@ def _of_networks() -> QuerySet[Breaker]:
     return Breaker.objects.filter(venue=None)
 
 
-def _open_since_s() -> float:
-    """What opened later refuses all calls."""
+def _cooldown_start_s() -> float:
+    """A breaker that opened after this time refuses all calls."""
     return approximate_now().timestamp() - COOLDOWN_S
 
 

@@ -55,11 +55,16 @@ def write_question(venue: VenueRef, ask: Ask) -> str:
     is_order = ask.intent == "booking.confirm"
     return "\n".join(
         [
-            f"{ask.intent} for {venue.name}, from the outside program {ask.origin or ask.sender}:",
+            f"{ask.intent} for {venue.name}, from the outside program {_name_program(ask)}:",
             msgspec.json.encode(ask.payload).decode(),
             HOW_TO_CONFIRM if is_order else HOW_TO_ANSWER,
         ]
     )
+
+
+def _name_program(ask: Ask) -> str:
+    """Who asks, as text; the hub knows the last hop, and not whether the first sender is who it says."""
+    return f"{ask.origin}, passed on by {ask.via[-1].agent}" if ask.via else ask.sender
 
 
 class VenueAgents:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from agents.core.dispatch import Dispatcher
@@ -17,8 +18,8 @@ from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, descr
 from agnt.envelope import Envelope
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.guarded_transport import GuardedTransport, parse_strictly
-from agnt.hops import check_room
-from agnt.networks import name_hop
+from agnt.hops import check_hop_limit
+from agnt.networks import build_hop_name
 from agnt.payloads import Confirm
 from agnt.ports import NetworkRef, VenueAnswer, VenueRef
 from agnt.settings import get_settings
@@ -42,7 +43,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
-# What a caller gives less than that is no measure of a venue: no breaker counts that it took longer, or is probed.
+# An ask with less time than this says nothing about a venue: it is no probe, and no breaker counts its timeout.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
 OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
@@ -106,6 +107,7 @@ class VenueAsker:
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
         self._recording = TaskSet()
+        self._entering: set[asyncio.Task[tuple[PairPermit, AgentRoute | None]]] = set()
 
     async def confirm(
         self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
@@ -201,14 +203,27 @@ class VenueAsker:
                 raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
             return self._breakers.enter(key, may_probe=may_probe), route
 
+        entering, has_entered = asyncio.get_running_loop().create_task(self._db(enter), name="enter"), False
+        self._entering.add(entering)
+        entering.add_done_callback(self._entering.discard)
         try:
-            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                return await self._db(enter)
-        except TimeoutError:
-            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME) from None
+            done, _ = await asyncio.wait({entering}, timeout=max(0.0, deadline - time.monotonic()))
+            has_entered = bool(done)
+        finally:
+            if not has_entered:
+                entering.add_done_callback(partial(self._give_back, key))
+        if not has_entered:
+            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
+        try:
+            return entering.result()
         except CircuitOpen as refused:
             wait_s = refused.retry_after_s
             raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
+
+    def _give_back(self, key: VenueKey, entering: "asyncio.Task[tuple[PairPermit, AgentRoute | None]]") -> None:
+        """Give back a probe that no call is left for."""
+        if not entering.cancelled() and entering.exception() is None:
+            self._record(key, entering.result()[0], failed=None)
 
     async def _leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
         if recording := self._record(key, permit, failed=failed):
@@ -250,7 +265,7 @@ def _make_ask(
     Raises:
         EnvelopeRefused: `ttl_exceeded`, `routing_loop`.
     """
-    check_room(envelope.via)
+    check_hop_limit(envelope.via)
     left_ms = int((deadline - time.monotonic()) * 1000)
     if left_ms < 1:
         raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
@@ -265,6 +280,6 @@ def _make_ask(
     if envelope.timestamp:
         ask = replace(ask, timestamp=envelope.timestamp)
     if envelope.via:
-        own = name_hop(network.owner_login, get_settings().public_url)
+        own = build_hop_name(network.owner_login, get_settings().public_url)
         ask = replace(ask, sender=own, origin=envelope.origin, via=envelope.via)
     return ask

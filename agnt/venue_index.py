@@ -19,13 +19,13 @@ from msgspec import Struct
 from agnt.errors import Json
 from agnt.models import Network, Venue
 from agnt.payloads import Search, VenueList
-from agnt.venue_texts import VenueTexts, mark, read_marks
+from agnt.venue_texts import VenueTexts, make_bitmap, read_bitmap
 from kit.async_db import db_call
 
 FOUND_FOR = timedelta(minutes=5)
-MOST_ENDS = 10_000  # of a process, at most 3 KB each
+MOST_EXPIRIES = 10_000  # of a process, at most 3 KB each
 MOST_WORDS = 16  # of a query, the longest; the rest are ignored, as each costs a search in all terms
-MOST_VENUES = 100_000  # of all indexes of a process, about 2 KB each; an index itself counts as ten
+MOST_VENUES = 100_000  # of all indexes of a process, about 2 KB each and their texts; an index counts as ten
 _FIELDS = (
     "public_id",
     "slug",
@@ -39,7 +39,7 @@ _FIELDS = (
     "referral_fee_pct",
     "description",
 )
-ALL = -1  # the marks of all venues
+ALL_VENUES = -1  # a bitmap with all bits
 _encode = msgspec.json.Encoder().encode
 
 
@@ -50,8 +50,8 @@ class Found(Struct, frozen=True):
     count: int
 
 
-class Searched(Found, frozen=True):
-    """What a search found, and when that ends."""
+class SearchResult(Found, frozen=True):
+    """The venues that a search found, and when the result expires."""
 
     expires_at: datetime
 
@@ -73,24 +73,24 @@ def describe_venue(venue: Any) -> Json:
     }
 
 
-class SearchEnds:
-    """When the results of searches end: the same search, within five minutes of the first, keeps the end of it.
+class SearchExpiries:
+    """When search results expire: the same search, repeated within five minutes, expires when the first does.
 
-    Of all networks; beyond `MOST_ENDS` it starts anew.
+    One table for all networks; when it has `MOST_EXPIRIES` entries, it is cleared.
     """
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[int, int, Search], datetime] = {}
+        self._expiries: dict[tuple[int, int, Search], datetime] = {}
 
-    def find(self, network_id: int, version: int, order: Search, now: datetime) -> datetime:
-        """The end of a search of a version of a network's venues: what one found, the other finds as well."""
+    def get_or_set(self, network_id: int, version: int, order: Search, now: datetime) -> datetime:
+        """When a search of this version of a network's venues expires; each change of a venue makes a version."""
         key = (network_id, version, order)
-        end = self._ends.get(key)
-        if end is None or end <= now:
-            if len(self._ends) >= MOST_ENDS:
-                self._ends.clear()
-            end = self._ends[key] = now + FOUND_FOR
-        return end
+        expires_at = self._expiries.get(key)
+        if expires_at is None or expires_at <= now:
+            if len(self._expiries) >= MOST_EXPIRIES:
+                self._expiries.clear()
+            expires_at = self._expiries[key] = now + FOUND_FOR
+        return expires_at
 
 
 class VenueIndex:
@@ -99,17 +99,19 @@ class VenueIndex:
     `version`: `Network.venues_version` when it was read, or an earlier one. `used_at`: of the monotonic clock.
     """
 
-    def __init__(self, network_id: int, version: int, venues: Sequence[Any], ends: SearchEnds) -> None:
+    def __init__(self, network_id: int, version: int, venues: Sequence[Any], expiries: SearchExpiries) -> None:
         self.network_id = network_id
         self.version = version
         self.count = len(venues)
         self.used_at = time.monotonic()
-        self._ends = ends
+        self._expiries = expiries
         self._shown = [_encode(describe_venue(venue)) for venue in venues]
         numbers_by_category: dict[str, list[int]] = defaultdict(list)
         for number, venue in enumerate(venues):
             numbers_by_category[venue.category].append(number)
-        self._marks_by_category = {category: mark(numbers) for category, numbers in numbers_by_category.items()}
+        self._bitmaps_by_category = {
+            category: make_bitmap(numbers) for category, numbers in numbers_by_category.items()
+        }
         self._places = VenueTexts(((venue.area, venue.city) for venue in venues), _whole)
         self._words = VenueTexts(((venue.name, venue.description, venue.category) for venue in venues), str.split)
 
@@ -117,26 +119,26 @@ class VenueIndex:
         """The venues of a list."""
         return self._show(self._find("", order.location, order.category, order.limit))
 
-    def search(self, order: Search, now: datetime) -> Searched:
+    def search(self, order: Search, now: datetime) -> SearchResult:
         """The venues of a search."""
         found = self._show(self._find(order.query, order.location, "", order.limit))
-        expires_at = self._ends.find(self.network_id, self.version, order, now)
-        return Searched(found.venues, found.count, expires_at)
+        expires_at = self._expiries.get_or_set(self.network_id, self.version, order, now)
+        return SearchResult(found.venues, found.count, expires_at)
 
     def _find(self, query: str, location: str, category: str, limit: int) -> Iterator[int]:
         """The first venues that have each of the words, the location, and the category."""
         parts = [(self._words, word) for word in _read_words(query)]
         if location:
             parts.append((self._places, location.casefold()))
-        marks = self._marks_by_category.get(category, 0) if category else ALL
+        bitmap = self._bitmaps_by_category.get(category, 0) if category else ALL_VENUES
         looks = []
         for texts, part in parts:
-            found = texts.find_marks(part)
+            found = texts.find_bitmap(part)
             if found is None:
                 looks.append(partial(texts.has, part))
             else:
-                marks &= found
-        numbers = iter(range(self.count)) if marks == ALL else read_marks(marks)
+                bitmap &= found
+        numbers = iter(range(self.count)) if bitmap == ALL_VENUES else read_bitmap(bitmap)
         for has_part in looks:
             numbers = filter(has_part, numbers)
         return islice(numbers, limit)
@@ -152,7 +154,7 @@ class VenueIndexes:
     def __init__(self) -> None:
         self._indexes: dict[int, VenueIndex] = {}
         self._loading: dict[int, asyncio.Task[VenueIndex]] = {}
-        self._ends = SearchEnds()
+        self._expiries = SearchExpiries()
 
     def find(self, network_id: int, version: int) -> VenueIndex | None:
         """The index of a network, if it is that of this version, or of a later one."""
@@ -173,7 +175,8 @@ class VenueIndexes:
 
     async def _load(self, network_id: int) -> VenueIndex:
         try:
-            index = await db_call(load_index)(network_id, self._ends)
+            index = await db_call(load_index)(network_id, self._expiries)
+            index.used_at = time.monotonic()  # later than those that were used while it was built
             self._indexes[network_id] = index
             while len(self._indexes) > 1 and sum(one.count + 10 for one in self._indexes.values()) > MOST_VENUES:
                 del self._indexes[min(self._indexes, key=lambda one: self._indexes[one].used_at)]
@@ -182,12 +185,12 @@ class VenueIndexes:
             del self._loading[network_id]
 
 
-def load_index(network_id: int, ends: SearchEnds) -> VenueIndex:
+def load_index(network_id: int, expiries: SearchExpiries) -> VenueIndex:
     """Read the active venues of a network; its version first, as rows may change meanwhile."""
     version = Network.objects.filter(pk=network_id).values_list("venues_version", flat=True).first() or 0
     active = Venue.objects.filter(network_id=network_id, is_active=True)
     venues = list(active.in_order().values_list(*_FIELDS, named=True))
-    return VenueIndex(network_id, version, venues, ends)
+    return VenueIndex(network_id, version, venues, expiries)
 
 
 def _read_words(query: str) -> list[str]:

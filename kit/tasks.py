@@ -18,7 +18,7 @@ class TaskSet:
         return len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run a coroutine in the background; the task, which need not be kept."""
+        """Run a coroutine in the background, and return its task; the caller need not keep it."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         # The event loop refers to tasks weakly: one that nothing else holds may be collected while it waits.
         self._tasks.add(task)

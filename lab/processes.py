@@ -24,7 +24,7 @@ LOOKS_AGAIN_S = 0.02
 TAIL_LINES = 20
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 FIRST_PORT, PORTS = 12_000, 16_000  # below the range from which outgoing connections take theirs
-PORTS_OF_ONE = 250  # of a process
+PORTS_PER_PROCESS = 250
 _offsets = count()
 
 
@@ -231,9 +231,9 @@ def free_port() -> int:
     Raises:
         ProgramError: no port is free.
     """
-    first = FIRST_PORT + _ports_of(os.getpid()) * PORTS_OF_ONE
-    for _ in range(PORTS_OF_ONE):
-        port = first + next(_offsets) % PORTS_OF_ONE
+    first = FIRST_PORT + _ports_of(os.getpid()) * PORTS_PER_PROCESS
+    for _ in range(PORTS_PER_PROCESS):
+        port = first + next(_offsets) % PORTS_PER_PROCESS
         with socket.socket() as free:
             try:
                 free.bind(("127.0.0.1", port))
@@ -248,8 +248,8 @@ def _ports_of(pid: int) -> int:
     """The number of a range of ports that no other process has until this one ends. `pid`: a fork gets its own."""
     folder = Path(tempfile.gettempdir()) / f"hub-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    for number in range(PORTS // PORTS_OF_ONE):
-        lock = os.open(folder / str(number), os.O_CREAT | os.O_RDWR)  # it ends with the process
+    for number in range(PORTS // PORTS_PER_PROCESS):
+        lock = os.open(folder / str(number), os.O_CREAT | os.O_RDWR)  # released when the process ends
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -24,11 +24,11 @@ MOST_USAGE_DAYS = 366
 
 
 class ApiNetwork(TypedDict):
-    """The rules of a network. `strict`: unknown keys of a payload are refused. `takesHops`: `via` is taken."""
+    """The rules of a network. `strict`: unknown keys of a payload are refused. `acceptsHops`: `via` is taken."""
 
     strict: bool
     requiresSignature: bool
-    takesHops: bool
+    acceptsHops: bool
     interactionsKeptDays: int
 
 
@@ -55,7 +55,7 @@ class NetworkBody(Body):
 
     strict = serializers.BooleanField(source="is_strict", required=False)
     requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
-    takesHops = serializers.BooleanField(source="takes_hops", required=False)
+    acceptsHops = serializers.BooleanField(source="accepts_hops", required=False)
     interactionsKeptDays = serializers.IntegerField(
         source="interactions_kept_days", required=False, min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
     )
@@ -137,7 +137,7 @@ def _show_rules(network: Network) -> ApiNetwork:
     return {
         "strict": network.is_strict,
         "requiresSignature": network.requires_signature,
-        "takesHops": network.takes_hops,
+        "acceptsHops": network.accepts_hops,
         "interactionsKeptDays": network.interactions_kept_days,
     }
 

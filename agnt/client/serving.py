@@ -5,7 +5,7 @@ from typing import Any
 
 from agnt.client.asks import Ask
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.hops import find_origin, has_sound_origin, is_via, read_via, verify_last_hop
+from agnt.hops import find_origin, has_valid_origin, is_valid_via, read_via, verify_last_hop
 from agnt.signing import MAX_AGE_S, MAX_AHEAD_S, SigningKeys, verify_payload
 from agnt.wire import (
     DEFAULT_TTL_MS,
@@ -73,8 +73,8 @@ def read_ask(fields: Json, *, keys: SigningKeys | None, now_s: float) -> tuple[A
         raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
     wrong = [name for name in ("from", "intent", *_DEFAULTS) if not _is_right(name, given.get(name))]
     if "via" in fields:
-        wrong += [] if is_via(fields["via"], given.get("from")) else ["via"]
-        wrong += [] if "agent_context" in wrong or has_sound_origin(given["agent_context"]) else ["agent_context"]
+        wrong += [] if is_valid_via(fields["via"], given.get("from")) else ["via"]
+        wrong += [] if "agent_context" in wrong or has_valid_origin(given["agent_context"]) else ["agent_context"]
     if wrong:
         message = f"missing or wrong: {', '.join(wrong)}"
         raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=wrong)

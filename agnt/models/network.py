@@ -19,16 +19,16 @@ class Network(models.Model):
     """The network of one owner, with the rules for the envelopes that its keys send (`agnt.networks` makes it).
 
     `service_user`: asks to the agents of venues run as this user. `is_strict`: unknown keys of a payload are
-    refused. `requires_signature`: envelopes without `_sig` are refused. `takes_hops`: those with `via` are
-    taken. `venues_version`: grows with each change of a venue.
+    refused. `requires_signature`: envelopes without `_sig` are refused. `accepts_hops`: those with `via` are
+    accepted. `venues_version`: grows with each change of a venue.
     """
 
     owner = models.OneToOneField(User, models.CASCADE, related_name="network")
     service_user = models.OneToOneField(User, models.PROTECT, related_name="served_network", editable=False)
     is_strict = models.BooleanField(default=True, help_text="Refuse unknown keys of a payload.")
     requires_signature = models.BooleanField(default=False, help_text="Refuse envelopes without a signature.")
-    takes_hops = models.BooleanField(
-        default=False, db_default=False, help_text="Take envelopes that other agents passed on."
+    accepts_hops = models.BooleanField(
+        default=False, db_default=False, help_text="Accept envelopes that other agents passed on."
     )
     venues_version = models.PositiveBigIntegerField(default=0, editable=False)
     interactions_kept_days = models.PositiveSmallIntegerField(default=7)

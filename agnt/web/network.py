@@ -60,8 +60,8 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         help_text="Envelopes without _sig are refused. The signing secret of a key was shown with it.",
     )
-    takes_hops = forms.BooleanField(
-        label="Take envelopes that others passed on",
+    accepts_hops = forms.BooleanField(
+        label="Accept envelopes that others passed on",
         required=False,
         help_text="Aggregators send them, with a signed chain of hops in via. Without this they are refused.",
     )
@@ -71,7 +71,7 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Network
-        fields = ("is_strict", "requires_signature", "takes_hops", "interactions_kept_days")
+        fields = ("is_strict", "requires_signature", "accepts_hops", "interactions_kept_days")
 
 
 @never_cache

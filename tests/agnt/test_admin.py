@@ -94,7 +94,7 @@ def test_the_rules_are_changed_and_the_version_of_the_venues_is_not(alice: Perso
     url = f"{ADMIN}network/{network.pk}/change/"
     changed = {
         "requires_signature": "on",
-        "takes_hops": "on",
+        "accepts_hops": "on",
         "interactions_kept_days": "9",
         "owner": "1",
         "venues_version": "0",
@@ -102,7 +102,7 @@ def test_the_rules_are_changed_and_the_version_of_the_venues_is_not(alice: Perso
     assert browser(alice.session).post(url, changed).status_code == 302
     network.refresh_from_db()
     assert (network.is_strict, network.requires_signature, network.interactions_kept_days) == (False, True, 9)
-    assert network.takes_hops
+    assert network.accepts_hops
     assert (network.owner, network.venues_version) == (alice.user, 1)
 
 

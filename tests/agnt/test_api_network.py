@@ -21,7 +21,7 @@ from tests.agnt.network_rows import (
 from tests.native.rows import Person, api
 
 NETWORK = "/api/v1/network"
-RULES = {"strict": True, "requiresSignature": False, "takesHops": False, "interactionsKeptDays": 7}
+RULES = {"strict": True, "requiresSignature": False, "acceptsHops": False, "interactionsKeptDays": 7}
 
 
 def get(person: Person, address: str = "", **query: Any) -> Any:
@@ -37,7 +37,7 @@ def patch(person: Person, address: str, **body: Any) -> Any:
 def test_rules_are_read_and_changed_one_by_one(alice: Person, bob: Person) -> None:
     assert get(alice) == RULES
     assert find_network(alice.user) is None, "reading makes none"
-    wanted = {"strict": False, "requiresSignature": True, "takesHops": True, "interactionsKeptDays": 30}
+    wanted = {"strict": False, "requiresSignature": True, "acceptsHops": True, "interactionsKeptDays": 30}
     for number, (name, value) in enumerate(wanted.items(), start=1):
         changed = {**RULES, **dict(list(wanted.items())[:number])}
         assert patch(alice, "", **{name: value}).json() == changed
@@ -55,7 +55,7 @@ def test_rules_are_read_and_changed_one_by_one(alice: Person, bob: Person) -> No
         {"interactionsKeptDays": 401},
         {"interactionsKeptDays": 1.5},
         {"owner": 1},
-        {"takesHops": "via"},
+        {"acceptsHops": "via"},
         {"venuesVersion": 1},
     ],
 )

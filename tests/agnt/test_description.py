@@ -7,7 +7,7 @@ import pytest
 
 from agnt.envelope import read_envelope
 from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode
-from agnt.hops import END_OF_TIMES
+from agnt.hops import MAX_UNIX_S
 from agnt.payloads import read_payload
 from agnt.wire import INTENTS
 from hub.descriptions.openapi import openapi
@@ -115,7 +115,7 @@ HEADINGS: dict[str, Json] = {
     "a hop without a time": {"via": [{"agent": HOP["agent"], "sig": HOP["sig"]}]},
     "a hop with a note": {"via": [HOP | {"note": "x"}]},
     "a hop before time began": {"via": [HOP | {"ts": -1}]},
-    "a hop after all times": {"via": [HOP | {"ts": END_OF_TIMES}]},
+    "a hop after all times": {"via": [HOP | {"ts": MAX_UNIX_S}]},
     "a hop with a short signature": {"via": [HOP | {"sig": "0" * 63}]},
 }
 

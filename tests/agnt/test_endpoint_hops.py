@@ -41,7 +41,7 @@ async def keeper(hub: HubProcess) -> Keeper:
     """The owner of a network that takes hops, with the venue `cafe`."""
     made = Keeper(hub)
     add_venue(hub, made.login, "cafe")
-    await set_rule(made, takes_hops=True)
+    await set_rule(made, accepts_hops=True)
     return made
 
 
@@ -53,11 +53,11 @@ async def asker(keeper: Keeper) -> AsyncIterator[Program]:
     await asking.client.aclose()
 
 
-async def set_rule(keeper: Keeper, *, takes_hops: bool) -> None:
+async def set_rule(keeper: Keeper, *, accepts_hops: bool) -> None:
     async with web(keeper.hub.url) as client:
         headers = bearer(keeper.hub.mint(keeper.login, "session"))
-        changed = await client.patch("/api/v1/network", json={"takesHops": takes_hops}, headers=headers)
-    assert changed.json()["takesHops"] is takes_hops
+        changed = await client.patch("/api/v1/network", json={"acceptsHops": accepts_hops}, headers=headers)
+    assert changed.json()["acceptsHops"] is accepts_hops
 
 
 def own_name(keeper: Keeper) -> str:
@@ -75,7 +75,7 @@ def now_s() -> int:
     return int(time.time())
 
 
-def resign(sent: Json, key: Key, at_s: int) -> Json:
+def sign_again(sent: Json, key: Key, at_s: int) -> Json:
     """The envelope with a hop of that time."""
     via = add_hop((), sent["payload"]["_sig"], agent=AGG, key=read_key(key.secret), at_s=at_s)
     return sent | {"via": describe_via(via)}
@@ -85,10 +85,10 @@ async def test_hops_are_refused_until_the_owner_takes_them(hub: HubProcess) -> N
     keeper = Keeper(hub)
     async with web(hub.url) as client:
         asking = Program(client, keeper.key)
-        for takes_hops in (False, True, False):
-            await set_rule(keeper, takes_hops=takes_hops)
+        for accepts_hops in (False, True, False):
+            await set_rule(keeper, accepts_hops=accepts_hops)
             answer = await asking.post(passed_on(keeper.key, via=(STRANGER,)))
-            if takes_hops:
+            if accepts_hops:
                 assert result_of(answer)["agent_id"] == AGG
                 continue
             assert (answer.status_code, error_of(answer)) == (422, "invalid_envelope")
@@ -110,7 +110,7 @@ async def test_a_hop_is_signed_by_the_sender(keeper: Keeper, asker: Program) -> 
     forged["via"][-1]["ts"] -= 1
     cut = passed_on(key, via=(STRANGER,))
     del cut["via"][0]
-    for wrong in (unsigned, forged, cut, passed_on(other), resign(passed_on(key), other, now_s())):
+    for wrong in (unsigned, forged, cut, passed_on(other), sign_again(passed_on(key), other, now_s())):
         answer = await asker.post(wrong)
         assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
     assert result_of(await asker.post(passed_on(key, via=(STRANGER,) * 3)))["status"] == "ok"
@@ -118,11 +118,11 @@ async def test_a_hop_is_signed_by_the_sender(keeper: Keeper, asker: Program) -> 
 
 async def test_an_old_hop_is_refused_unless_its_event_is_known(keeper: Keeper, asker: Program) -> None:
     for at_s in (now_s() - 310, now_s() + 90):
-        answer = await asker.post(resign(passed_on(keeper.key), keeper.key, at_s))
+        answer = await asker.post(sign_again(passed_on(keeper.key), keeper.key, at_s))
         assert (answer.status_code, error_of(answer)) == (401, "timestamp_expired")
     sent = passed_on(keeper.key)
     result_of(await asker.post(sent))
-    again = await asker.post(resign(sent, keeper.key, now_s() - 310))
+    again = await asker.post(sign_again(sent, keeper.key, now_s() - 310))
     assert again.headers["idempotent-replay"] == "true"
 
 
@@ -143,15 +143,19 @@ async def test_a_key_is_for_its_senders_and_not_for_origins(keeper: Keeper, aske
 
 async def test_an_event_is_the_origins_by_any_route(keeper: Keeper, asker: Program) -> None:
     timestamp, order = stamp(), {"venue_id": "cafe", "party_size": 2}
+    private = {"trace": "of agg_b"}
     fields = {"intent": "booking.confirm", "payload": order, "timestamp": timestamp}
-    first = await asker.post(passed_on(keeper.key, **fields))
+    first = await asker.post(passed_on(keeper.key, **fields, agent_context=private))
     booked = result_of(first)["booking_id"]
-    assert first.json()["to"] == AGG
-    by_another = await asker.post(passed_on(keeper.key, **fields, sender="agg_c", via=(STRANGER,)))
+    assert (first.json()["to"], first.json()["agent_context"]) == (AGG, private | {"origin": SENDER})
+    await set_rule(keeper, accepts_hops=False)
     direct = await asker.send("booking.confirm", keeper.key.sign(order), timestamp=timestamp)
+    await set_rule(keeper, accepts_hops=True)
+    by_another = await asker.post(passed_on(keeper.key, **fields, sender="agg_c", via=(STRANGER,)))
     for again, sender in ((by_another, "agg_c"), (direct, SENDER)):
         assert again.headers["idempotent-replay"] == "true"
         assert (result_of(again)["booking_id"], again.json()["to"]) == (booked, sender)
+        assert "trace" not in again.json()["agent_context"]
     assert count(keeper.hub, keeper.login, "agnt_usageevent") == 1
     other = passed_on(keeper.key, **(fields | {"payload": order | {"user_note": "x"}}), origin="my_agent_002")
     assert result_of(await asker.post(other))["booking_id"] != booked
@@ -207,4 +211,4 @@ async def test_the_agent_of_a_venue_gets_the_chain(keeper: Keeper, asker: Progra
     assert (came.origin, came.timestamp) == (SENDER, sent["timestamp"])
     assert describe_via(came.via[:2]) == sent["via"]
     assert (came.sender, came.via[2].agent) == (own_name(keeper), own_name(keeper))
-    assert f"from the outside program {SENDER}" in prompt["text"]
+    assert f"from the outside program {SENDER}, passed on by {AGG}:" in prompt["text"]

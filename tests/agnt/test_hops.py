@@ -11,7 +11,7 @@ from agnt.client import Ask, CallFailed, describe_ask, read_ask
 from agnt.envelope import read_envelope
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.hops import Hop, Via, add_hop, describe_via, read_via, verify_last_hop
-from agnt.networks import name_hop
+from agnt.networks import build_hop_name
 from agnt.signing import SigningKeys, sign_payload
 from agnt.wire import is_name
 
@@ -186,5 +186,5 @@ def test_what_the_client_does_not_pass_on(more: dict[str, Any], secret: bytes, c
     ],
 )
 def test_the_name_of_a_network_in_a_chain(public_url: str, expected: str) -> None:
-    assert name_hop("alice", public_url) == expected
-    assert is_name(name_hop("x" * 64, public_url + "x" * 200))
+    assert build_hop_name("alice", public_url) == expected
+    assert is_name(build_hop_name("x" * 64, public_url + "x" * 200))

@@ -91,7 +91,7 @@ def test_a_found_key_says_what_an_envelope_may(alice: Person) -> None:
     assert (key.owner_id, key.service_user_id) == (alice.user.pk, network.service_user_id)
     assert key.owner_login == alice.user.login
     assert (key.tier, key.scope, key.customer) == ("pro", "booking", "acme")
-    assert (key.is_strict, key.requires_signature, key.takes_hops) == (True, False, False)
+    assert (key.is_strict, key.requires_signature, key.accepts_hops) == (True, False, False)
     assert key.venues_version == 1
     assert [key.may_send_as(sender) for sender in ("bot-1", "bot-2", "bot-3")] == [True, True, False]
     assert found(mint_key(alice.user, "two").token).may_send_as("bot-3")

@@ -187,11 +187,11 @@ def test_a_day_of_the_log_is_one_of_the_visitors_zone(page: Client, network: Net
 
 
 def test_the_rules_of_a_network_are_saved(page: Client, alice: Person) -> None:
-    rules = {"requires_signature": "on", "takes_hops": "on", "interactions_kept_days": "30"}
+    rules = {"requires_signature": "on", "accepts_hops": "on", "interactions_kept_days": "30"}
     answer = page.post(f"{NETWORK}/rules", rules)
     assert answer.status_code == 302
     network = Network.objects.get(owner=alice.user)
-    assert (network.is_strict, network.requires_signature, network.takes_hops) == (False, True, True)
+    assert (network.is_strict, network.requires_signature, network.accepts_hops) == (False, True, True)
     assert network.interactions_kept_days == 30
     assert page.post(f"{NETWORK}/rules", {"interactions_kept_days": "0"}).status_code == 400
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from agnt.models import Venue
 from agnt.payloads import Search, VenueList
-from agnt.venue_index import FOUND_FOR, MOST_ENDS, SearchEnds, VenueIndex
+from agnt.venue_index import FOUND_FOR, MOST_EXPIRIES, SearchExpiries, VenueIndex
+from agnt.venue_texts import TERMS_PER_VENUE, VenueTexts
 
 NOW = datetime(2026, 4, 12, 12, tzinfo=UTC)
 MANY = 10_000
@@ -24,7 +25,7 @@ def venue(slug: str, **fields: Any) -> Venue:
 
 
 def index_of(*venues: Venue) -> VenueIndex:
-    return VenueIndex(1, 1, venues, SearchEnds())
+    return VenueIndex(1, 1, venues, SearchExpiries())
 
 
 def slugs(found: Any) -> list[str]:
@@ -75,18 +76,18 @@ def test_a_search_is_kept_five_minutes_with_its_end() -> None:
 
 
 def test_a_search_after_a_change_has_an_end_of_its_own() -> None:
-    ends = SearchEnds()
-    first = VenueIndex(1, 1, [], ends).search(Search(), NOW)
+    expiries = SearchExpiries()
+    first = VenueIndex(1, 1, [], expiries).search(Search(), NOW)
     for network_id, version in ((1, 2), (2, 1)):
-        other = VenueIndex(network_id, version, [], ends).search(Search(), NOW + timedelta(seconds=1))
+        other = VenueIndex(network_id, version, [], expiries).search(Search(), NOW + timedelta(seconds=1))
         assert other.expires_at > first.expires_at
 
 
 def test_the_number_of_kept_ends_is_bounded() -> None:
     index = index_of(venue("a"))
-    for number in range(MOST_ENDS + 1):
+    for number in range(MOST_EXPIRIES + 1):
         index.search(Search(query=str(number)), NOW)
-    assert len(index._ends._ends) == 1
+    assert len(index._expiries._expiries) == 1
 
 
 def test_an_empty_network_has_nothing() -> None:
@@ -125,6 +126,35 @@ def test_frequent_words_are_found_in_each_venue_that_has_them() -> None:
     assert slugs(index.search(Search(query="even", limit=25), NOW)) == [f"v{2 * nth + 1}" for nth in range(25)]
     assert slugs(index.search(Search(query="even rare"), NOW)) == ["last"]
     assert slugs(index.search(Search(query="odd rare"), NOW)) == []
+
+
+def test_parts_of_many_terms_are_looked_for_in_one_venue_after_the_other() -> None:
+    """There may be more venues in the terms of a part than there are venues."""
+    index = index_of(
+        *(
+            venue(f"v{nth}", name=" ".join(f"aa{(8 * nth + step) % 256}" for step in range(8)))
+            for nth in range(1024)
+        )
+    )
+    assert slugs(index.search(Search(query="aa", limit=3), NOW)) == ["v0", "v1", "v2"]
+    assert slugs(index.search(Search(query="aa255"), NOW))[:2] == ["v31", "v63"]
+
+
+def test_texts_of_too_many_terms_are_searched_without_them() -> None:
+    most = TERMS_PER_VENUE * 108  # of eight venues
+    others = [["a"]] * 7
+
+    def texts_of(count: int) -> VenueTexts:
+        return VenueTexts(
+            [[" ".join(["needle", *(f"w{number}" for number in range(count - 1))])], *others], str.split
+        )
+
+    assert texts_of(most - 1).find_bitmap("needle") == 1
+    assert texts_of(most).find_bitmap("needle") is None
+    words = " ".join(f"word{number}" for number in range(2 * most))
+    index = index_of(venue("a", description=words))
+    assert slugs(index.search(Search(query=f"word{2 * most - 1}"), NOW)) == ["a"]
+    assert slugs(index.search(Search(query=f"word{2 * most}"), NOW)) == []
 
 
 LETTERS = st.sampled_from("abß ☕寿")

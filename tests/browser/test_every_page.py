@@ -66,7 +66,7 @@ async def test_a_page_like_another_is_checked_where_the_other_is() -> None:
     assert {one.like for one in PAGES if one.like} <= checked
 
 
-async def test_a_page_that_is_read_slowly_is_not_shown_in_part(visitor: Visitor) -> None:
+async def test_a_page_that_is_parsed_slowly_is_not_painted_in_part(visitor: Visitor) -> None:
     """Its tables change the widths of their columns with every row."""
     await visitor.network.send("Emulation.setCPUThrottlingRate", {"rate": 8})
     await visitor.go("/docs/rest")

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name='network',
-            name='takes_hops',
-            field=models.BooleanField(db_default=False, default=False, help_text='Take envelopes that other agents passed on.'),
+            name='accepts_hops',
+            field=models.BooleanField(db_default=False, default=False, help_text='Accept envelopes that other agents passed on.'),
         ),
     ]

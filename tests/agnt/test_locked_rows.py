@@ -1,0 +1,55 @@
+"""PostgreSQL gives no answer for a while, as in a migration: what was asked then blocks nothing later."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from lab.callers import bearer, web
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from tests.agnt.venues import CONFIRMED, Keeper, data, state
+from tests.agnt.wire import error_of, program, result_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.distributed]
+STATUS = "/a2a/v1/status"
+
+
+@pytest.fixture
+def grown_hub(make_storage: MakeStorage, start_hub: StartHub) -> HubProcess:
+    """A process on PostgreSQL."""
+    return start_hub(make_storage("grown"))
+
+
+@contextmanager
+def locked(hub: HubProcess, statement: str) -> Iterator[None]:
+    with psycopg.connect(hub.home.env["DATABASE_URL"]) as connection:
+        connection.execute(statement)
+        yield
+        connection.rollback()
+
+
+async def test_a_probe_that_is_taken_too_late_is_left_to_the_next_call(grown_hub: HubProcess) -> None:
+    keeper = Keeper(grown_hub)
+    asker = program(grown_hub, keeper.key)
+    async with asker.client, keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        keeper.age_breakers(301)
+        with locked(grown_hub, "SELECT 1 FROM agnt_breaker FOR UPDATE"):
+            late = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1_500)
+            assert error_of(late) == "ttl_exceeded"
+        result_of(await asker.confirm("v"))
+        assert len(agent.prompts) == 6
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+
+
+async def test_a_status_with_a_key_waits_two_seconds_for_the_database(grown_hub: HubProcess) -> None:
+    keeper = Keeper(grown_hub)
+    async with web(grown_hub.url, headers=bearer(keeper.key.token)) as client:
+        assert (await client.get(STATUS)).json()["breaker"] == "closed"
+        with locked(grown_hub, "LOCK TABLE accounts_credential IN ACCESS EXCLUSIVE MODE"):
+            answer = await client.get(STATUS)
+            assert (answer.status_code, answer.json()["breaker"]) == (503, "unknown")
+        assert (await client.get(STATUS)).status_code == 200
