@@ -63,14 +63,19 @@ CHAT: dict[str, Rule] = {
 }
 
 OF_ITS_NETWORK = Rule(may=May.BY_HAND, test="test_venues_of_another_network_are_as_absent_as_those_that_are_not")
-ENVELOPES: dict[str, Rule] = {"POST /a2a/v1": OF_ITS_NETWORK, "GET /network/venues": OF_ITS_NETWORK}
+ENVELOPES: dict[str, Rule] = {
+    "POST /a2a/v1": OF_ITS_NETWORK,
+    "GET /a2a/v1/status": Rule(
+        may=May.BY_HAND, test="test_the_breaker_of_a_network_is_told_to_its_own_keys_alone"
+    ),
+    "GET /network/venues": OF_ITS_NETWORK,
+}
 
 OF_TEAM = Rule(may=May.BY_HAND, test="test_the_health_of_a_team_is_its_owners_alone")
 PAGES: dict[str, Rule] = {
     "GET /livez": PUBLIC,
     "GET /readyz": PUBLIC,
     "GET /metrics": PUBLIC,  # from this machine: tests/deploy
-    "GET /a2a/v1/status": PUBLIC,
     "GET /api/v1/schema": PUBLIC,
     "GET /api/ws-docs/json": PUBLIC,
     "GET /api/ws-docs/yaml": PUBLIC,
