@@ -10,7 +10,7 @@ from accounts.models import User
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.keys import MintedKey, revoke_key
 from agnt.models import Breaker
-from agnt.status import LOOK_EVERY_S, StatusReports
+from agnt.status import CACHED_FOR_S, StatusReports
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json
@@ -29,7 +29,7 @@ class Reports:
 
     async def read(self) -> tuple[int, Json]:
         """The status and the body of the next report that looks at the database."""
-        self.now_s += LOOK_EVERY_S
+        self.now_s += CACHED_FOR_S
         return await self.read_at_once()
 
     async def read_at_once(self) -> tuple[int, Json]:
