@@ -2,7 +2,7 @@
 
 import json
 
-from lab.agents import Chunker, Echo, Held, Stall, online
+from lab.agents import Chunker, Echo, Held, Stall, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
@@ -77,9 +77,10 @@ async def test_refusals_and_failures_are_explained(visitor: Visitor, short_wait_
     visitor.url = site.url
     await visitor.sign_in("alice")
     async with online(site, Stall) as silent, online(site, Echo, agent={"dailyBudgetQueries": 0}) as spent:
-        async with online(site, Echo) as gone:
+        async with online(site, Echo) as left:
             pass
-        for handle, reason in ((gone.handle, "offline"), (spent.handle, "budget"), (silent.handle, "timeout")):
+        await gone(site, left)
+        for handle, reason in ((left.handle, "offline"), (spent.handle, "budget"), (silent.handle, "timeout")):
             await visitor.go(f"/demos/a2a/?agent={handle}")
             await ask(visitor, "hello", streaming=False)
             await visitor.page.get_by_text("Failed.", exact=True).wait_for()

@@ -15,7 +15,7 @@ from accounts.authn import Identity, Presented
 from accounts.open_requests import OpenRequests
 from agents.core.post import LocalPost
 from kit.jsonrpc import RpcError
-from lab.agents import TaskPeer, online
+from lab.agents import TaskPeer, gone, online
 from lab.callers import ANSWER_WITHIN_S, Json, bearer, web
 from lab.hub_process import HubProcess
 from mcp_server.calls import ToolCaller
@@ -118,6 +118,7 @@ async def test_an_answer_that_the_agent_does_not_get_names_the_task(hub: HubProc
     ):
         asked = await anext(events)
         await agent.leave()
+        await gone(hub, agent)
         await client.answer(asked, "too late")
         ended = await anext(events)
     assert f"task_id: {agent.prompts[0]['taskId']}" in texts_of(ended)[-1]

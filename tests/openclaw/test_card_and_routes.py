@@ -1,6 +1,6 @@
 """Behaviours 1 to 7: the card, and which addresses there are."""
 
-from lab.agents import Echo, TaskPeer, online
+from lab.agents import Echo, TaskPeer, gone, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
 from tests.openclaw.caller import Caller, message, state_of, words_of
@@ -73,6 +73,7 @@ async def test_06_a_request_is_answered_once(hub: HubProcess, alice: str) -> Non
 async def test_07_an_agent_that_is_not_running_is_a_failed_task(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         await agent.leave()
+        await gone(hub, agent)
         caller = Caller(hub.url, agent.handle, alice)
         answer = await caller.send("hello?")
         *_, last = await caller.stream("hello?")

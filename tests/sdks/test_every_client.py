@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lab.agents import Slow, TaskPeer, online
+from lab.agents import Slow, TaskPeer, gone, online
 from lab.hub_process import HubProcess
 from tests.sdks.clients import CLIENTS, SdkClient
 from tests.sdks.conftest import is_here
@@ -171,6 +171,7 @@ async def test_an_agents_failure_is_the_tasks(hub: HubProcess, alice: str, clien
 async def test_an_agent_that_is_gone_is_a_failed_task(hub: HubProcess, alice: str, client: SdkClient) -> None:
     async with online(hub, TaskPeer) as agent:
         pass
+    await gone(hub, agent)
     run = await client.watch(hub.url, agent.handle, alice, "send")
     answer = run.has_not_raised().one("answer")
     assert (answer.state, answer.text) == ("failed", "agent channel offline")

@@ -24,6 +24,7 @@ async def check_readable(hub: HubProcess, handle: str, token: str, task: Json) -
 async def test_a_message_to_an_agent_that_left_is_refused_at_once(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         pass
+    await gone(hub, agent)
     task = await send(hub.url, agent.handle, "hello", alice)
     assert failed_text(task) == OFFLINE
     await check_readable(hub, agent.handle, alice, task)

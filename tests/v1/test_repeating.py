@@ -86,6 +86,7 @@ async def test_sends_at_once_that_are_refused_are_all_told_so(hub: HubProcess, a
         callers = [Caller(url, agent.handle, alice) for url in (hub.urls[0], hub.urls[-1]) * 8]
         asked = {"message": message("hi")}
         await agent.leave()
+        await gone(hub, agent)
         sending = (one.post("SendMessage", asked, Idempotency_Key="k-6") for one in callers)
         answers = [response.json() for response in await asyncio.gather(*sending)]
         refusals = [one["result"]["task"] for one in answers if "result" in one]
