@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.signals import setting_changed
 from django.db import connection
+from hypothesis import HealthCheck, settings
 
 from hub.app_settings import inject_settings
 from lab.hub_process import HubProcess, StartHub
@@ -27,8 +28,13 @@ OF_THE_SCHEMA = {"django_content_type", "auth_permission"}  # rows that migratio
 
 
 def pytest_configure() -> None:
-    """Give the apps their settings anew whenever a test changes one by pytest-django's `settings`."""
+    """Give the apps their settings anew whenever a test changes one by pytest-django's `settings`.
+
+    Hypothesis measures no time: other workers run on the same cores.
+    """
     setting_changed.connect(_inject_settings)
+    settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("beside others")
 
 
 def _inject_settings(**_: object) -> None:

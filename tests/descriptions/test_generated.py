@@ -89,9 +89,7 @@ def ask(
     tried: list[tuple[int, dict[str, Any]]] = []
     cases = operation.as_strategy(generation_mode=mode, path_parameters=seeded.own(operation) if is_own else None)
 
-    @settings(
-        max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=cases)
     def one(case: Any) -> None:
         sent = as_json(case)

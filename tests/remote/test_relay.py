@@ -164,7 +164,7 @@ def scripts(draw: st.DrawFn) -> list[Json]:
 
 @pytest.mark.parametrize("examples", EXAMPLES)
 def test_any_sequence_of_artifacts_is_the_same_through_the_hub(relay: Relay, examples: int) -> None:
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(turns=scripts(), way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS))
     def is_same(turns: list[Json], way: Way, caller: Way) -> None:
         check_same(way, caller, *relay.both(way, turns, caller))
@@ -188,7 +188,7 @@ MESSAGES = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("examples", EXAMPLES)
 def test_any_message_is_the_same_through_the_hub(relay: Relay, examples: int) -> None:
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(message=MESSAGES, way=st.sampled_from(WAYS), caller=st.sampled_from(CALLERS + OLDER))
     @example(MIXED, STREAMING, STREAMING)
     @example(MIXED, STREAMING, OLDER[0])

@@ -129,7 +129,7 @@ def test_a_malformed_host_is_refused(url: str, rules: Rules) -> None:
         SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES).check(url)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(base=ADDRESSES, reference=ADDRESSES, start=st.sampled_from(["", "https://", "https://a.example/"]))
 def test_any_text_as_an_address_is_accepted_or_refused(base: str, reference: str, start: str) -> None:
     """A URL that is accepted for one host is looked up as that host and joined to another without an error."""
@@ -150,7 +150,7 @@ def test_any_text_as_an_address_is_accepted_or_refused(base: str, reference: str
 def test_any_text_as_a_path_is_sent_or_refused() -> None:
     with receiving() as receiver:
 
-        @settings(max_examples=40, deadline=None)
+        @settings(max_examples=40)
         @given(path=ADDRESSES)
         def send(path: str) -> None:
             with contextlib.suppress(NotSent):
