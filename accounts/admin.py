@@ -7,16 +7,14 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from accounts.admin_site import OwnerScopedAdmin, make_filter, site
+from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
 
-LIVE = Q(pk__in=Credential.objects.live().values("pk"))
-LiveFilter = make_filter("state", "good", {"yes": ("Accepted", LIVE), "no": ("Revoked or expired", ~LIVE)})
-
+LiveFilter = make_live_filter(Q(pk__in=Credential.objects.live().values("pk")))
 StaffFilter = make_filter(
     "user", "staff", {"yes": ("Staff", Q(user__is_staff=True)), "no": ("Other users", Q(user__is_staff=False))}
 )

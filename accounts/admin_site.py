@@ -167,3 +167,8 @@ def make_filter(title: str, parameter: str, conditions: Mapping[str, tuple[str, 
     """A filter headed `title`; `conditions` maps each value of the query parameter to a label and a condition."""
     attributes = {"title": title, "parameter_name": parameter, "conditions": conditions}
     return type("MadeFilter", (ConditionFilter,), attributes)
+
+
+def make_live_filter(live: Q) -> type[ConditionFilter]:
+    """A filter of credentials, or of what belongs to one. `live`: the condition of those that are accepted."""
+    return make_filter("state", "good", {"yes": ("Accepted", live), "no": ("Revoked or expired", ~live)})

@@ -1,6 +1,7 @@
 """The HTTP response to a request of AGNT."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +13,6 @@ from agnt.metrics import DUPLICATE, OK
 from kit.asgi import Header, error_body
 from kit.clock import approximate_now
 
-SUCCESS = 200
 REPLAY_HEADER = "Idempotent-Replay"
 
 _encode = msgspec.json.Encoder().encode
@@ -32,7 +32,7 @@ def make_answer(arrival: Arrival, answered: Answered) -> Answer:
     headers = _rate_headers(arrival)
     if answered.is_replay:
         headers[REPLAY_HEADER] = "true"
-    return Answer(SUCCESS, answered.body, as_headers(headers), DUPLICATE if answered.is_replay else OK)
+    return Answer(HTTPStatus.OK, answered.body, as_headers(headers), DUPLICATE if answered.is_replay else OK)
 
 
 def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float) -> Answer:

@@ -5,18 +5,15 @@ import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from accounts.authn import digest
 from agents.core.ports import Clock
 from agnt.answers import Answer, allow, make_refusal
 from agnt.arrivals import Arrival
 from agnt.envelope import Envelope, Heading, read_body, refuse_fields
 from agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from agnt.key_checks import SIGNATURE_HEADER
 from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
-from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES
+from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, SIGNATURE_HEADER
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
 from kit.clock import approximate_now
 
@@ -33,8 +30,6 @@ UNENCRYPTED = frozenset({"http", "ws"})
 MAX_LIMIT_DIGITS = 9
 
 logger = logging.getLogger(__name__)
-
-_encode = msgspec.json.Encoder().encode
 
 
 class AgntEndpoint:
@@ -83,7 +78,7 @@ class AgntEndpoint:
             arrival.envelope, arrival.is_body_refused = refused, True
             return await self._run_refused(arrival, refused)
         arrival.body = body
-        arrival.body_signature = request.headers.get(SIGNATURE_HEADER, "")
+        arrival.body_signature = request.headers.get(SIGNATURE_HEADER.lower(), "")
         arrival.read_fields(fields)
         return await self.runner.run(arrival)
 

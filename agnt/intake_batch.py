@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 import msgspec
 
@@ -177,7 +178,7 @@ class Batch:
         result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=self._now)
         body = self._answer(arrival, result)
         self._known.store(key, envelope, body, None)
-        self._log(arrival, key, OK, 200, dropped=dropped)
+        self._log(arrival, key, OK, HTTPStatus.OK, dropped=dropped)
         return Answered(body)
 
     def _serve_venue(
@@ -217,7 +218,7 @@ class Batch:
         self._bookings.append(made)
         body = self._answer(arrival, describe_booking(made.booking, answer.note))
         self._known.store(key, envelope, body, running)
-        self._log(arrival, key, OK, 200, dropped=dropped, venue_id=venue.pk, booking=made)
+        self._log(arrival, key, OK, HTTPStatus.OK, dropped=dropped, venue_id=venue.pk, booking=made)
         return Answered(body, has_charged=True)
 
     def _settle(self, settlement: Settlement) -> Outcome:
@@ -242,7 +243,7 @@ class Batch:
                 )
             body = self._answer(arrival, settlement.result or {})
             self._known.store(key, envelope, body, running)
-            self._log(arrival, key, OK, 200, dropped=asked.dropped, venue_id=venue_id)
+            self._log(arrival, key, OK, HTTPStatus.OK, dropped=asked.dropped, venue_id=venue_id)
             return Answered(body)
         except EnvelopeRefused as refused:
             if running is not None:

@@ -13,7 +13,6 @@ from agnt.signing import verify_body, verify_payload
 
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
 CONFIRMING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
-SIGNATURE_HEADER = "x-a2a-envelope-signature"
 
 
 class Signed(Struct, frozen=True):

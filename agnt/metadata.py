@@ -4,9 +4,11 @@ from collections.abc import Collection
 from typing import Any
 
 from agnt import shapes
+from agnt.answers import REPLAY_HEADER
 from agnt.endpoint import PATH, STATUS_PATH, VENUES_PATH
 from agnt.errors import MEANINGS, ErrorCode
 from agnt.payloads import DEFAULT_LISTED
+from agnt.wire import SIGNATURE_HEADER
 from kit.describe import AGNT_KEY, NO_CREDENTIAL, Answer, Either, ErrorBody, Operation, Parameter
 
 RATE_HEADERS = (
@@ -15,7 +17,7 @@ RATE_HEADERS = (
     Parameter(name="X-RateLimit-Reset", shape=int, text="When the next day begins, in Unix seconds."),
 )
 CODE_HEADER = Parameter(name="X-A2A-Error", shape=ErrorCode, text="The code of the error.")
-REPLAY_HEADER = Parameter(name="Idempotent-Replay", text="`true`: this is the response to an earlier request.")
+REPLAYED = Parameter(name=REPLAY_HEADER, text="`true`: this is the response to an earlier request.")
 RETRY_HEADER = Parameter(name="Retry-After", shape=int, text="Seconds, where they are known.")
 CHALLENGE_HEADER = Parameter(name="WWW-Authenticate", text="`Bearer`, with `unauthorized`.")
 MORE_HEADERS = {
@@ -75,7 +77,7 @@ OPERATIONS = (
         request=Either([shapes.AgntPing, shapes.AgntVenueList, shapes.AgntSearch, shapes.AgntConfirm]),
         parameters=[
             Parameter(
-                name="X-A2A-Envelope-Signature",
+                name=SIGNATURE_HEADER,
                 place="header",
                 text="`ts=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `ts`, a dot and the body.",
             )
@@ -93,7 +95,7 @@ OPERATIONS = (
                     ]
                 ),
                 text="The result, by intent.",
-                headers=[*RATE_HEADERS, REPLAY_HEADER],
+                headers=[*RATE_HEADERS, REPLAYED],
             ),
             **_describe_errors(shapes.AgntErrorResponse, list(ErrorCode), 400, 408),
         },
@@ -107,7 +109,7 @@ OPERATIONS = (
         security=(NO_CREDENTIAL, AGNT_KEY),
         adds_errors=False,
         answers={
-            200: Answer(shape=shapes.AgntStatus, text="It does."),
+            200: Answer(shape=shapes.AgntStatus, text="They are."),
             **_describe_errors(shapes.AgntErrorResponse, (*OF_TRANSPORT, ErrorCode.UNAUTHORIZED), 400, headers=()),
             503: Answer(
                 shape=Either([shapes.AgntStatus, ErrorBody]),

@@ -6,6 +6,7 @@ What a batch adds is seen by those after it in the batch, and written at its end
 import hashlib
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
 from agnt import intake_rows
 from agnt.envelope import Envelope, read_moment
@@ -18,7 +19,6 @@ from agnt.wire import SIGNATURE_KEYS
 CONFIRMATIONS_KEPT = timedelta(days=1)
 READS_KEPT = timedelta(seconds=300)
 LEASE_GRACE = timedelta(seconds=5)  # after its time to live, an envelope that is not answered is run again
-OK = 200
 
 
 class KnownEvents:
@@ -85,9 +85,9 @@ class KnownEvents:
             return
         until = _kept_until(envelope, self._now)
         if running is None:
-            self._add(key, envelope, Seen(0, _digest_payload(envelope), True, body.decode(), OK, until))
+            self._add(key, envelope, Seen(0, _digest_payload(envelope), True, body.decode(), HTTPStatus.OK, until))
             return
-        running.is_done, running.http_status, running.expires_at = True, OK, until
+        running.is_done, running.http_status, running.expires_at = True, HTTPStatus.OK, until
         running.answer = body.decode()
         self._finished.append(running)
 

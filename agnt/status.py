@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from http import HTTPStatus
 from typing import NamedTuple
 
 import msgspec
@@ -18,11 +19,11 @@ from agnt.models import Breaker, Network, Venue
 from agnt.wire import PROTOCOL
 from kit.async_db import DbCalls, db_call
 from kit.clock import approximate_now, iso
+from kit.tasks import TaskSet
 
 CACHED_FOR_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
 KEYS_AT_ONCE, MOST_FINDING, FOUND_WITHIN_S = 4, 100, 2.0
 MOST_KEPT = 1_000
-DEGRADED = 503
 OPEN, HALF_OPEN, CLOSED, UNKNOWN = "open", "half_open", "closed", "unknown"
 
 
@@ -39,7 +40,7 @@ class StatusReports:
         self._cached: dict[int | None, _CachedState] = {}  # by network, None: the hub; the oldest first
         self._refreshing: dict[int | None, asyncio.Task[_CachedState]] = {}
         self._find_keys = DbCalls(KEYS_AT_ONCE)
-        self._finding: set[asyncio.Task[dict[str, FoundKey]]] = set()
+        self._finding = TaskSet()
 
     async def report_hub(self) -> Answer:
         """Without a key: 503 while all networks that have venues have open breakers, or the database is away."""
@@ -69,9 +70,7 @@ class StatusReports:
         """
         if len(self._finding) >= MOST_FINDING:
             raise TimeoutError
-        finding = asyncio.get_running_loop().create_task(self._find_keys(find_keys, [digest]), name="status key")
-        self._finding.add(finding)
-        finding.add_done_callback(self._finding.discard)
+        finding = self._finding.keep(self._find_keys(find_keys, [digest]), name="status key")
         async with asyncio.timeout(FOUND_WITHIN_S):
             return await asyncio.shield(finding)
 
@@ -133,6 +132,7 @@ def _cooldown_start_s() -> float:
 
 def _make(breaker: str) -> Answer:
     is_degraded = breaker in (OPEN, UNKNOWN)
+    status = HTTPStatus.SERVICE_UNAVAILABLE if is_degraded else HTTPStatus.OK
     report = {
         "status": "degraded" if is_degraded else "ok",
         "protocol": PROTOCOL,
@@ -140,4 +140,4 @@ def _make(breaker: str) -> Answer:
         "time": iso(approximate_now()),
         "breaker": breaker,
     }
-    return Answer(DEGRADED if is_degraded else 200, msgspec.json.encode(report), [], "")
+    return Answer(status, msgspec.json.encode(report), [], "")

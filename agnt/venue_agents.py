@@ -25,6 +25,7 @@ from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.ports import NetworkRef, VenueRef
 from agnt.venue_replies import VenueFailed, find_data, read_data, refuse_late, refuse_unreachable
 from kit.ids import time_ordered
+from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
 NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
@@ -72,7 +73,7 @@ class VenueAgents:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._starting: set[asyncio.Task[RunningTurn]] = set()  # the loop itself refers to tasks weakly
+        self._starting = TaskSet()
 
     async def ask(
         self, route: AgentRoute, network: NetworkRef, venue: VenueRef, ask: Ask, envelope: Json, deadline: float
@@ -113,9 +114,7 @@ class VenueAgents:
         Raises:
             VenueFailed: it was not admitted, or not in time.
         """
-        starting = asyncio.get_running_loop().create_task(self._dispatcher.ask(turn, _nothing), name="ask venue")
-        self._starting.add(starting)
-        starting.add_done_callback(self._starting.discard)
+        starting = self._starting.keep(self._dispatcher.ask(turn, _nothing), name="ask venue")
         ending: Ending | None = CANCELED
         try:
             done, _ = await asyncio.wait({starting}, timeout=_left_s(deadline))

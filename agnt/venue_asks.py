@@ -107,7 +107,7 @@ class VenueAsker:
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
         self._recording = TaskSet()
-        self._entering: set[asyncio.Task[tuple[PairPermit, AgentRoute | None]]] = set()
+        self._entering = TaskSet()
 
     async def confirm(
         self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
@@ -203,9 +203,7 @@ class VenueAsker:
                 raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
             return self._breakers.enter(key, may_probe=may_probe), route
 
-        entering, has_entered = asyncio.get_running_loop().create_task(self._db(enter), name="enter"), False
-        self._entering.add(entering)
-        entering.add_done_callback(self._entering.discard)
+        entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
         try:
             done, _ = await asyncio.wait({entering}, timeout=max(0.0, deadline - time.monotonic()))
             has_entered = bool(done)

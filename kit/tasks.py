@@ -1,15 +1,16 @@
-"""Background asyncio tasks with an owner: none is garbage-collected early, and every failure is logged."""
+"""Background asyncio tasks with an owner: none is garbage-collected early, and no failure is lost."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class TaskSet:
-    """Starts tasks, keeps references until they end, and logs their exceptions."""
+    """Starts tasks, keeps references until they end, and logs their exceptions, unless the caller reads them."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -19,10 +20,16 @@ class TaskSet:
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run a coroutine in the background, and return its task; the caller need not keep it."""
+        task = self.keep(work, name)
+        task.add_done_callback(_log_failure)
+        return task
+
+    def keep(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
+        """Run a coroutine in the background, and return its task, whose exception the caller reads."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         # The event loop refers to tasks weakly: one that nothing else holds may be collected while it waits.
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._tasks.discard)
         return task
 
     async def wait(self, within_s: float) -> None:
@@ -36,10 +43,10 @@ class TaskSet:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (failure := task.exception()):
-            logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (failure := task.exception()):
+        logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
 
 
 def read_failure(future: asyncio.Future[Any]) -> None:

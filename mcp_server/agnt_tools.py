@@ -11,16 +11,15 @@ from msgspec import Meta, Struct
 
 from agnt.own_calls import EnvelopeCalls, KeyCaller
 from agnt.payloads import (
-    MAX_CATEGORY_CHARS,
     MAX_FOUND,
     MAX_ID_CHARS,
     MAX_LISTED,
-    MAX_LOCATION_CHARS,
     MAX_NOTE_CHARS,
     MAX_PARTY_SIZE,
     MAX_QUERY_CHARS,
     MAX_TIME_CHARS,
 )
+from agnt.shapes import Category, Location
 from agnt.wire import DEFAULT_TTL_MS, MAX_TIMESTAMP_CHARS, MAX_TTL_MS
 from kit import strict_json
 from mcp_server.arguments import schema_of
@@ -40,7 +39,6 @@ Timestamp = Annotated[
         description="ISO 8601 in UTC. A call with the timestamp of an earlier one is that call: it books once.",
     ),
 ]
-Location = Annotated[str, Meta(max_length=MAX_LOCATION_CHARS, description="A part of the area or the city.")]
 
 
 class PingArguments(Struct, forbid_unknown_fields=True):
@@ -53,7 +51,7 @@ class PingArguments(Struct, forbid_unknown_fields=True):
 class ListArguments(Struct, forbid_unknown_fields=True):
     """Arguments of agnt.list_venues."""
 
-    category: Annotated[str, Meta(max_length=MAX_CATEGORY_CHARS, description="Exactly this category.")] = ""
+    category: Category = ""
     location: Location = ""
     limit: Annotated[int, Meta(ge=1, description=f"At most so many, up to {MAX_LISTED}.")] = 50
     sender: Sender = ""

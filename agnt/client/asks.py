@@ -7,7 +7,7 @@ from agnt.client.errors import CallFailed
 from agnt.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.hops import Via, add_hop, describe_via
 from agnt.signing import canonical_json, sign_body, sign_payload
-from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, NETWORK, build_envelope, is_name, is_ttl
+from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, NETWORK, SIGNATURE_HEADER, build_envelope, is_name, is_ttl
 
 
 def _now_text() -> str:
@@ -120,7 +120,7 @@ def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> Request:
     if endpoint.key:
         headers["Authorization"] = f"Bearer {endpoint.key}"
     if endpoint.secret:
-        headers["X-A2A-Envelope-Signature"] = sign_body(body, key=endpoint.secret, at_s=at_s)
+        headers[SIGNATURE_HEADER] = sign_body(body, key=endpoint.secret, at_s=at_s)
     return Request(body, envelope["payload"]["_sig"] if endpoint.secret else "", headers)
 
 

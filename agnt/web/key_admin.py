@@ -8,21 +8,20 @@ from django.contrib.admin.utils import display_for_value
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from accounts.admin_site import OwnerScopedAdmin, make_filter
+from accounts.admin_site import OwnerScopedAdmin, make_live_filter
 from accounts.models import Credential
 from agnt.keys import change_key, revoke_key
 from agnt.models import ApiKey
 from agnt.web.keys import SendersField
 
 RIGHTS = ("tier", "scope", "senders")
-LIVE = Q(credential__in=Credential.objects.live().values("pk"))
-LiveFilter = make_filter("state", "good", {"yes": ("Accepted", LIVE), "no": ("Revoked or expired", ~LIVE)})
+LiveFilter = make_live_filter(Q(credential__in=Credential.objects.live().values("pk")))
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
     """What a key may do; its senders as on the desk."""
 
-    senders = SendersField(required=False, help_text="The names that it may send as, one on a line. Empty: any.")
+    senders = SendersField()
 
     class Meta:
         model = ApiKey

@@ -53,6 +53,10 @@ OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7
 class SendersField(LinesField):
     """Names that an envelope may be `from`, one on a line."""
 
+    def __init__(self, **options: Any) -> None:
+        help_text = "The names that it may send as, one on a line. Empty: any."
+        super().__init__(**{"required": False, "help_text": help_text, **options})
+
     def clean(self, value: Any) -> list[Any]:
         """The names, each once."""
         names = list(dict.fromkeys(super().clean(value)))
@@ -74,11 +78,7 @@ class RightsForm(forms.Form):
         required=False,
         help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
     )
-    senders = SendersField(
-        label="Senders",
-        required=False,
-        help_text="The names that it may send as, one on a line. Empty: any.",
-    )
+    senders = SendersField(label="Senders")
 
     def change(self, key: ApiKey) -> None:
         """Give a key these rights."""

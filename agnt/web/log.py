@@ -17,12 +17,13 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.figures import moments_of, read_zone
 from agnt.errors import ErrorCode
+from agnt.metrics import DUPLICATE, OK
 from agnt.models import ApiKey, Interaction
 from agnt.web.keys import find_key_id
 from agnt.web.lists import MOST_LISTED, newest_of, page_of, read_words
 from agnt.wire import INTENTS, NETWORK
 
-OK, DUPLICATE, ERRORS = "ok", "duplicate", "errors"
+ERRORS = "errors"
 STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
 WORDS = {  # of the metadata
     "user_agent": "{}",

@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,15 +17,17 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from tests.agnt import venues
 from tests.agnt.lookalike import network
 from tests.agnt.venues import CONFIRMED, Keeper, data, envelope_in, secret_of
-from tests.agnt.wire import PATH, SENDER, Key, Program, add_venue, count, error_of, mint, program, result_of, stamp
+from tests.agnt.wire import PATH, SENDER, Key, Program, add_venue, count, error_of, mint, result_of, stamp
 from tests.channel.agents import sql
 from tests.remote.servers import as_http
 
 AGG = "agg_b"
 STRANGER = Hop("agg_a", 1_775_988_123, "0" * 64)  # earlier hops are not verified
 _numbers = itertools.count()
+asker = venues.asker
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +45,6 @@ async def keeper(hub: HubProcess) -> Keeper:
     add_venue(hub, made.login, "cafe")
     await set_rule(made, accepts_hops=True)
     return made
-
-
-@pytest.fixture
-async def asker(keeper: Keeper) -> AsyncIterator[Program]:
-    """A program with a key of that network."""
-    asking = program(keeper.hub, keeper.key)
-    yield asking
-    await asking.client.aclose()
 
 
 async def set_rule(keeper: Keeper, *, accepts_hops: bool) -> None:

@@ -3,18 +3,17 @@
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 
 import pytest
 
 from agnt.signing import SigningKeys, verify_payload
 from lab.callers import bearer, web
 from lab.frames import Json
-from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.agnt import venues
 from tests.agnt.venues import (
     CONFIRMED,
+    NOTHING_COUNTED,
     Answer,
     Keeper,
     data,
@@ -27,34 +26,12 @@ from tests.agnt.venues import (
     text,
     twice,
 )
-from tests.agnt.wire import SENDER, Program, count, envelope, error_of, mint, program, result_of, stamp
+from tests.agnt.wire import SENDER, Program, envelope, error_of, result_of, stamp
 from tests.channel.agents import sql
 
 ORDER: Json = {"slot_id": "s-1", "time": "19:30", "party_size": 4, "user_note": "window ☕"}
-NOTHING_COUNTED = {"failures": 0, "is_open": False, "openings": 0}
 ONE_FAILURE = {"failures": 1, "is_open": False, "openings": 0}
-
-
-@pytest.fixture
-def keeper(embedded_hub: HubProcess) -> Keeper:
-    """The owner of a network of its own."""
-    return Keeper(embedded_hub)
-
-
-@pytest.fixture
-async def asker(keeper: Keeper) -> AsyncIterator[Program]:
-    """A program with a key of that network."""
-    asking = program(keeper.hub, keeper.key)
-    yield asking
-    await asking.client.aclose()
-
-
-def bookings(keeper: Keeper) -> tuple[int, int]:
-    """How many bookings there are, and how many charges."""
-    return (
-        count(keeper.hub, keeper.login, "agnt_booking"),
-        count(keeper.hub, keeper.login, "agnt_usageevent"),
-    )
+keeper, asker = venues.keeper, venues.asker
 
 
 async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
@@ -84,7 +61,7 @@ async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
         assert words in prompt["text"]
     assert (booked["status"], booked["slot_id"], booked["slot_time"]) == ("pending", "s-1", "19:45")
     assert (booked["party_size"], booked["note"]) == (4, "by the sea")
-    assert bookings(keeper) == (1, 1)
+    assert keeper.bookings() == (1, 1)
     assert keeper.breaker("la-brisa") == NOTHING_COUNTED
 
 
@@ -115,7 +92,7 @@ async def test_what_confirms(keeper: Keeper, asker: Program, script: Answer) -> 
     async with keeper.venue("v", script):
         booked = result_of(await asker.confirm("v", **ORDER))
     assert (booked["slot_time"], booked["party_size"]) == ("19:30", 4)
-    assert bookings(keeper) == (1, 1)
+    assert keeper.bookings() == (1, 1)
     assert keeper.breaker("v") == NOTHING_COUNTED
 
 
@@ -164,7 +141,7 @@ async def test_what_does_not_confirm(
         answer = await asker.confirm("v", **ORDER)
         assert error_of(answer) == code
         assert "10.0.0.7" not in answer.text
-        assert bookings(keeper) == (0, 0)
+        assert keeper.bookings() == (0, 0)
         assert len(agent.prompts) == 1
     assert keeper.breaker("v") == (ONE_FAILURE if counts else NOTHING_COUNTED)
 
@@ -182,33 +159,14 @@ async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Kee
         answer = await asker.post(sent)
         assert error_of(answer) == "ttl_exceeded"
         assert time.monotonic() - began >= 1.2
-        assert bookings(keeper) == (0, 0)
+        assert keeper.bookings() == (0, 0)
         assert keeper.breaker("v") == ONE_FAILURE
         cancel = await agent.heard("cancel")
         assert cancel["chatId"] == agent.prompts[0]["chatId"]
         # The same envelope again is the same event for the venue, too.
         result_of(await asker.post(sent | {"ttl_ms": 5000}))
         assert [envelope_in(one)["timestamp"] for one in agent.prompts] == [sent["timestamp"]] * 2
-    assert bookings(keeper) == (1, 1)
-
-
-async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", *[silent] * 12, data(CONFIRMED)):
-        for _ in range(6):
-            assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)) == "ttl_exceeded"
-        assert keeper.breaker("v") == NOTHING_COUNTED
-        late = [asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1300) for _ in range(5)]
-        assert {error_of(one) for one in await asyncio.gather(*late)} == {"ttl_exceeded"}
-        await eventually(lambda: _is_open(keeper), "the breaker opens")
-        keeper.age_breakers(301)
-        hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)
-        assert error_of(hasty) == "circuit_open"
-        assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1300)) == "ttl_exceeded"
-        assert keeper.breaker("v")["openings"] == 2
-
-
-async def _is_open(keeper: Keeper) -> bool:
-    return bool(keeper.breaker("v")["is_open"])
+    assert keeper.bookings() == (1, 1)
 
 
 async def test_an_answer_that_comes_late_confirms_nothing(keeper: Keeper, asker: Program) -> None:
@@ -216,10 +174,10 @@ async def test_an_answer_that_comes_late_confirms_nothing(keeper: Keeper, asker:
         answer = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=500)
         assert error_of(answer) == "ttl_exceeded"
         await asyncio.sleep(0.6)
-        assert bookings(keeper) == (0, 0)
+        assert keeper.bookings() == (0, 0)
         result_of(await asker.confirm("v"))
         assert len(agent.prompts) == 2
-    assert bookings(keeper) == (1, 1)
+    assert keeper.bookings() == (1, 1)
 
 
 async def test_an_agent_that_is_offline(keeper: Keeper, asker: Program) -> None:
@@ -278,7 +236,7 @@ async def test_an_envelope_to_an_agent_is_answered_by_it(keeper: Keeper, asker: 
         given = envelope_in(agent.prompts[0])
     assert (given["intent"], given["agent_context"]) == ("booking.search", {"memory": [1]})
     assert given["payload"]["query"] == "fish"
-    assert bookings(keeper) == (0, 0)
+    assert keeper.bookings() == (0, 0)
 
 
 async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Program) -> None:
@@ -289,64 +247,8 @@ async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Progr
         codes = [one.status_code for one in answers]
         assert len(agent.prompts) == 20
     assert sorted(codes) == [200] * 20 + [502] * 5
-    assert bookings(keeper) == (20, 20)
+    assert keeper.bookings() == (20, 20)
     assert keeper.breaker("v") == NOTHING_COUNTED
-
-
-async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED)) as agent:
-        for _ in range(5):
-            assert error_of(await asker.confirm("v")) == "venue_unreachable"
-        refused = await asker.confirm("v")
-        assert error_of(refused) == "circuit_open"
-        assert refused.status_code == 503
-        assert 290 <= int(refused.headers["retry-after"]) <= 300
-        assert keeper.breaker("v") == {"failures": 0, "is_open": True, "openings": 1}
-        assert not keeper.breaker()["is_open"]
-        assert len(agent.prompts) == 5
-        keeper.age_breakers(301)
-        result_of(await asker.confirm("v"))
-        assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
-        result_of(await asker.confirm("v"))
-    assert bookings(keeper) == (2, 2)
-
-
-async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:
-    other = Program(asker.client, mint(keeper.hub, keeper.login))
-    async with keeper.venue("v", *[state("failed")] * 5, silent, data(CONFIRMED)) as agent:
-        for _ in range(5):
-            assert error_of(await asker.confirm("v")) == "venue_unreachable"
-        keeper.age_breakers(301)
-        probe = asyncio.create_task(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000))
-
-        async def is_asked() -> bool:
-            return len(agent.prompts) == 6
-
-        await eventually(is_asked, "the venue is probed")
-        assert error_of(await other.confirm("v")) == "circuit_open"
-        keeper.revoke_first_key()
-        assert error_of(await probe) == "unauthorized"
-
-        async def confirms() -> bool:
-            return (await other.confirm("v")).status_code == 200
-
-        await eventually(confirms, "the next call probes", within_s=10)
-    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
-
-
-async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
-        for venue in ("a", "b", "a", "b", "a"):
-            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
-        assert error_of(await asker.confirm("c")) == "circuit_open"
-        assert fine.prompts == []
-        assert [keeper.breaker(one)["openings"] for one in ("", "a", "b", "c")] == [1, 0, 0, 0]
-        assert result_of(await asker.send("venue.list"))["count"] == 3
-        told = await asker.client.get("/a2a/v1/status", headers=bearer(keeper.key.token))
-        assert (told.status_code, told.json()["breaker"]) == (503, "open")
-        keeper.age_breakers(301)
-        result_of(await asker.confirm("c"))
-        assert not keeper.breaker()["is_open"]
 
 
 async def test_a_sleeping_venue_does_not_slow_another(keeper: Keeper, asker: Program) -> None:
@@ -388,26 +290,4 @@ async def test_a_repeated_confirm_asks_the_venue_once(keeper: Keeper, asker: Pro
         answers = await asyncio.gather(*(asker.post(sent) for _ in range(10)))
         assert len({result_of(one)["booking_id"] for one in answers}) == 1
         assert len(agent.prompts) == 1
-    assert bookings(keeper) == (1, 1)
-
-
-async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
-    """Over two processes where the hub has two."""
-    keeper = Keeper(hub)
-    async with (
-        keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED, after_s=0.5)) as agent,
-        AsyncExitStack() as stack,
-    ):
-        askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
-        for one in askers:
-            await stack.enter_async_context(one.client)
-        for number in range(5):
-            assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
-        for one in askers:
-            assert error_of(await one.confirm("v")) == "circuit_open"
-        keeper.age_breakers(300)
-        answers = await asyncio.gather(*(askers[number % len(askers)].confirm("v") for number in range(10)))
-        assert sorted(one.status_code for one in answers) == [200, *[503] * 9]
-        assert len(agent.prompts) == 6
-        assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
-    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+    assert keeper.bookings() == (1, 1)

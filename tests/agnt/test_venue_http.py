@@ -20,6 +20,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
+from tests.agnt import venues
 from tests.agnt.lookalike import fail, network, respond, send
 from tests.agnt.venues import CONFIRMED, Keeper, secret_of
 from tests.agnt.wire import SENDER, Program, count, error_of, mint, network_id, program, result_of
@@ -32,6 +33,7 @@ OPENED = (
     "INSERT INTO agnt_breaker (network_id, venue_id, failures, opened_at_s, openings)"
     " SELECT network_id, id, '[]', ?, 1 FROM agnt_venue WHERE slug = 'holds' AND network_id = ?"
 )
+asker = venues.asker
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +48,6 @@ def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
 def keeper(hub: HubProcess) -> Keeper:
     """The owner of a network of its own."""
     return Keeper(hub)
-
-
-@pytest.fixture
-async def asker(keeper: Keeper) -> AsyncIterator[Program]:
-    """A program with a key of that network."""
-    asking = program(keeper.hub, keeper.key)
-    yield asking
-    await asking.client.aclose()
 
 
 def confirm(payload: Json | None = None, **fields: Any) -> Script:

@@ -7,16 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from lab import frames
 from lab.agents import publish
 from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from tests.agnt.wire import Key, add_venue, mint, network_id, new_login, note_change
+from tests.agnt.wire import Key, Program, add_venue, count, mint, network_id, new_login, note_change, program
 from tests.channel.agents import sql
 
 CONFIRMED: Json = {"status": "confirmed"}
+NOTHING_COUNTED = {"failures": 0, "is_open": False, "openings": 0}  # by a breaker
 Answer = Callable[["VenueAgent", Json], Any]
 
 
@@ -168,3 +171,21 @@ class Keeper:
         """Unpublish the agent of a venue."""
         sql(self.hub, "UPDATE agents_agent SET status = 'draft' WHERE handle = ?", f"{self.login}/{slug}")
         note_change(self.hub, self.login)
+
+    def bookings(self) -> tuple[int, int]:
+        """How many bookings there are, and how many charges."""
+        return count(self.hub, self.login, "agnt_booking"), count(self.hub, self.login, "agnt_usageevent")
+
+
+@pytest.fixture
+def keeper(embedded_hub: HubProcess) -> Keeper:
+    """The owner of a network of its own."""
+    return Keeper(embedded_hub)
+
+
+@pytest.fixture
+async def asker(keeper: Keeper) -> AsyncIterator[Program]:
+    """A program with a key of that network."""
+    asking = program(keeper.hub, keeper.key)
+    yield asking
+    await asking.client.aclose()

@@ -1,0 +1,110 @@
+"""Breakers of venues that have an agent, and of their network."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from lab.callers import bearer
+from lab.hub_process import HubProcess
+from lab.waiting import eventually
+from tests.agnt import venues
+from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, silent, state
+from tests.agnt.wire import Program, error_of, mint, program, result_of
+
+keeper, asker = venues.keeper, venues.asker
+
+
+async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", *[silent] * 12, data(CONFIRMED)):
+        for _ in range(6):
+            assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)) == "ttl_exceeded"
+        assert keeper.breaker("v") == NOTHING_COUNTED
+        late = [asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1300) for _ in range(5)]
+        assert {error_of(one) for one in await asyncio.gather(*late)} == {"ttl_exceeded"}
+        await eventually(lambda: _is_open(keeper), "the breaker opens")
+        keeper.age_breakers(301)
+        hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)
+        assert error_of(hasty) == "circuit_open"
+        assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1300)) == "ttl_exceeded"
+        assert keeper.breaker("v")["openings"] == 2
+
+
+async def _is_open(keeper: Keeper) -> bool:
+    return bool(keeper.breaker("v")["is_open"])
+
+
+async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        refused = await asker.confirm("v")
+        assert error_of(refused) == "circuit_open"
+        assert refused.status_code == 503
+        assert 290 <= int(refused.headers["retry-after"]) <= 300
+        assert keeper.breaker("v") == {"failures": 0, "is_open": True, "openings": 1}
+        assert not keeper.breaker()["is_open"]
+        assert len(agent.prompts) == 5
+        keeper.age_breakers(301)
+        result_of(await asker.confirm("v"))
+        assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+        result_of(await asker.confirm("v"))
+    assert keeper.bookings() == (2, 2)
+
+
+async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:
+    other = Program(asker.client, mint(keeper.hub, keeper.login))
+    async with keeper.venue("v", *[state("failed")] * 5, silent, data(CONFIRMED)) as agent:
+        for _ in range(5):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        keeper.age_breakers(301)
+        probe = asyncio.create_task(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000))
+
+        async def is_asked() -> bool:
+            return len(agent.prompts) == 6
+
+        await eventually(is_asked, "the venue is probed")
+        assert error_of(await other.confirm("v")) == "circuit_open"
+        keeper.revoke_first_key()
+        assert error_of(await probe) == "unauthorized"
+
+        async def confirms() -> bool:
+            return (await other.confirm("v")).status_code == 200
+
+        await eventually(confirms, "the next call probes", within_s=10)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+
+
+async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
+        for venue in ("a", "b", "a", "b", "a"):
+            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
+        assert error_of(await asker.confirm("c")) == "circuit_open"
+        assert fine.prompts == []
+        assert [keeper.breaker(one)["openings"] for one in ("", "a", "b", "c")] == [1, 0, 0, 0]
+        assert result_of(await asker.send("venue.list"))["count"] == 3
+        told = await asker.client.get("/a2a/v1/status", headers=bearer(keeper.key.token))
+        assert (told.status_code, told.json()["breaker"]) == (503, "open")
+        keeper.age_breakers(301)
+        result_of(await asker.confirm("c"))
+        assert not keeper.breaker()["is_open"]
+
+
+async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
+    """Over two processes where the hub has two."""
+    keeper = Keeper(hub)
+    async with (
+        keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED, after_s=0.5)) as agent,
+        AsyncExitStack() as stack,
+    ):
+        askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
+        for one in askers:
+            await stack.enter_async_context(one.client)
+        for number in range(5):
+            assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
+        for one in askers:
+            assert error_of(await one.confirm("v")) == "circuit_open"
+        keeper.age_breakers(300)
+        answers = await asyncio.gather(*(askers[number % len(askers)].confirm("v") for number in range(10)))
+        assert sorted(one.status_code for one in answers) == [200, *[503] * 9]
+        assert len(agent.prompts) == 6
+        assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
+    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
