@@ -49,7 +49,7 @@ class Intake:
         self._clock = clock
         self._now = now
         self._thread = DbThread("agnt")
-        self._batcher: Batcher[Work] = Batcher(self._write)
+        self._batcher: Batcher[Work] = Batcher(self._write, pause=self._rest)
         self._is_fair = connection.vendor == "postgresql"
         self._rest_until = 0.0
 
@@ -75,11 +75,14 @@ class Intake:
         """End the thread."""
         await self._thread.close()
 
-    async def _write(self, works: Sequence[Work]) -> None:
-        """Run batches. On SQLite after a pause: its one write lock is not fair, and others would wait for long."""
+    async def _rest(self) -> None:
+        """Pause between batches on SQLite: its one write lock is not fair, and others would wait for long."""
         if not self._is_fair and (rest_s := self._rest_until - self._clock()) > 0:
             await asyncio.sleep(rest_s)
+
+    async def _write(self, works: Sequence[Work]) -> None:
         for start in range(0, len(works), AT_ONCE):
+            await self._rest()
             began = self._clock()
             await self._thread.call(partial(self._serve, works[start : start + AT_ONCE]))
             self._rest_until = self._clock() + (self._clock() - began) * REST_SHARE

@@ -10,10 +10,19 @@ T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """Collects items and passes them to `write` in batches, one batch at a time."""
+    """Collects items and passes them to `write` in batches, one batch at a time.
 
-    def __init__(self, write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+    `pause`: awaited before the items of a batch are taken.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[T]], Awaitable[None]],
+        *,
+        pause: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._write = write
+        self._pause = pause
         self._items: list[T] = []
         self._next: asyncio.Future[None] | None = None
         self._is_running = False
@@ -40,6 +49,8 @@ class Batcher(Generic[T]):
 
     async def _run(self) -> None:
         while self._next is not None:
+            if self._pause:
+                await self._pause()
             items, done = self._items, self._next
             # Before the write: what is added while it waits goes into the next batch.
             self._items, self._next = [], None
