@@ -34,6 +34,10 @@ export class Artifacts {
     this.list.replaceChildren();
   }
 
+  finish() {
+    for (const { view } of this.#shown.values()) view.finish();
+  }
+
   setRaw(isRaw) {
     for (const { view } of this.#shown.values()) view.setRaw(isRaw);
   }

@@ -27,6 +27,11 @@ export class PartsView {
     for (const view of this.#views.splice(this.#parts.length)) view.node.remove();
   }
 
+  // No more comes: show what still waits to be drawn.
+  finish() {
+    for (const view of this.#views) view.finish?.();
+  }
+
   setRaw(isRaw) {
     this.#isRaw = isRaw;
     for (const view of this.#views.splice(0)) view.node.remove();
@@ -86,12 +91,12 @@ function showMarkdown({ mediaType, text: first }) {
   const blocks = [];
   const [shown, rest] = [make("div"), make("p", "said")];
   node.append(shown, rest);
-  const update = paced(({ text }) => {
+  const { update, finish } = paced(({ text }) => {
     showBlocks(shown, blocks, renderMarkdown(text.slice(0, MAX_MARKDOWN_CHARS)));
     rest.textContent = text.slice(MAX_MARKDOWN_CHARS, MAX_CHARS);
   });
   update({ text: first });
-  return { node, update };
+  return { node, update, finish };
 }
 
 // Show blocks in an element; those that are as before stay, and what is selected in them.
@@ -108,7 +113,7 @@ function showBlocks(element, blocks, fresh) {
   for (const pre of element.querySelectorAll("pre:not(:has(button))")) pre.prepend(copyButton(pre.firstElementChild));
 }
 
-// A function that is called less often when a call takes long, and at last with what came last.
+// `update` calls a function, less often when a call takes long, and at last with what came last; `finish` does so at once.
 function paced(act) {
   let [timer, costMs, last] = [0, 0, null];
   const run = () => {
@@ -117,11 +122,17 @@ function paced(act) {
     act(last);
     costMs = performance.now() - begun;
   };
-  return (value) => {
+  const update = (value) => {
     last = value;
     if (costMs < CHEAP_MS) run();
     else timer ||= setTimeout(run, costMs * 10);
   };
+  const finish = () => {
+    if (!timer) return;
+    clearTimeout(timer);
+    run();
+  };
+  return { update, finish };
 }
 
 function showPlain(part) {

@@ -94,6 +94,7 @@ export class Turn {
     this.element.ariaBusy = "false";
     clearInterval(this.#timer);
     this.#find("elapsed").textContent = "";
+    for (const view of [this.reply, this.words, this.artifacts]) view.finish();
   }
 
   // It was not taken, and nothing was sent to the agent.

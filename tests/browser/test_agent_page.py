@@ -72,6 +72,16 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         await visitor.check_phone()
 
 
+async def test_an_answer_that_is_slow_to_draw_is_all_there_when_it_is_said_to_be(
+    visitor: Visitor, site: HubProcess
+) -> None:
+    async with online(site, Chunker, pieces=["**slow** *words* " * 500, "and the end"]) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await ask(visitor, "something long")
+        await said(visitor, "Answered in")
+        assert (await reply(visitor)).endswith("and the end")
+
+
 async def test_one_may_stop_following_and_follow_again(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Halfway) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
