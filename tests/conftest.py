@@ -4,6 +4,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,17 @@ SHORT_LOCK_WAIT_S = 0.2
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
 HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
+# Tests of what a surface does with a request: the same code runs on both databases. On PostgreSQL they are `deep`.
+DEEP_ON_POSTGRESQL = {
+    "mcp/test_bad_input.py", "mcp/test_tools.py", "openclaw/test_accounts.py", "openclaw/test_boundary.py",
+    "openclaw/test_card_and_routes.py", "openclaw/test_follow_ups.py", "openclaw/test_sends.py",
+    "operators/test_cli_frames.py", "operators/test_peers.py", "operators/test_prompt.py",
+    "surfaces/test_card_renderings.py", "surfaces/test_card_signatures.py", "surfaces/test_cards.py",
+    "surfaces/test_catalogs.py", "surfaces/test_channel_frames.py", "surfaces/test_denials.py",
+    "surfaces/test_hub_dialect.py", "surfaces/test_keepalive.py", "tenancy/test_matrix.py",
+    "tenancy/test_pages.py", "v1/test_conversations.py", "v1/test_direct.py", "v1/test_sending.py",
+    "v1/test_usage.py",
+}  # fmt: skip
 GROUP = pytest.StashKey[str]()  # what a test shares with others
 OF_THE_SCHEMA = {"django_content_type", "auth_permission"}  # rows that migrations make, the same for all tests
 
@@ -42,6 +54,15 @@ def _inject_settings(**_: object) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what only `make test-deep` runs, and keep together what shares a hub."""
+    for item in items:
+        is_listed = item.path.relative_to(Path(__file__).parent).as_posix() in DEEP_ON_POSTGRESQL
+        if is_listed and item.get_closest_marker("distributed"):
+            item.add_marker(pytest.mark.deep)
+    _group(config, items)
+
+
+def _group(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once.
 
     `--dist loadgroup` reads a test's group from the end of its id. pytest-xdist 3.8 does not write it there for

@@ -1,6 +1,12 @@
-"""Tests that share a fixture of their module or package run on one worker of `make test`: it is set up once."""
+"""Which tests `make test` runs, and on which worker.
+
+Tests that share a fixture of their module or package run on one worker, so that it is set up once.
+"""
 
 import pytest
+
+from tests.conftest import DEEP_ON_POSTGRESQL
+from tests.repository.tracked import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -14,3 +20,8 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.usefixtures("shared")
 def test_a_shared_fixture_is_set_up_by_one_worker(number: int) -> None:
     """Spread over the workers, one of the eight would meet the file of another worker."""
+
+
+def test_the_files_that_are_deep_on_postgresql_exist() -> None:
+    missing = [name for name in sorted(DEEP_ON_POSTGRESQL) if not (ROOT / "tests" / name).exists()]
+    assert not missing
