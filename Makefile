@@ -70,6 +70,7 @@ bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench.mcp
 	@$(BIN)/python -m lab.bench.relay
 	@DATA_DIR=$(VENV)/check $(BIN)/python -m lab.bench.rendering
+	@$(BIN)/python -m lab.bench.start
 
 bench-scale: $(VENV)/.dev ## Measure several processes, large and old hubs, crowds, half load: half an hour
 	@$(BIN)/python -m lab.bench.scale_processes

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import tokens
-from accounts.api.tokens import JWT_FORMAT, OVERLAP_S, NewAppToken
+from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential, User
@@ -23,7 +23,7 @@ from accounts.rest import CANNOT_SIGN
 from accounts.settings import get_settings
 from accounts.signing import NoKey
 from accounts.snippets import mcp_json
-from accounts.tokens import MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
+from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
 
 Kind = Credential.Kind
 REPLACED = (Kind.CHANNEL, Kind.APP)

@@ -25,6 +25,7 @@ PREFIXES = {
 }
 SESSION_LIFETIME = timedelta(days=30)
 MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signed it is published
+JWT_FORMAT = "jwt"  # of an app token, where `opaque` is the other
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
 MINTED_APPS = 20

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from celery import shared_task
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
@@ -31,6 +30,7 @@ from agents.models.session import alive_since
 from agents.transcript import files
 from kit import batches
 from kit.clock import db_now
+from kit.jobs import job
 from kit.sql import advisory_lock
 
 CREDENTIALS_KEPT = timedelta(days=90)
@@ -42,7 +42,7 @@ STILL_OPEN = timedelta(days=1)  # a question asked that long before may have bee
 QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
 
 
-@shared_task(name="agents.reap", ignore_result=True)
+@job("agents.reap")
 def reap() -> dict[str, int]:
     """End what dead processes left open, free claims that ran out, forget the dead. Counts of each."""
     with transaction.atomic():
@@ -91,7 +91,7 @@ def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
     return taken
 
 
-@shared_task(name="agents.retain", ignore_result=True)
+@job("agents.retain")
 def retain(turns_kept_days: int) -> int:
     """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
     now = db_now()
@@ -104,7 +104,7 @@ def retain(turns_kept_days: int) -> int:
     return _delete_oldest(Turn.objects.exclude(outcome=None), "asked_at", before)
 
 
-@shared_task(name="agents.blank_questions", ignore_result=True)
+@job("agents.blank_questions")
 def blank_questions(questions_kept_days: int) -> int:
     """Blank the text of questions that the owner of who was asked keeps no longer; how many. The audit row stays.
 
@@ -115,7 +115,7 @@ def blank_questions(questions_kept_days: int) -> int:
         return _blank_all(questions_kept_days) if is_alone else 0
 
 
-@shared_task(name="agents.forget_events", ignore_result=True)
+@job("agents.forget_events")
 def forget_events(events_kept_days: int) -> int:
     """Delete events, and rows of token usage written, longer ago than that; how many went. Ended alerts too."""
     before = db_now() - timedelta(days=events_kept_days)
@@ -124,19 +124,19 @@ def forget_events(events_kept_days: int) -> int:
     return events + _delete_oldest(TokenUsage.objects.all(), "written_at", before)
 
 
-@shared_task(name="agents.watch", ignore_result=True)
+@job("agents.watch")
 def watch() -> int:
     """Raise and end the alerts of owners; how many."""
     return watch_agents()
 
 
-@shared_task(name="agents.send_mails", ignore_result=True)
+@job("agents.send_mails")
 def send_mails() -> int:
     """Send the mails that are due; how many."""
     return send_due_mails()
 
 
-@shared_task(name="agents.expire_files", ignore_result=True)
+@job("agents.expire_files")
 def expire_files() -> int:
     """Delete files whose time is up, and bytes that no file names; how many files went."""
     return files.expire()

@@ -2,38 +2,37 @@
 
 from datetime import UTC, timedelta
 
-from celery import shared_task
-
 from agnt.invoicing.batch import run_batch
 from agnt.invoicing.invoicers import make_invoicer
 from agnt.metering import report_drift
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
 from kit import batches
 from kit.clock import db_now
+from kit.jobs import job
 
 MOST_INTERACTIONS = 1_000_000  # of a network
 
 
-@shared_task(name="agnt.send_invoices", ignore_result=True)
+@job("agnt.send_invoices")
 def send_invoices() -> int:
     """Bill the days that are over, and send what was not sent; how many bills were sent."""
     return run_batch(make_invoicer()).sent
 
 
-@shared_task(name="agnt.check_metering", ignore_result=True)
+@job("agnt.check_metering")
 def check_metering() -> int:
     """Log bookings without a charge, and charges without a confirm; how many."""
     return report_drift()
 
 
-@shared_task(name="agnt.forget_seen", ignore_result=True)
+@job("agnt.forget_seen")
 def forget_seen() -> int:
     """Delete envelopes and signatures whose time is over; how many."""
     now = db_now()
     return sum(batches.delete(model.objects.filter(expires_at__lt=now)) for model in (SeenEnvelope, SeenSignature))
 
 
-@shared_task(name="agnt.forget_interactions", ignore_result=True)
+@job("agnt.forget_interactions")
 def forget_interactions(most: int = MOST_INTERACTIONS) -> int:
     """Delete interactions that their networks keep no longer, and those beyond `most` of each; how many."""
     now, gone = db_now(), 0
@@ -47,7 +46,7 @@ def forget_interactions(most: int = MOST_INTERACTIONS) -> int:
     return gone
 
 
-@shared_task(name="agnt.forget_usage", ignore_result=True)
+@job("agnt.forget_usage")
 def forget_usage(kept_days: int) -> int:
     """Delete the daily counts of keys that are older than that; how many."""
     before = (db_now() - timedelta(days=kept_days)).astimezone(UTC).date()

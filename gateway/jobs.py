@@ -3,44 +3,43 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from celery import shared_task
-
 from gateway.agent_protocol import store
 from gateway.letters import letter_queue, letters
 from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
 from gateway.sessions import writing
 from kit import batches
 from kit.clock import db_now
+from kit.jobs import job
 
 MOST_FRAMES = 1_000_000  # records of a team
 OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
 
 
-@shared_task(name="gateway.tend_letters", ignore_result=True)
+@job("gateway.tend_letters")
 def tend_letters() -> int:
     """End letters whose time is up, and store replies that their senders did not take; how many."""
     return letter_queue.expire_due(overdue_s=OVERDUE_S) + letter_queue.store_untaken_replies()
 
 
-@shared_task(name="gateway.forget_letters", ignore_result=True)
+@job("gateway.forget_letters")
 def forget_letters(letters_kept_days: int) -> int:
     """Delete letters that were delivered or died, that long after they came; how many."""
     return batches.delete(letters.find_old_letters(letters_kept_days))
 
 
-@shared_task(name="gateway.forget_protocol_tasks", ignore_result=True)
+@job("gateway.forget_protocol_tasks")
 def forget_protocol_tasks(kept_days: int) -> int:
     """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
     return store.forget_tasks(kept_days)
 
 
-@shared_task(name="gateway.forget_sessions", ignore_result=True)
+@job("gateway.forget_sessions")
 def forget_sessions(kept_days: int) -> int:
     """Delete sessions to which nothing was added for that long; how many rows went."""
     return writing.forget_old(kept_days)
 
 
-@shared_task(name="gateway.forget_proposals", ignore_result=True)
+@job("gateway.forget_proposals")
 def forget_proposals(kept_days: int) -> int:
     """Delete proposals that were decided longer ago than that, with their votes; how many."""
     old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
@@ -48,7 +47,7 @@ def forget_proposals(kept_days: int) -> int:
     return batches.delete(old)
 
 
-@shared_task(name="gateway.forget_frames", ignore_result=True)
+@job("gateway.forget_frames")
 def forget_frames() -> int:
     """Delete the records of frames that their teams keep no longer, and those beyond MOST_FRAMES; how many."""
     now = db_now()

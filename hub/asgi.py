@@ -1,9 +1,11 @@
 """What a hub process serves: what waits or streams goes straight to its callable, the rest to Django."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Coroutine
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
@@ -52,6 +54,13 @@ STARTING = "the hub is starting"
 PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
 SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
 
+
+def load_pages() -> None:
+    """Import all that Django serves. An embedded hub does it for the first such request (docs/adr/0163)."""
+    import_module(settings.ROOT_URLCONF)
+    gc.freeze()  # what was loaded stays, as in hub/server.py
+
+
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
 runtime = Runtime(wiring.build_services())
 watching = MonitoringEndpoints(
@@ -67,7 +76,10 @@ bounded_django = BoundedDjango(
     max_body_bytes=MAX_BODY_BYTES,
     max_upload_bytes=settings.MAX_UPLOAD_BYTES,
     limits=wiring.concurrency_limits(),
+    load=load_pages,
 )
+if not settings.IS_EMBEDDED:
+    load_pages()
 
 
 def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:

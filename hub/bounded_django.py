@@ -6,6 +6,7 @@ is known to be live, and one user sends a few at a time. What a view takes of th
 given back here, when the request is over.
 """
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -60,8 +61,12 @@ class BoundedDjango:
         max_body_bytes: int,
         max_upload_bytes: int,
         limits: Mapping[str, ConcurrencyLimit],
+        load: Callable[[], None],
     ) -> None:
+        """`load`: imports what Django serves. Called in a thread; no request is passed on before it returns."""
         self._application = application
+        self._load = load
+        self._loading: asyncio.Task[None] | None = None
         self._path_prefix = path_prefix
         self._limits = limits
         self._max_body_bytes = max_body_bytes
@@ -115,6 +120,11 @@ class BoundedDjango:
         await self._pass(request, send, body)
 
     async def _pass(self, request: HttpRequest, send: Send, body: bytearray) -> None:
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._load), name="load pages")
+        if not self._loading.done():
+            # Shielded: all early requests share it, and one that leaves must not cancel it for the others.
+            await asyncio.shield(self._loading)
         slots = RequestSlots(self._limits)
         scope = {**request.scope, "path": self._path_prefix + request.path, SLOTS_KEY: slots}
         try:

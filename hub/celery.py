@@ -6,8 +6,11 @@ from logging.config import dictConfig
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import import_modules, setup_logging
 from django.conf import settings
+from django.utils.module_loading import autodiscover_modules
+
+from kit.jobs import JOBS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
 
@@ -15,7 +18,14 @@ OF_EACH_JOB = ("celery.worker.strategy", "celery.app.trace")  # two lines a job 
 
 app = Celery("hub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(related_name="jobs")
+
+
+@import_modules.connect(sender=app)
+def register_jobs(**_: Any) -> None:
+    """Make tasks of the jobs of all apps. Celery has set Django up before."""
+    autodiscover_modules("jobs")
+    for name, function in JOBS.items():
+        app.task(name=name, ignore_result=True)(function)
 
 
 @setup_logging.connect

@@ -4,38 +4,42 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
 from django.utils.module_loading import autodiscover_modules
-from kombu.exceptions import OperationalError
 
-from a2a_bridge import jobs as bridge_jobs
 from a2a_bridge.pushes.missed_ends import sweep as sweep_pushes
 from a2a_bridge.pushes.queue import PUSHES
-from hub.celery import app
 from kit.durations import seconds
-from webhooks import jobs as webhook_jobs
+from kit.jobs import JOBS
 from webhooks.sending import Sender, client
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = seconds(5.0, at_least_s=1.0)
+QUIET_EVERY_S = seconds(15.0, at_least_s=1.0)
+QUIET_AFTER_S = seconds(60.0, at_least_s=10.0)
 PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
-CALL_EXPIRES_S = 10
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
 SENDING = {"deliver", "push"}  # jobs whose work the threads of deliveries and pushes do as soon as they are woken
 
-Work = Callable[[threading.Event], object]
+Work = Callable[[threading.Event], object]  # what it returns is true when it did anything
 
 
 class JobThread:
-    """Runs its work every so many seconds, sooner when woken, until stopped; the work may look whether it is."""
+    """Runs its work regularly, sooner when woken, until stopped; the work may look whether it is.
 
-    def __init__(self, name: str, work: Work, *, every_s: float | None = EVERY_S) -> None:
+    `is_regular`: every EVERY_S, and every QUIET_EVERY_S when no run has done anything for QUIET_AFTER_S; else only
+    when woken. What this process queues wakes it, so a look finds what became due, or what commands wrote.
+    """
+
+    def __init__(self, name: str, work: Work, *, is_regular: bool = True) -> None:
         self._work = work
-        self._every_s = every_s
+        self._is_regular = is_regular
+        self._quiet_at = time.monotonic() + EVERY_S
         self._stopped = threading.Event()
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -57,14 +61,22 @@ class JobThread:
         if self._thread.is_alive():
             logger.error("job.unfinished", extra={"job": self._thread.name})
 
+    @property
+    def wait_s(self) -> float | None:
+        """How long it waits now when nothing wakes it; None: until something does."""
+        if not self._is_regular:
+            return None
+        return EVERY_S if time.monotonic() < self._quiet_at else QUIET_EVERY_S
+
     def _run(self) -> None:
         while True:
-            self._woken.wait(self._every_s)
+            self._woken.wait(self.wait_s)
             if self._stopped.wait(PAUSE_S):
                 break
             self._woken.clear()  # before the work: what comes meanwhile wakes it again
             try:
-                self._work(self._stopped)
+                if self._work(self._stopped):
+                    self._quiet_at = time.monotonic() + QUIET_AFTER_S
             except Exception:
                 logger.exception("job.failed", extra={"job": self._thread.name})
                 # Perhaps it is the connection that failed: the next run gets a new one.
@@ -78,12 +90,15 @@ class Housekeeping:
     def __init__(self, names: Iterable[str]) -> None:
         self._due_at = dict.fromkeys(names, time.monotonic())
 
-    def __call__(self, stopping: threading.Event) -> None:
+    def __call__(self, stopping: threading.Event) -> bool:
+        """Whether any of them did anything."""
+        has_done = False
         for name, due_at in self._due_at.items():
             if time.monotonic() >= due_at and not stopping.is_set():
                 job: dict[str, Any] = settings.CELERY_BEAT_SCHEDULE[name]
                 self._due_at[name] = time.monotonic() + job["schedule"]
-                _run(job["task"], job.get("args", ()))
+                has_done |= _run(job["task"], job.get("args", ()))
+        return has_done
 
 
 def make_job_threads() -> list[JobThread]:
@@ -100,36 +115,32 @@ def make_delivery_thread() -> JobThread:
     """Sends webhook deliveries: itself in the embedded hub, else by calling a Celery worker when woken."""
     if settings.IS_EMBEDDED:
         return JobThread("deliveries", lambda stopping: Sender(client(), stopping).run())
-    return JobThread("deliveries", _calling(webhook_jobs.deliver_due), every_s=None)
+    return JobThread("deliveries", _calling("webhooks.deliver_due"), is_regular=False)
 
 
 def pusher() -> JobThread:
     """The same for push notifications of tasks; in the embedded hub it looks for lost ends first."""
     if settings.IS_EMBEDDED:
         return JobThread("pushes", _push)
-    return JobThread("pushes", _calling(bridge_jobs.push_due), every_s=None)
+    return JobThread("pushes", _calling("a2a.push_due"), is_regular=False)
 
 
-def _run(task: str, args: Iterable[Any]) -> None:
+def _run(task: str, args: Iterable[Any]) -> bool:
+    """Whether it did anything: jobs return how much, one number or several by name."""
     try:
-        app.tasks[task](*args)
+        done: Any = JOBS[task](*args)
     except Exception:
         logger.exception("job.failed", extra={"job": task})
         connection.close()
+        return False
+    return any(done.values()) if isinstance(done, dict) else bool(done)
 
 
-def _push(stopping: threading.Event) -> None:
-    sweep_pushes()
-    Sender(client(), stopping, PUSHES).run()
+def _push(stopping: threading.Event) -> bool:
+    return bool(sweep_pushes() + Sender(client(), stopping, PUSHES).run())
 
 
-def _calling(job: Any) -> Work:
+def _calling(job: str) -> Work:
     """Calls a worker. A lost call costs seconds: the schedule finds what is due."""
-
-    def call(stopping: threading.Event) -> None:
-        try:
-            job.apply_async(expires=CALL_EXPIRES_S, retry=False)
-        except OperationalError as failure:
-            logger.warning("worker.not_called", extra={"failure": type(failure).__name__})
-
-    return call
+    call_worker: Callable[[str], object] = import_module("hub.distributed").call_worker  # with Celery: it is large
+    return lambda stopping: call_worker(job)

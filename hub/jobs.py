@@ -1,14 +1,13 @@
 """What the hub does by itself, whatever process lives: sweeps that are known to be done, and accounts that go."""
 
-from celery import shared_task
-
 from agents import jobs
 from hub.account_data import erasure
 from hub.models import JobRun
 from kit.clock import db_now
+from kit.jobs import job
 
 
-@shared_task(name="hub.sweep", ignore_result=True)
+@job("hub.sweep")
 def sweep() -> dict[str, int]:
     """Reap, then note when; counts of what was reaped. Twice at once is fine."""
     counts = jobs.reap()
@@ -16,7 +15,7 @@ def sweep() -> dict[str, int]:
     return counts
 
 
-@shared_task(name="hub.erase_closed", ignore_result=True)
+@job("hub.erase_closed")
 def erase_closed() -> int:
     """Erase what closed accounts left; how many accounts. May run twice, or late."""
     return erasure.erase_closed()

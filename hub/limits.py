@@ -1,23 +1,19 @@
-"""The callers' rate limit, by the `limits` library: in process memory, or in Redis for several processes.
+"""The callers' rate limit, by the `limits` library: in process memory, and in Redis for several processes.
 
 Messages between agents of one owner have a rate of their own, counted by credential in each process. Asks of
 venues have none here: the key that sent the envelope was counted already.
 """
 
-import asyncio
 import logging
 import math
 import threading
 import time
 from collections import OrderedDict
-from typing import Any
+from typing import Protocol
 
 from limits import RateLimitItemPerMinute, WindowStats
-from limits.aio.storage import RedisStorage, Storage
-from limits.aio.strategies import MovingWindowRateLimiter as SharedLimiter
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
-from redis.asyncio import BlockingConnectionPool
 
 from agents.core.ports import Clock
 from agents.core.types import Ask
@@ -27,9 +23,7 @@ from kit.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
-STORE_WITHIN_S = 1.0
 AWAY_S = seconds(5.0)
-MOST_CONNECTIONS = 4
 MESSAGES_A_SECOND = 100.0
 MESSAGES_AT_ONCE = 200.0
 MOST_SENDERS = 10_000
@@ -73,28 +67,34 @@ class MessageRate:
         return math.ceil(bucket.take())
 
 
-class CallerRate:
-    """At most so many asks a minute of one caller, over all processes that name the same Redis; messages apart.
+class SharedRate(Protocol):
+    """Counts the asks of a caller over several processes."""
 
-    When Redis does not answer within `store_within_s` this process counts for itself, and asks again 5 s later: a
-    lost Redis makes the limit one for each process, and costs no ask more than that time.
+    async def retry_in_s(self, caller_id: int) -> int:
+        """Count one ask; 0 when it is within the rate, else seconds until the next would be.
+
+        Raises any exception, soon, when it cannot count.
+        """
+
+    async def close(self) -> None:
+        """Close its connections."""
+
+
+class CallerRate:
+    """At most so many asks a minute of one caller, over all processes with the same `shared`; messages apart.
+
+    When `shared` fails this process counts for itself, and asks it again 5 s later: a lost Redis makes the limit
+    one for each process.
     """
 
     def __init__(
-        self,
-        per_minute: int,
-        redis_url: str = "",
-        *,
-        store_within_s: float = STORE_WITHIN_S,
-        clock: Clock = time.monotonic,
+        self, per_minute: int, shared: SharedRate | None = None, *, clock: Clock = time.monotonic
     ) -> None:
-        self._store_within_s = store_within_s
-        self._pool = _pool(redis_url, store_within_s) if redis_url else None
         self._item = RateLimitItemPerMinute(per_minute)
         self._messages = MessageRate(clock)
         self._alone = MovingWindowRateLimiter(MemoryStorage())
         self._counting = threading.Lock()  # the loop's thread counts, and the ledger's
-        self._shared = SharedLimiter(self._storage(redis_url)) if redis_url else None
+        self._shared = shared
         self._away_until = 0.0
         self.is_local = self._shared is None
 
@@ -108,8 +108,7 @@ class CallerRate:
         ):
             return self.count(ask)
         try:
-            async with asyncio.timeout(self._store_within_s):
-                return await self._ask(self._shared, ask.caller_id)
+            return await self._shared.retry_in_s(ask.caller_id)
         except Exception as failure:  # noqa: BLE001  whatever fails the store
             logger.warning("rate.alone", extra={"failure": type(failure).__name__})
             self._away_until = time.monotonic() + AWAY_S
@@ -124,27 +123,14 @@ class CallerRate:
                 return self._messages.retry_in_s(ask.credential_id)
             if self._alone.hit(self._item, "caller", str(ask.caller_id)):
                 return 0
-            return _wait_s(self._alone.get_window_stats(self._item, "caller", str(ask.caller_id)))
+            return wait_s(self._alone.get_window_stats(self._item, "caller", str(ask.caller_id)))
 
     async def close(self) -> None:
         """See `agents.core.ports.Limits`."""
-        if self._pool is not None:
-            await self._pool.aclose()
-
-    async def _ask(self, limiter: SharedLimiter, caller_id: int) -> int:
-        if await limiter.hit(self._item, "caller", str(caller_id)):
-            return 0
-        return _wait_s(await limiter.get_window_stats(self._item, "caller", str(caller_id)))
-
-    def _storage(self, redis_url: str) -> Storage:
-        options: dict[str, Any] = {"connection_pool": self._pool}
-        return RedisStorage(f"async+{redis_url}", implementation="redispy", **options)
+        if self._shared is not None:
+            await self._shared.close()
 
 
-def _wait_s(window: WindowStats) -> int:
+def wait_s(window: WindowStats) -> int:
+    """Seconds until a window takes another ask."""
     return max(1, math.ceil(window.reset_time - time.time()))
-
-
-def _pool(redis_url: str, within_s: float) -> BlockingConnectionPool:
-    """Few connections, for which a burst of asks waits: opening one for each would take longer."""
-    return BlockingConnectionPool.from_url(redis_url, max_connections=MOST_CONNECTIONS, timeout=within_s)

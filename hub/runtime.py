@@ -8,11 +8,8 @@ from contextlib import suppress
 
 from django.conf import settings
 
-from accounts.authn import still_good
 from agents import jobs
-from agents.core import halt_rules, presence
-from agents.core.dispatch import HALTED
-from agents.core.halt_rules import ActiveHalt
+from agents.core import presence
 from agents.core.ledger.state import ended_parents
 from agents.core.ports import Clock
 from agents.core.post import Evict
@@ -22,14 +19,15 @@ from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
 from gateway.connections.client import Gateway
 from gateway.triad.proposals import close_due
+from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
 from kit.async_db import db_call
 from kit.durations import seconds
-from kit.sockets import SERVICE_RESTART, TRY_AGAIN_LATER
+from kit.sockets import SERVICE_RESTART
+from kit.sql import SqliteChanges, UnknownChanges
 from kit.tasks import TaskSet
-from operators.attachments import find_lost_views
 from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
@@ -60,6 +58,9 @@ class Runtime:
         self._tasks = TaskSet()
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
+        self._changes = (
+            SqliteChanges(str(settings.DATABASES["default"]["NAME"])) if settings.IS_EMBEDDED else UnknownChanges()
+        )
         self._deliverer = make_delivery_thread()
         self._threads = [
             self._deliverer,
@@ -110,6 +111,7 @@ class Runtime:
         # Each step before those that it still uses: the ledger after
         # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
+        self._changes.close()
         await end("letters", hub_services.gateway.router.letters.close())
         await end("mcp", hub_services.mcp.close())
         await end("asking", hub_services.asking.close())
@@ -150,8 +152,9 @@ class Runtime:
         # Not with the beat: it waits for sessions that others hold, and a process that beats late is dead.
         self._tasks.start(every(BEAT_EVERY_S, db_call(permissions.expire_due), "expire.failed"), name="expire")
         self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
-        self._tasks.start(every(WATCH_EVERY_S, self._close_revoked, "watch.failed"), name="watch")
-        self._tasks.start(every(HALTS_EVERY_S, Halts(hub_services).look, "halts.failed"), name="halts")
+        revocations, halts = Revocations(hub_services, self._changes), Halts(hub_services, self._changes)
+        self._tasks.start(every(WATCH_EVERY_S, revocations.look, "watch.failed"), name="watch")
+        self._tasks.start(every(HALTS_EVERY_S, halts.look, "halts.failed"), name="halts")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
         if settings.GATEWAY:
             self._start_gateway(hub_services.gateway)
@@ -178,25 +181,6 @@ class Runtime:
                 else:
                     leaving = socket.leave(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")
-
-    async def _close_revoked(self) -> None:
-        """Close what a revoked token, a suspended user or a share taken back left open, in 2 s (docs/adr/0020)."""
-        link, callers, operator_sockets = (
-            self.hub_services.link,
-            self.hub_services.callers,
-            self.hub_services.operator_sockets,
-        )
-        if link.sockets:
-            for connection_id in await db_call(presence.find_revoked)(self.hub_services.process_id):
-                if socket := link.socket(connection_id):
-                    self._tasks.start(socket.refuse("token_revoked", "this token was revoked"), name="revoked")
-        if held := callers.credential_ids | operator_sockets.credential_ids:
-            gone = held - await db_call(still_good)(held)
-            callers.dismiss(gone)
-            operator_sockets.dismiss(gone)
-        if operator_sockets.credential_ids:
-            for lost in await db_call(find_lost_views)(self.hub_services.process_id):
-                self.hub_services.live.take(lost)
 
     async def _cancel_child_turns(self) -> None:
         """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
@@ -242,58 +226,6 @@ class SocketDrain:
         for socket in sockets:
             self._tasks.start(socket.leave(SERVICE_RESTART, bye="restart"), name="leave")
             self._sent_away += 1
-
-
-class Halts:
-    """Ends what halted agents, owners and callers have open here (docs/adr/0060).
-
-    Call `look` several times a second. Turns end first, so that their callers get an answer; what is open a look
-    later is closed.
-    """
-
-    def __init__(self, hub_services: HubServices) -> None:
-        self._hub_services = hub_services
-        self._known: set[int] = set()
-
-    async def look(self) -> None:
-        """End turns under every halt; close sockets and streams under those that were there before.
-
-        Where nothing is open nothing is looked for: what begins later is refused at admission.
-        """
-        if not self._may_end_something:
-            self._known = set()
-            return
-        halts = await db_call(halt_rules.load_active_halts)()
-        ripe = [one for one in halts if one.id in self._known]
-        self._known = {one.id for one in halts}
-        if halts and self._hub_services.dispatcher.open_turns:
-            for chat_id in await db_call(halt_rules.find_halted_turns)(halts, self._hub_services.process_id):
-                self._hub_services.dispatcher.cancel(chat_id, HALTED)
-        if ripe:
-            await self._close(ripe)
-
-    @property
-    def _may_end_something(self) -> bool:
-        hub_services = self._hub_services
-        held = hub_services.callers.credential_ids or hub_services.operator_sockets.credential_ids
-        return bool(hub_services.dispatcher.open_turns or hub_services.link.sessions or held)
-
-    async def _close(self, halts: list[ActiveHalt]) -> None:
-        link, callers, operator_sockets = (
-            self._hub_services.link,
-            self._hub_services.callers,
-            self._hub_services.operator_sockets,
-        )
-        if link.sessions:
-            for connection_id in await db_call(halt_rules.find_halted_connections)(
-                halts, self._hub_services.process_id
-            ):
-                if socket := link.socket(connection_id):
-                    link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")
-        if held := callers.credential_ids | operator_sockets.credential_ids:
-            halted = await db_call(halt_rules.find_halted_credentials)(halts, held)
-            callers.dismiss(halted)
-            operator_sockets.halt(halted)
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 import warnings
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -20,7 +21,7 @@ from kit.tasks import TaskSet
 
 SAME_SIGNAL_S = 0.5
 KEEP_ALIVE_S = 75  # an idle connection: longer than proxies keep theirs, so that none sends into one that closes
-TICKS_A_SECOND = 10  # of uvicorn
+TICK_S = 1.0
 
 # WhiteNoise's files are small and read in the thread that Django gives them anyway.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
@@ -62,6 +63,7 @@ class HubServer(uvicorn.Server):
         self._demo = Demo() if settings.DEMO else None
         self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
+        self._leaving = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so on standard output once the demo agent is online too."""
@@ -71,17 +73,20 @@ class HubServer(uvicorn.Server):
         if self.started:
             self._tasks.start(self._say_ready(), name="ready")
 
-    async def on_tick(self, counter: int) -> bool:
-        """uvicorn's; and once a second connections that are overdue are ended."""
-        if counter % TICKS_A_SECOND == 0:
+    async def main_loop(self) -> None:
+        """uvicorn's, once a second instead of ten times; and connections that are overdue are ended."""
+        while not await self.on_tick(0):
             end_overdue(self.server_state.connections, asyncio.get_running_loop().time(), self._looked_at)
             self._looked_at = asyncio.get_running_loop().time()
-        return await super().on_tick(counter)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), TICK_S)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """First signal: drain, then exit. Another, unless it is the same one delivered twice: exit now."""
         if self._loop is None or (self._signalled_at and time.monotonic() - self._signalled_at > SAME_SIGNAL_S):
             self.should_exit = self.force_exit = True
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._leaving.set)
         if self._loop is None or self._signalled_at:
             return
         self._signalled_at = time.monotonic()
@@ -95,7 +100,7 @@ class HubServer(uvicorn.Server):
                 lines += await self._demo.start()
             except TimeoutError:
                 sys.stderr.write("the demo agent did not come online\n")
-                self.should_exit = True
+                self._leave()
                 return
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
@@ -106,7 +111,11 @@ class HubServer(uvicorn.Server):
         await runtime.drain()
         if self._demo is not None:
             await self._demo.stop()
+        self._leave()
+
+    def _leave(self) -> None:
         self.should_exit = True
+        self._leaving.set()
 
 
 def _settle_garbage_collection() -> None:

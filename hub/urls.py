@@ -2,12 +2,15 @@
 
 from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
+from django.utils.module_loading import autodiscover_modules
 
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
 from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
 from hub.docs import views as docs_views
+
+autodiscover_modules("admin")  # fills `site`; here, because only a program that serves pages needs it
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from django.conf import settings
 
@@ -21,7 +22,6 @@ from a2a_bridge.tasks.feed import Feeds
 from a2a_bridge.tasks.journal import JournalTaskStore
 from a2a_bridge.tasks.memory import MemoryTaskStore
 from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.redis import RedisTaskStore
 from a2a_bridge.tasks.store import TaskStore
 from a2a_bridge.tasks.store_by_id import StoresById
 from accounts.open_requests import OpenRequests
@@ -65,7 +65,6 @@ from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
 from hub.monitoring.metrics import Gauges
-from hub.redis_post import RedisPost
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
@@ -323,7 +322,7 @@ def build_services() -> HubServices:
             ledger,
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
-            post.is_reachable if isinstance(post, RedisPost) else None,
+            None if settings.IS_EMBEDDED else post.is_reachable,
         ),
         agnt=agnt,
         venue_asker=venue_asker,
@@ -353,8 +352,16 @@ def _spans() -> Spans | None:
     return spans
 
 
+def _distributed() -> Any:
+    """What an embedded hub has no use for, and never loads."""
+    return import_module("hub.distributed")
+
+
 def _post() -> Post:
-    return LocalPost() if settings.IS_EMBEDDED else RedisPost(settings.REDIS_URL)
+    if settings.IS_EMBEDDED:
+        return LocalPost()
+    post: Post = _distributed().RedisPost(settings.REDIS_URL)
+    return post
 
 
 def _tasks() -> TaskStore:
@@ -364,7 +371,7 @@ def _tasks() -> TaskStore:
     if settings.IS_EMBEDDED:
         memory = MemoryTaskStore(time.monotonic, max_bytes=settings.TASKS_MEMORY_MB * 1_048_576)
     else:
-        memory = RedisTaskStore(settings.REDIS_URL)
+        memory = _distributed().RedisTaskStore(settings.REDIS_URL)
     own = journal if settings.TASK_STORE == "journal" else memory
     return StoresById(own, {Agent.TaskStore.MEMORY: memory, Agent.TaskStore.JOURNAL: journal})
 
@@ -383,4 +390,7 @@ def concurrency_limits() -> dict[str, ConcurrencyLimit]:
 def _limits() -> Limits:
     if not settings.CALLER_RATE_PER_MINUTE:
         return NoLimits()
-    return CallerRate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
+    if settings.IS_EMBEDDED:
+        return CallerRate(settings.CALLER_RATE_PER_MINUTE)
+    limits: Limits = _distributed().make_caller_rate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
+    return limits

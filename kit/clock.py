@@ -62,3 +62,8 @@ def unix_ms(moment: datetime) -> int:
 def iso_or_none(moment: datetime | None) -> str | None:
     """Like `iso`; None for None."""
     return iso(moment) if moment else None
+
+
+def in_words(since: str) -> str:
+    """What `timesince` found, as one says it."""
+    return "just now" if since.startswith("0") else f"{since} ago"

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
-from kit.clock import iso
+from kit.clock import in_words, iso
 from kit.markdown import to_html
 from kit.money import format_usd
 
@@ -78,11 +78,6 @@ def describe_duration(ms: int | None) -> str:
 def ago(moment: datetime) -> str:
     """How long a moment is past, in words: `just now`, or `3 hours ago`."""
     return in_words(timesince(moment, depth=1))
-
-
-def in_words(since: str) -> str:
-    """What `timesince` found, as one says it."""
-    return "just now" if since.startswith("0") else f"{since} ago"
 
 
 @register.filter

@@ -6,7 +6,7 @@ The ledger has a connection of its own: `agents.core.ledger.database`.
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache, reduce
 from operator import or_
@@ -272,3 +272,40 @@ def set_sequence(alias: str, table: str, column: str, last: int) -> None:
 def moment(when: datetime) -> Any:
     """An aware datetime as this database stores it."""
     return connection.ops.adapt_datetimefield_value(when)
+
+
+class SqliteChanges:
+    """Counts the commits to a file by any connection of any program (docs/adr/0060). Use it in one thread."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def version(self) -> int | None:
+        """A number that differs after each commit; it takes microseconds. None: unknown, look at the tables."""
+        try:
+            if self._connection is None:
+                self._connection = sqlite3.connect(self._path)
+            found: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            self.close()
+            return None
+        return found
+
+    def close(self) -> None:
+        """Close the connection; the next look opens another."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+
+class UnknownChanges:
+    """For a database that other machines write to: every look reads the tables."""
+
+    def version(self) -> int | None:
+        """See SqliteChanges."""
+        return None
+
+    def close(self) -> None:
+        """See SqliteChanges."""

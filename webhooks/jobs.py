@@ -2,23 +2,22 @@
 
 from datetime import timedelta
 
-from celery import shared_task
-
 from kit import batches
 from kit.clock import db_now
+from kit.jobs import job
 from webhooks.models import Delivery
 from webhooks.sending import Sender, client
 
 OVERDUE = timedelta(days=1)
 
 
-@shared_task(name="webhooks.deliver_due", ignore_result=True)
+@job("webhooks.deliver_due")
 def deliver_due() -> int:
     """Send what is due; how many attempts."""
     return Sender(client()).run()
 
 
-@shared_task(name="webhooks.retain", ignore_result=True)
+@job("webhooks.retain")
 def retain(deliveries_kept_days: int) -> int:
     """Delete deliveries older than that which ended, or whose turn did not come for a day; how many went.
 

@@ -17,12 +17,11 @@ from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
 from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import MAX_JWT_LIFETIME, Limits, mint_app, mint_channel, rotate
+from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Limits, mint_app, mint_channel, rotate
 from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind
-JWT_FORMAT = "jwt"
 MAX_JWT_LIFETIME_S = int(MAX_JWT_LIFETIME.total_seconds())
 Checked = TypeVar("Checked", bound=Body)
 HANDLE = r"@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}"

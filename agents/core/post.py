@@ -182,6 +182,9 @@ class Post(Protocol):
     async def start(self, process_id: str, handler: Handler) -> None:
         """Start to receive for this process; returns once messages can arrive."""
 
+    async def is_reachable(self) -> bool:
+        """Whether messages can be sent at this moment."""
+
     async def close(self) -> None:
         """Stop receiving."""
 
@@ -198,6 +201,9 @@ class LocalPost:
 
     async def start(self, process_id: str, handler: Handler) -> None:
         return None
+
+    async def is_reachable(self) -> bool:
+        return True
 
     async def close(self) -> None:
         return None

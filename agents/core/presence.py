@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from accounts import quotas
 from accounts.models import Credential
@@ -105,6 +105,14 @@ def find_revoked(process_id: str) -> list[int]:
     return list(found)
 
 
+def find_next_expiry(process_id: str, credential_ids: Collection[int], since: datetime) -> datetime | None:
+    """When the first of these credentials, or of those of this process' connections, expires; `since` or later."""
+    theirs = Q(pk__in=credential_ids) | Q(connections__process_id=process_id)
+    found = Credential.objects.filter(theirs, expires_at__gte=since).aggregate(first=Min("expires_at"))
+    first: datetime | None = found["first"]
+    return first
+
+
 @transaction.atomic
 def archive_sessions_of(credential_ids: Sequence[int]) -> None:
     """Archive the sessions of revoked tokens. Agents published on them stay, offline."""
@@ -155,6 +163,8 @@ def _disconnect(connection_id: int) -> Session | None:
 
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:
     """Delete connections whose sockets no process holds any more."""
+    if not connections.exists():  # as nearly always: the query below costs several times as much
+        return
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
     # In the order in which the ledger locks sessions, or each could wait for the other.
     sessions = {session.pk: session for session in locked.order_by("pk")}

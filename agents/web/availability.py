@@ -17,8 +17,7 @@ from agents.models.choices import Outcome
 from agents.models.remote import REMOTE_LINK
 from agents.models.session import online_sessions
 from kit import sql
-from kit.clock import db_now
-from kit.page_tags import in_words
+from kit.clock import db_now, in_words
 
 RECENT = 20
 State = Literal["online", "busy", "offline"]

@@ -1,39 +1,41 @@
-"""What `manage.py check --deploy` looks at besides Django's own; every id is in docs/reference/checks.md."""
+"""What `manage.py check` looks at besides Django's own; every id is in docs/reference/checks.md."""
 
-from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
+from django.contrib.admin.checks import check_admin_app
 from django.core import checks
-
-from hub.checks import servers, settings
+from django.utils.module_loading import import_string
 
 TAG = "clawbridge"
+# By name, and imported when they run: no other program needs what they import (docs/adr/0163).
 CHECKS = (
-    settings.check_address,
-    settings.check_sign_in,
-    settings.check_durations,
-    settings.check_proxies,
-    settings.check_hosts,
-    settings.check_secrets,
-    settings.check_folder,
-    servers.check_sqlite,
-    servers.check_postgresql,
-    servers.check_worker,
-    servers.check_redis,
+    "settings.check_address",
+    "settings.check_sign_in",
+    "settings.check_durations",
+    "settings.check_proxies",
+    "settings.check_hosts",
+    "settings.check_secrets",
+    "settings.check_folder",
+    "servers.check_sqlite",
+    "servers.check_postgresql",
+    "servers.check_worker",
+    "servers.check_redis",
 )
 
 
 def register() -> None:
-    """Make them part of `check --deploy`."""
-    for one in CHECKS:
-        checks.register(_as_django_calls(one), TAG, deploy=True)
+    """Make them part of `check`, and those of a deployment of `check --deploy`."""
+    checks.register(_check_deployment, TAG, deploy=True)
+    checks.register(_check_admin, checks.Tags.admin)
 
 
-def _as_django_calls(
-    find: Callable[[], Iterator[checks.CheckMessage]],
-) -> Callable[..., list[checks.CheckMessage]]:
-    def called(app_configs: Any = None, **options: Any) -> list[checks.CheckMessage]:
-        del app_configs, options
-        return list(find())
+def _check_deployment(**_: Any) -> list[checks.CheckMessage]:
+    return [message for name in CHECKS for message in import_string(f"hub.checks.{name}")()]
 
-    return called
+
+def _check_admin(**_: Any) -> list[checks.CheckMessage]:
+    """Django's check of the admin, once its tables are registered: the URLs import them, not Django's start."""
+    import_module("hub.urls")
+    found: list[checks.CheckMessage] = check_admin_app(None)
+    return found

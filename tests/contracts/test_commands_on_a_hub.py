@@ -9,7 +9,7 @@ from django.core.management import get_commands
 from hub.data_dir import COMMANDS_ON_A_HUB, check_hub_exists
 from lab.hub_storage import run_command
 
-WITHOUT_A_HUB = {"serve", "connect", "agnt_sign"}
+WITHOUT_A_HUB = {"serve", "runserver", "connect", "agnt_sign"}
 
 
 def test_a_token_without_a_hub_leaves_nothing(tmp_path: Path) -> None:

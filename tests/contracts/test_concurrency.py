@@ -85,7 +85,12 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
         raise AssertionError(message)
 
     bounded = BoundedDjango(
-        application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted}
+        application,
+        path_prefix="",
+        max_body_bytes=1,
+        max_upload_bytes=1,
+        limits={KIND: counted},
+        load=lambda: None,
     )
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     request = asyncio.create_task(bounded.serve(HttpRequest(scope, receive), send))

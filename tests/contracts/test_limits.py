@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agents.core.types import Ask, Target
 from agents.models.choices import Surface
+from hub.distributed import STORE_WITHIN_S, RedisRate
 from hub.limits import MESSAGES_AT_ONCE, MOST_SENDERS, CallerRate, NoLimits
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
@@ -36,8 +37,11 @@ async def make_rate() -> AsyncIterator[MakeRate]:
     """Makes rates and closes them after the test."""
     made: list[CallerRate] = []
 
-    def make(per_minute: int, redis_url: str = "", **options: Any) -> CallerRate:
-        made.append(CallerRate(per_minute, redis_url, **options))
+    def make(
+        per_minute: int, redis_url: str = "", *, within_s: float = STORE_WITHIN_S, **options: Any
+    ) -> CallerRate:
+        shared = RedisRate(per_minute, redis_url, within_s=within_s) if redis_url else None
+        made.append(CallerRate(per_minute, shared, **options))
         return made[-1]
 
     yield make
@@ -98,7 +102,7 @@ async def test_a_burst_passes_no_more_than_the_rate(
 ) -> None:
     url = distributed_storages.servers.redis_url(504)
     # On a busy machine a hundred answers take over a second.
-    rates = [make_rate(20, url, store_within_s=30.0) for _ in range(2)]
+    rates = [make_rate(20, url, within_s=30.0) for _ in range(2)]
     assert [await rate.retry_in_s(ask(99)) for rate in rates] == [0, 0]  # connected
     waits = await asyncio.gather(*(rates[number % 2].retry_in_s(ask()) for number in range(100)))
     assert waits.count(0) == 20

@@ -102,3 +102,38 @@ def test_a_job_that_outlasts_the_stop_is_told(lasts: bool, caplog: pytest.LogCap
     done.set()
     thread.stop(within_s=WITHIN_S)
     assert len(caplog.records) == len(told)
+
+
+def test_a_thread_that_finds_nothing_to_do_looks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.job_thread.EVERY_S", 0.01)
+    monkeypatch.setattr("hub.job_thread.QUIET_AFTER_S", 0.0)
+    monkeypatch.setattr("hub.job_thread.QUIET_EVERY_S", 3600.0)
+    has_run = threading.Event()
+
+    def work(stopping: threading.Event) -> bool:
+        has_run.set()
+        return False
+
+    thread = JobThread("quiet", work)
+    thread.start()
+    assert has_run.wait(WITHIN_S)
+    until(lambda: thread.wait_s == 3600.0, "it is quiet", within_s=WITHIN_S)
+    has_run.clear()
+    thread.wake()
+    assert has_run.wait(WITHIN_S)
+    thread.stop()
+
+
+def test_a_thread_that_does_something_looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.job_thread.EVERY_S", 0.01)
+    monkeypatch.setattr("hub.job_thread.QUIET_EVERY_S", 3600.0)
+    runs: list[int] = []
+
+    def work(stopping: threading.Event) -> bool:
+        runs.append(1)
+        return True
+
+    thread = JobThread("busy", work)
+    thread.start()
+    until(lambda: len(runs) > 3, "it runs again and again", within_s=WITHIN_S)
+    thread.stop()

@@ -9,15 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
-import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from agents.core.ledger.texts import Insert, Statement
 from kit import sql
+
+if TYPE_CHECKING:
+    import psycopg  # the classes come from Django's connection: an embedded hub never loads the library
 
 Row = tuple[Any, ...]
 Values = Mapping[str, Any]
@@ -209,6 +211,7 @@ class PostgresqlDatabase(Database):
 
     def __init__(self, home: BaseDatabaseWrapper) -> None:
         super().__init__(home)
+        self._driver: Any = home.Database  # type: ignore[attr-defined]  # the module psycopg
         self._raw: psycopg.Connection[Row] | None = None
         self._cursors: dict[str, psycopg.Cursor[Row]] = {}
         self._unsent: list[_Sent] = []
@@ -279,12 +282,13 @@ class PostgresqlDatabase(Database):
         self._unsent.append(sent)
         return sent
 
-    def _execute(self, one: _Sent) -> psycopg.Cursor[Row]:
+    def _execute(self, one: _Sent) -> "psycopg.Cursor[Row]":
         """A cursor keeps what psycopg worked out for its text. What is for Django has its kind of cursor."""
         assert self._raw is not None  # noqa: S101  for the type checker
         if not one.is_fixed:
-            return psycopg.ClientCursor(self._raw).execute(one.text, one.values)
-        cursor = self._cursors.pop(one.text, None) or psycopg.Cursor(self._raw)
+            client: psycopg.ClientCursor[Row] = self._driver.ClientCursor(self._raw)
+            return client.execute(one.text, one.values)
+        cursor = self._cursors.pop(one.text, None) or self._driver.Cursor(self._raw)
         return cursor.execute(one.text, one.values, prepare=True)
 
     def _begin(self) -> None:
@@ -304,7 +308,7 @@ class PostgresqlDatabase(Database):
         nested = "ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger"
         try:
             self._home.connection.execute(nested if self._is_nested else "ROLLBACK")
-        except psycopg.Error:
+        except self._driver.Error:
             self._home.close()
 
 

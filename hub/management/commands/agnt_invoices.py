@@ -4,16 +4,17 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import IntegrityError
 
 from agnt.invoicing.batch import allow_again, list_open, mark_sent, run_batch
 from agnt.invoicing.invoicers import make_invoicer
+from hub.management.command import HubCommand
 from kit.clock import iso_or_none
 from kit.money import CENT, decimal_usd
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "List the bills of AGNT bookings that were not sent, one JSON object a line; works while the hub runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

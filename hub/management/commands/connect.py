@@ -4,15 +4,13 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from connect.cli import run
 from connect.options import add_arguments
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Make a program an agent of a hub; the same as `python -m connect`."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Those of `python -m connect`."""

@@ -3,17 +3,18 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.models import User
 from hub.account_data.closure import CannotClose, close
 from hub.account_data.erasure import erase_unless_busy
 from hub.account_data.export import PARTS
+from hub.management.command import HubCommand
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Erase an account for good: tokens, agents, sessions, transcripts, files, webhooks, tasks. Works while the"
         " hub runs."

@@ -3,13 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.models import User
 from hub.account_data.export import pieces
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Write everything of one user as lines of JSON to standard output. Works while the hub runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,18 +6,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
 from gateway.team.status_report import DEGRADED, DOWN, HEALTHY, Line, report_basics, report_probes, report_team
+from hub.management.command import HubCommand
 
 REDIS_WITHIN_S = 2.0
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Show how the gateway is. The exit code is 0 when it is healthy, 1 when it is degraded, 2 when it is down."
         " Works while the hub runs, and while it does not."

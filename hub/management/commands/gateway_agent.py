@@ -5,17 +5,18 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.models import User
 from gateway.models import TeamAgent
 from gateway.team.registry import load_own_agents
 from gateway.team.team_changes import end_connection
 from gateway.wire.envelope import Json
+from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Show the agents of a user's team (list), one of them (status NAME), or its settings (config NAME get), or"
         " close its connection so that its program connects again (restart NAME). Works while the hub runs."

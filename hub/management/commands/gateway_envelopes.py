@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import msgspec
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -18,6 +18,7 @@ from gateway.adapters.delivery import deliver, read_waiting
 from gateway.adapters.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
 from gateway.wire.envelope import MAX_FRAME_BYTES, Json
 from gateway.wire.errors import FrameRefused
+from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 from kit import strict_json
 
@@ -33,7 +34,7 @@ HELP = (
 )
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = HELP
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from gateway.sessions import rows, shapes, transfer
 from gateway.sessions.access import SessionUser
 from gateway.wire.envelope import Json
 from gateway.wire.errors import FrameRefused
+from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 
 Options = dict[str, Any]
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Sessions of the agents of a user at the gateway. Prints JSON. Works while the hub runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,13 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from agents.core import halt_rules
+from hub.management.command import HubCommand
 from hub.management.subjects import add_subject, subject_of
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Halt an agent, all agents and sessions of an owner, or the questions of a caller: asks are refused, open"
         " ones end, sockets and streams close, in every process within a second. Works while the hub runs."

@@ -3,15 +3,16 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from accounts import invitations
 from accounts.invitations import CannotInvite
 from accounts.tokens import BadLogin
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Make a link that sets up an account with a passkey or a password, and signs in. It works once and for 24"
         " hours, is shown this once, and may give an account that is there a new way to sign in. Works while the"

@@ -3,12 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.oauth.provider_accounts import CannotLink, link, rename
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Settle a login that a local account holds: give the account to a GitHub account for good, or rename it so"
         " that the GitHub account of that login can join by itself. Works while the hub runs."

@@ -3,12 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.oauth.provider_accounts import CannotLink, link_oidc
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Give an account to the holder of an account at an OpenID Connect provider, for good. Both names are on"
         " the page that refused them. Works while the hub runs."

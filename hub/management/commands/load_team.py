@@ -4,13 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from gateway.team.team_file import DEFAULT_TEAM, BadTeamFile, load_team, read_team
+from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Enroll the agents of a JSON file in a user's team, with their roles: the twelve default agents without"
         " --file. They are offline until their programs connect. Again changes nothing; works while the hub runs."

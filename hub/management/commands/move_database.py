@@ -6,17 +6,18 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from hub import env
 from hub.data_dir import DataDirInUse, lock
 from hub.database_move import CannotMove, Moved, move, open_target
+from hub.management.command import HubCommand
 
 HEAD = ("table", "rows here", "rows there", "sum here", "sum there", "")
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Carry everything of an embedded hub over to an empty, migrated PostgreSQL database, then compare both,"
         " table by table. The hub must be stopped. A failure leaves the target empty; the SQLite database is never"

@@ -3,13 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
+from hub.management.command import HubCommand
 from webhooks.queues import pause_sending
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Send no webhook deliveries and no pushes, in any process, until resume_sending; they wait. For a database"
         " that was restored from a backup, before the hub starts on it. Works while the hub runs."

@@ -3,13 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from agents.core import halt_rules
+from hub.management.command import HubCommand
 from hub.management.subjects import add_subject, subject_of
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Let a halted agent, owner or caller go on, also if a member of staff halted it. Works while the hub runs."
     )

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from hub.management.command import HubCommand
 from webhooks.queues import resume_sending
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Send webhook deliveries and pushes again, those that waited first. Works while the hub runs."
 
     def handle(self, *args: Any, **options: Any) -> None:

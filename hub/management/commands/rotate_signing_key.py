@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from accounts.signing import VERIFIABLE_DAYS, rotate
+from hub.management.command import HubCommand
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Make a new key and sign cards and tokens with it from now on. The old private key is forgotten; its"
         f" public key stays at /.well-known/jwks.json for {VERIFIABLE_DAYS} days. Works while the hub runs."

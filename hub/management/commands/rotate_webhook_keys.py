@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from a2a_bridge.pushes import configs
 from accounts import signing
@@ -10,10 +10,11 @@ from agents.links.remote import access
 from agnt.keys import reseal_secrets as reseal_agnt_secrets
 from gateway.sessions.entries import reseal_entries
 from gateway.team.signatures import reseal_keys
+from hub.management.command import HubCommand
 from webhooks.queues import reseal_secrets
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
         " hold, keys and sessions of teams, signing secrets of AGNT keys and the hub's own signing key with the"

@@ -5,15 +5,16 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from hub import embedded_schema
 from hub.data_dir import DataDirInUse, lock
+from hub.management.command import HubCommand
 from hub.server import HubServer
 from kit.malloc import bound_malloc
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Run one hub process on HOST:PORT. Embedded (no DATABASE_URL): migrates its SQLite database and runs the"
         " jobs too. With DATABASE_URL and REDIS_URL: run `migrate` before, and a Celery worker with beat beside."
@@ -29,7 +30,7 @@ class Command(BaseCommand):
             except DataDirInUse as taken:
                 raise CommandError(str(taken)) from None
             # Under the lock: two processes must not migrate one SQLite file.
-            call_command("migrate", verbosity=0, interactive=False)
+            embedded_schema.bring_up_to_date()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         bound_malloc()
         server = HubServer()

@@ -1,0 +1,48 @@
+"""The tables of an embedded hub, when it starts (docs/adr/0164)."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pkgutil import iter_modules
+
+from django.apps import apps
+from django.core.management import call_command
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Model
+
+Name = tuple[str, str]
+
+
+def bring_up_to_date() -> None:
+    """Make or change the tables so that they are those of the models. Only one process may do it at a time.
+
+    A database without tables gets those of the models at once, because to run each migration takes seconds.
+    Migrations are imported only when one of them has to run: they and their states take tens of megabytes.
+    """
+    known = set(_migrations())
+    if not connection.introspection.table_names():
+        _create_tables(known)
+    elif not known <= MigrationRecorder(connection).applied_migrations().keys():
+        call_command("migrate", verbosity=0, interactive=False)
+
+
+def _migrations() -> Iterator[Name]:
+    """The app and name of each migration, by the names of their files."""
+    for app in apps.get_app_configs():
+        package = find_spec(f"{app.name}.migrations")
+        if package is not None:
+            modules = iter_modules(package.submodule_search_locations)
+            yield from ((app.label, module.name) for module in modules if module.name[0] not in "_~")
+
+
+def _create_tables(known: set[Name]) -> None:
+    """Create the tables of all models, and note every migration as applied; all of it or nothing."""
+    recorder = MigrationRecorder(connection)
+    with connection.schema_editor() as editor:
+        models: list[type[Model]] = [recorder.Migration, *apps.get_models()]
+        for model in models:
+            if model._meta.managed and not model._meta.proxy:
+                editor.create_model(model)
+        recorder.migration_qs.bulk_create(recorder.Migration(app=app, name=name) for app, name in sorted(known))
+        emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)

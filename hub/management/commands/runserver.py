@@ -1,0 +1,5 @@
+"""`manage.py runserver`: daphne's, for work on pages. No other program of the hub loads daphne and Twisted."""
+
+from daphne.management.commands.runserver import Command
+
+__all__ = ["Command"]

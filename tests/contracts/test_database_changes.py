@@ -1,0 +1,38 @@
+"""What tells an embedded hub that something was committed: by any connection, and nothing else."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from kit.sql import SqliteChanges, UnknownChanges
+from lab.processes import python, run
+
+
+def test_each_commit_changes_the_version(tmp_path: Path) -> None:
+    path = str(tmp_path / "one.sqlite3")
+    changes = SqliteChanges(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE t (n)")
+        seen = [changes.version()]
+        assert changes.version() == seen[-1]
+        writer.execute("SELECT * FROM t").fetchall()
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO t VALUES (1)")
+        assert changes.version() == seen[-1]
+        writer.execute("COMMIT")
+        seen.append(changes.version())
+        script = (
+            f"import sqlite3; c = sqlite3.connect({path!r}); c.execute('INSERT INTO t VALUES (2)'); c.commit()"
+        )
+        run(python("-c", script), {})
+        seen.append(changes.version())
+    assert None not in seen
+    assert len(set(seen)) == 3
+    changes.close()
+    assert changes.version() is not None
+
+
+def test_without_a_database_the_version_is_unknown(tmp_path: Path) -> None:
+    assert SqliteChanges(str(tmp_path / "absent" / "one.sqlite3")).version() is None
+    assert UnknownChanges().version() is None

@@ -1,0 +1,43 @@
+"""How many modules programs of an embedded hub import: more of them start slower and hold more memory.
+
+`python -m lab.bench.start` measures what that costs; `python -X importtime` shows which modules they are. Import
+what one deployment needs where it is built: docs/adr/0163.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from lab.bench import start
+from lab.bench.targets import environment
+from lab.hub_storage import EmbeddedStorages
+
+OF_OTHERS = (
+    "celery",
+    "daphne",
+    "opentelemetry",
+    "psycopg",
+    "redis",
+    "requests",
+    "rest_framework.views",
+    "stripe",
+    "mcp",
+)
+MOST_OF_MINT_TOKEN = 800
+MOST_OF_A_HUB = 1_450
+
+
+def check(modules: list[str], most: int) -> None:
+    """Limit the number, and name what belongs to other deployments."""
+    assert not set(OF_OTHERS) & set(modules)
+    assert len(modules) <= most
+
+
+def test_mint_token_imports_little(embedded_storages: EmbeddedStorages, tmp_path: Path) -> None:
+    storage = embedded_storages.new(tmp_path / "data")
+    check(start.mint_imports(environment(tmp_path) | storage.env), MOST_OF_MINT_TOKEN)
+
+
+@pytest.mark.slow
+def test_a_fresh_embedded_hub_imports_little(tmp_path: Path) -> None:
+    check(start.hub_imports(tmp_path / "new"), MOST_OF_A_HUB)
