@@ -25,6 +25,7 @@ from agents.core.errors import (
     Unavailable,
     WaitAbandoned,
 )
+from agents.core.trust import is_progress
 from agents.core.types import Ask
 from agents.models.agent import MAX_BUDGET
 from agents.models.choices import CHANNEL_LINK
@@ -269,6 +270,8 @@ def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied
         return Blocked()
     if ask.parent in state.ended:
         return Ended()
+    if is_progress(ask, asked.owner_id):
+        return None
     if ask.target.session_id in ask.chain:
         return Cycle()
     return TooDeep() if ask.depth > MAX_DEPTH else None

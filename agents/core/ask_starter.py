@@ -39,6 +39,7 @@ class Asker:
     """The user on whose behalf an ask is made. `chain`: the sessions that an agent's onward ask came through.
 
     `traceparent`: the span of the asking request, if any. `parent`: the turn in which an agent asks.
+    `passed_by_stranger`: see `Ask`.
     """
 
     user_id: int
@@ -46,6 +47,7 @@ class Asker:
     chain: tuple[int, ...] = ()
     traceparent: str = ""
     parent: str = ""
+    passed_by_stranger: bool = False
 
 
 class AskStarter:
@@ -89,6 +91,7 @@ class AskStarter:
             files=tuple(files),
             traceparent=trace.follow(asker.traceparent),
             parent=asker.parent,
+            passed_by_stranger=asker.passed_by_stranger,
         )
         running = await self._dispatcher.ask(ask, _nothing)
         if source is not None and source.mirrors:

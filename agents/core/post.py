@@ -25,8 +25,8 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     """A question for an agent whose socket another process holds; the process `home` waits `wait_s` for the reply.
 
     `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
-    meanwhile. `chain`: the sessions the ask came through, this one last. `tells`: the end of the agent's turn
-    ends it, reply or not.
+    meanwhile; `is_own`: the agent's owner asks. `chain`: the sessions the ask came through, this one last.
+    `tells`: the end of the agent's turn ends it, reply or not.
     """
 
     chat_id: str
@@ -44,6 +44,7 @@ class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
     parts: tuple[Part, ...] = ()
     traceparent: str = ""
     message_id: str = ""
+    is_own: bool = False
 
 
 class PromptTaken(msgspec.Struct, frozen=True, tag="taken"):

@@ -73,7 +73,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     empty for a first ask. `queues`: it waits for an agent that is at work, if the agent's owner allows it.
     `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
     the token that sends a message over the gateway to a session of the token's own user, which is counted by it
-    instead of by its caller; None for every other ask.
+    instead of by its caller; None for every other ask. `passed_by_stranger`: an agent of another owner than the
+    caller passed it on.
     """
 
     chat_id: str
@@ -97,6 +98,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     queues: bool = False
     continues_task: bool = False
     credential_id: int | None = None
+    passed_by_stranger: bool = False
 
     @property
     def depth(self) -> int:
@@ -107,9 +109,9 @@ class Ask(Struct, frozen=True, kw_only=True):
 class OpenTurn(Struct, frozen=True, kw_only=True):
     """An admitted ask: committed, counted, with its claim; `text` is to be delivered over `connection_id`.
 
-    `isolated`: while it lasts, its agent may not reach other sessions. `watchers`: the processes with operators
-    of the session. `link`: delivers it. Where the link needs no connection, `connection_id` is `NO_CONNECTION` and
-    `link_process` is the process that waits.
+    `isolated`: while it lasts, its agent may not reach other sessions. `is_own`: its agent's owner asks
+    (`agents.core.trust`). `watchers`: the processes with operators of the session. `link`: delivers it. Where the
+    link needs no connection, `connection_id` is `NO_CONNECTION` and `link_process` is the process that waits.
     """
 
     ask: Ask
@@ -117,6 +119,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     link_process: str
     text: str
     isolated: bool = False
+    is_own: bool = False
     session_public_id: str = ""
     watchers: tuple[str, ...] = ()
     link: str = CHANNEL_LINK

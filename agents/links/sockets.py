@@ -152,6 +152,7 @@ class SocketLink:
             parts=ask.parts,
             traceparent=ask.traceparent,
             message_id=ask.message_id,
+            is_own=turn.is_own,
         )
         if turn.link_process == self._me:
             may_be_direct = await self._send_to_socket(prompt)

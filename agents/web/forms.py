@@ -251,7 +251,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "description": "Markdown, shown to those who want to ask.",
             "claude_md": "Notes for callers: every user who may ask the agent can read them.",
             "personalization_prompt": "The same: every user who may ask the agent can read it.",
-            "isolated": "While it answers, it cannot reach other sessions.",
+            "isolated": "While it answers another user than you, it cannot reach other sessions.",
             "caller_approvals": "A2A callers see what it asks permission for, tool and input, and may approve or"
             " deny it, as you may.",
             "daily_budget": "Questions accepted on one UTC day, of all callers together.",

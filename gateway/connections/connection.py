@@ -243,7 +243,7 @@ class GatewayConnection(FrameSocket):
             raise FrameRefused(
                 ErrorCode.INVALID_CONTENT, text, reason="name_taken", close_code=POLICY_VIOLATION
             ) from None
-        self.seat = Seat(arrival, identity.user_id, Prompts(self._link.report, self._clock), self._clock)
+        self.seat = Seat(arrival, Prompts(self._link.report, self._clock), self._clock)
         self._sign_in.take_seat()
         # At once: the row is committed, so other processes address prompts to this connection already.
         if not self._over:

@@ -99,9 +99,8 @@ class OpenMessage(Struct, frozen=True):
 class Seat:
     """The seat that a connection has taken. `prompts`: checks its replies, and says for which caller it works."""
 
-    def __init__(self, arrival: RegisteredAgent, owner_id: int, prompts: Prompts, clock: Clock) -> None:
+    def __init__(self, arrival: RegisteredAgent, prompts: Prompts, clock: Clock) -> None:
         registered = arrival.registered
-        self._owner_id = owner_id
         self.name = registered.routing_name
         self.session_id = registered.session_id
         self.connection_id = registered.connection_id
@@ -149,12 +148,11 @@ class Seat:
     def driver_of(self, envelope: Envelope) -> Driver | None:
         """The caller on whose behalf the agent sends a frame; None: its owner. `parentId`: in which message.
 
-        An agent that has answered all that it was asked sends for its owner again, if its owner asked: two
-        agents that talk to each other are no cycle.
+        An agent is in no turn any more once no asker waits for its answer, if its owner asked.
         """
         opened = self._open.get(str(envelope.metadata.get("parentId", "")))
         driver = self.prompts.driver(opened.chat_id if opened else "")
-        if driver is not None and driver.user_id == self._owner_id and not driver.isolated and not self._open:
+        if driver is not None and driver.is_own and not self._is_waited_for:
             return None
         return driver
 
@@ -183,6 +181,11 @@ class Seat:
         self.prompts.forget_old(now)
         for frame_id in [one for one, opened in self._open.items() if opened.until < now - LATE_REPLY_S]:
             self._close(frame_id)
+
+    @property
+    def _is_waited_for(self) -> bool:
+        now = self._clock()
+        return any(opened.until > now for opened in self._open.values())
 
     def _close(self, frame_id: str) -> None:
         opened = self._open.pop(frame_id, None)

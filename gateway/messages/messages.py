@@ -134,7 +134,8 @@ class MessageRouter:
                 parts=parts,
                 traceparent=trace.follow(asker.traceparent),
                 parent=asker.parent,
-                credential_id=sender.credential_id if found.is_own and asker.login == sender.login else None,
+                passed_by_stranger=asker.passed_by_stranger,
+                credential_id=sender.credential_id if found.is_own and not asker.passed_by_stranger else None,
             )
             recording = Recording(self._recorder, place, envelope)
             recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)

@@ -9,9 +9,28 @@ from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts, Prompts
 from agents.links.sockets import Report
 
 
-def prompt(chat_id: str, *, asker: int = 7, tells: bool = False, wait_s: float = 60.0) -> Prompt:
+def prompt(
+    chat_id: str,
+    *,
+    asker: int = 7,
+    tells: bool = False,
+    wait_s: float = 60.0,
+    chain: tuple[int, ...] = (),
+    is_own: bool = False,
+    isolated: bool = False,
+) -> Prompt:
     return Prompt(
-        chat_id=chat_id, connection_id=1, home="", asker="", text="", wait_s=wait_s, asker_id=asker, tells=tells
+        chat_id=chat_id,
+        connection_id=1,
+        home="",
+        asker="",
+        text="",
+        wait_s=wait_s,
+        asker_id=asker,
+        tells=tells,
+        chain=chain,
+        is_own=is_own,
+        isolated=isolated,
     )
 
 
@@ -187,3 +206,48 @@ def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
     driving.begin(prompt("b", asker=8), 0.0)
     assert not is_certain(driving)
     assert is_certain(driving, "b")
+
+
+ASKER, SELF = 3, 5
+
+
+def chain(driving: PendingPrompts, now: float = 1.0) -> tuple[int, ...]:
+    found = driving.find(now)
+    assert found is not None
+    return found.chain
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize("over", ["answered", "told", "not waited for", ""])
+def test_an_owners_agent_that_no_asker_waits_for_may_turn_to_its_asker(over: str, is_own: bool) -> None:
+    driving = PendingPrompts()
+    driving.hooked()  # else the answer would end the drive 5 s later
+    driving.begin(prompt("a", tells=over == "told", chain=(ASKER, SELF), is_own=is_own), 0.0)
+    if over == "answered":
+        driving.answered("a", 0.5)
+    elif over == "not waited for":
+        driving.unwanted("a", 0.5)
+    assert chain(driving) == ((SELF,) if is_own and over else (ASKER, SELF))
+
+
+def test_of_several_questions_of_the_owner_those_that_are_waited_for_count_for_cycles() -> None:
+    driving = PendingPrompts()
+    driving.begin(prompt("a", chain=(1, 2, SELF), is_own=True), 0.0)
+    driving.begin(prompt("b", chain=(ASKER, SELF), is_own=True), 0.0)
+    assert chain(driving) == (1, 2, SELF)
+    driving.answered("a", 0.5)
+    assert chain(driving) == (ASKER, SELF)
+
+
+def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated() -> None:
+    driving = PendingPrompts()
+    driving.begin(prompt("a", asker=8, isolated=True, chain=(ASKER, SELF)), 0.0)
+    driving.begin(prompt("b", is_own=True, chain=(4, SELF), tells=True), 0.0)
+    found = driving.find(1.0)
+    assert found is not None
+    assert (found.isolated, found.is_own, found.chain) == (True, False, (ASKER, SELF))
+    driving.resume(prompt("c", is_own=True, chain=(SELF,)), 60.0, 1.0)
+    assert driving.stopped(2.0) == ["c"]
+    found = driving.find(2.0)
+    assert found is not None
+    assert found.isolated

@@ -15,6 +15,7 @@ from agents.models.choices import Outcome, Surface
 from gateway import jobs
 from gateway.connections.seat import GATEWAY_LINK, carry_envelope
 from gateway.letters import inbox, letter_queue
+from gateway.letters.letter_delivery import make_ask
 from gateway.letters.letters import Draft, StoredLetter, store_letter
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.wire.envelope import Envelope
@@ -46,6 +47,7 @@ def draft(
     sender: Session | None = None,
     by: User | None = None,
     tells: str = "",
+    chain: tuple[int, ...] = (),
     **metadata: Any,
 ) -> Draft:
     """A message to a seat, of another seat or of a user."""
@@ -61,7 +63,9 @@ def draft(
     name = sender.routing_name if sender is not None else caller.login
     return Draft(
         recipient_id=recipient.pk,
-        behalf=ActingFor(Asker(user_id=caller.pk, login=caller.login), sender.pk if sender is not None else 0),
+        behalf=ActingFor(
+            Asker(user_id=caller.pk, login=caller.login, chain=chain), sender.pk if sender is not None else 0
+        ),
         place=None,
         sender=name,
         tells=tells,
@@ -310,3 +314,14 @@ def test_who_reads_a_letter_that_waits_is_not_sent_it(beta: Session) -> None:
     assert inbox.mark_read(beta.pk, ["m-1"]) == 1
     assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
     assert inbox.count_letters(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
+
+
+def test_a_letter_that_a_strangers_agent_sends_for_the_owner_is_not_the_owners_own(beta: Session) -> None:
+    own, foreign = seat(beta.owner, "own"), seat(user("else"), "foreign")
+    passed: list[bool] = []
+    for number, sender in enumerate((None, own, foreign)):
+        store(draft(beta, number, sender=sender, chain=(sender.pk,) if sender is not None else ()))
+        letter = claimed(beta)
+        passed.append(make_ask(letter).passed_by_stranger)
+        letter_queue.mark_delivered(letter)
+    assert passed == [False, False, True]

@@ -7,6 +7,7 @@ from django.db import DataError
 from msgspec.structs import replace
 
 from accounts.models import Credential
+from agents.core import trust
 from agents.core.admission import AdmissionState, decide_ask
 from agents.core.errors import Denied, FileGone, MustWait, Unavailable
 from agents.core.ledger import statements
@@ -296,12 +297,14 @@ class _Batch:
     def _open_turn(self, ask: Ask, state: AdmissionState) -> OpenTurn:
         asked = state.find(ask)
         assert asked is not None  # noqa: S101  it was just admitted
+        is_own = trust.is_own(ask, asked.owner_id)
         turn = OpenTurn(
             ask=ask,
             connection_id=asked.connection_id or NO_CONNECTION,
             link_process=asked.process_id or self._home,
             text=ask.question,
-            isolated=asked.isolated,
+            isolated=trust.isolates(is_own=is_own, is_isolated_agent=asked.isolated),
+            is_own=is_own,
             link=asked.link,
         )
         return clone_files_for_target(self._database, turn) if ask.files else turn

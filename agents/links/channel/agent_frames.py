@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from msgspec import Raw
 
 from accounts.authn import Identity, presented
@@ -12,6 +13,7 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.post import Prompt
 from agents.core.presence import Registered, Registration, register_connection
+from agents.core.trust import is_own_turn, isolates
 from agents.links.channel import frames
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -29,7 +31,7 @@ from agents.links.channel.frames import (
     TailEvent,
 )
 from agents.links.channel.payloads import TaskArtifact, TaskStatus, kept_of
-from agents.links.channel.prompts import LONGEST_TURN_S, REPLY_GRACE_S, Prompts
+from agents.links.channel.prompts import LONGEST_TURN_S, Prompts
 from agents.links.channel.requests import OpenRequests, Say, find_acting_for
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Failure, Outcome
@@ -155,9 +157,10 @@ def register_agent(registration: Registration, *, process_id: str) -> Registered
 
 
 def unfinished_of(session_id: int) -> list[Unfinished]:
-    """What was asked in the last 15 minutes and whose turn was not reported over since.
+    """What was asked in the last 15 minutes and is not over: neither answered nor reported over since.
 
-    A program goes on with a question when its socket is lost: it must not act for its owner then.
+    A program goes on with a stranger's question when its socket is lost: it must not act for its owner then. A
+    program that reports the end of its turns may also go on after its answer to a stranger.
     """
     now = db_now()
     lately = Turn.objects.filter(session_id=session_id, asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S))
@@ -173,9 +176,10 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
         return []
     stops = Event.objects.filter(session_id=session_id, kind="tail", type="Stop").order_by("-pk")
     last_stop = stops.values_list("ts", flat=True).first()
-    newest = recent.filter(_not_over(last_stop, now)).select_related("agent", "caller").order_by("-asked_at")
+    not_over: QuerySet[Any] = recent.annotate(is_own=is_own_turn()).filter(_not_over(last_stop))
+    newest = not_over.select_related("agent", "caller").order_by("-asked_at")
     # The newest ones, but the oldest of them first: `PendingPrompts` goes by the order in which prompts went out.
-    return [_unfinished(turn, now) for turn in reversed(newest[:MOST_UNFINISHED])]
+    return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MOST_UNFINISHED])]
 
 
 def digest_in(frame: Register) -> str:
@@ -203,18 +207,21 @@ def registration_of(frame: Register, identity: Identity) -> Registration:
     )
 
 
-def _not_over(last_stop: datetime | None, now: datetime) -> Q:
-    """Turns whose end the program did not report; without reports, those not replied to some time ago."""
-    if last_stop is not None:
-        return Q(settled_at=None) | Q(settled_at__gt=last_stop)
-    moment_ago = now - timedelta(seconds=REPLY_GRACE_S)
-    is_answered = Q(outcome=Outcome.COMPLETED) | Q(reason__in=AGENTS_OWN_WORDS)
-    return Q(settled_at=None) | ~is_answered | Q(settled_at__gte=moment_ago)
+def _not_over(last_stop: datetime | None) -> Q:
+    """Turns that the agent did not answer; or of strangers, whose end its program did not report, if it does.
+
+    What the hub ended without the agent, as when a process died, may go on.
+    """
+    is_unanswered = Q(settled_at=None) | ~(Q(outcome=Outcome.COMPLETED) | Q(reason__in=AGENTS_OWN_WORDS))
+    if last_stop is None:
+        return is_unanswered
+    not_reported = Q(settled_at=None) | Q(settled_at__gt=last_stop)
+    return not_reported & (is_unanswered | Q(is_own=False))
 
 
-def _unfinished(turn: Turn, now: datetime) -> Unfinished:
-    """The chain of an onward ask is not stored, so a resumed prompt may not be passed on."""
-    isolated = turn.depth > 0 or (turn.agent is not None and turn.agent.isolated)
+def _unfinished(turn: Turn, now: datetime, *, is_own: bool) -> Unfinished:
+    """The chain of an onward ask is not stored, so a stranger's may not be passed on."""
+    is_isolated_agent = turn.agent is not None and turn.agent.isolated
     prompt = Prompt(
         chat_id=turn.chat_id,
         connection_id=0,
@@ -223,7 +230,8 @@ def _unfinished(turn: Turn, now: datetime) -> Unfinished:
         text="",
         wait_s=0.0,
         asker_id=turn.caller_id or 0,
-        isolated=isolated,
+        isolated=isolates(is_own=is_own, is_isolated_agent=is_isolated_agent, is_chain_lost=turn.depth > 0),
+        is_own=is_own,
         chain=(turn.session_id,),
         traceparent=turn.traceparent,
     )

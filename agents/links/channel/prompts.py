@@ -39,13 +39,17 @@ class PendingPrompt(Struct):
     stops: int = 1
     is_answered: bool = False
 
+    def is_waited_for(self, now: float) -> bool:
+        """Whether its asker waits for the reply still; a sender that only told something never does."""
+        return not self.prompt.tells and not self.is_answered and self.waited_until > now
+
 
 @dataclass(frozen=True, slots=True)
 class Driver:
     """The user on whose behalf the agent works now. `isolated`: it may not reach other sessions meanwhile.
 
     `is_certain`: the agent said for which prompt it asks, or its hooks say that it works on this prompt and on
-    nothing else.
+    nothing else. `is_own`: the agent's owner asked, and no stranger's prompt is among those it may work on.
 
     `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
     """
@@ -57,6 +61,7 @@ class Driver:
     traceparent: str = ""
     turn: str = ""
     is_certain: bool = True
+    is_own: bool = False
 
 
 class PendingPrompts:
@@ -140,19 +145,28 @@ class PendingPrompts:
         prompt = at_work.prompt
         is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
         isolated = any(one.isolated for one in prompts) or not is_alone
+        is_own = all(one.is_own for one in prompts)
         is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
-        # It is uncertain from which prompt an onward question stems: the
-        # longest chain counts for the limit of depth.
-        deepest = max(prompts, key=lambda one: len(one.chain))
         return Driver(
             prompt.asker_id,
             prompt.asker,
             isolated,
-            deepest.chain,
+            self._chain(prompt, now, is_own=is_own),
             prompt.traceparent,
             turn=at_work.turn,
             is_certain=chat_id in self._drives or (is_alone and is_its_turn),
+            is_own=is_own,
         )
+
+    def _chain(self, prompt: Prompt, now: float, *, is_own: bool) -> tuple[int, ...]:
+        """The sessions that an onward question came through.
+
+        It is uncertain from which prompt that question stems: the longest chain counts for the limit of depth. Of
+        its owner's prompts only those count whose askers wait: the others may be asked again without a cycle.
+        """
+        drives = self._drives.values()
+        counted = [one.prompt.chain for one in drives if not is_own or one.is_waited_for(now)]
+        return max(counted, key=len, default=prompt.chain[-1:])
 
     def _at_work(self, now: float) -> PendingPrompt:
         """The drive that the agent most likely works on, of one or more."""

@@ -96,6 +96,7 @@ def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> 
         chain=driver.chain,
         traceparent=driver.traceparent,
         parent=driver.turn,
+        passed_by_stranger=not driver.is_own,
     )
     return ActingFor(asker, session_id, driver.isolated)
 

@@ -1,0 +1,37 @@
+"""Whether an agent is asked by its owner or by a stranger: decided by owner, here, for every link (docs/adr/0151).
+
+An agent that asks another one acts for the user who asked first. Agents of one owner that ask each other for that
+owner are no strangers; an agent of the same owner that passes on the question of another user asks for that user.
+"""
+
+from django.db.models import Case, F, Q, Value, When
+
+from agents.core.types import Ask
+
+
+def is_own(ask: Ask, owner_id: int) -> bool:
+    """Whether the owner of the asked agent asks, by hand or through agents of the owner alone."""
+    return ask.caller_id == owner_id and not ask.passed_by_stranger
+
+
+def is_own_turn() -> Case:
+    """`is_own` of stored turns. Of the sessions that passed one on the last is stored, unless it was deleted."""
+    passed_by_own = Q(depth=0) | Q(source_session__owner=F("session__owner"))
+    return Case(When(passed_by_own, caller=F("session__owner"), then=Value(True)), default=Value(False))
+
+
+def isolates(*, is_own: bool, is_isolated_agent: bool, is_chain_lost: bool = False) -> bool:
+    """Whether an agent reaches no other session while it works on a question.
+
+    `is_isolated_agent`: its owner wants that for the questions of strangers. `is_chain_lost`: agents passed the
+    question on, and it is not known which.
+    """
+    return not is_own and (is_isolated_agent or is_chain_lost)
+
+
+def is_progress(ask: Ask, owner_id: int) -> bool:
+    """Whether an agent tells a session of its own owner something about what that session asked it.
+
+    Its sender waits for no reply, so no two agents wait for each other.
+    """
+    return ask.tells and ask.target.session_id in ask.chain and is_own(ask, owner_id)

@@ -1,0 +1,211 @@
+"""Agents reach their team, whatever became of a connection; while they work for a stranger they reach no agent."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from lab.callers import reply_text, send
+from lab.frames import Json
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from tests.gateway.client import GatewayClient, code_of, publish
+from tests.gateway.triad import Voter, in_ms, seat, team
+
+_numbers = itertools.count(1)
+ANSWERS = ("response", "discovery", "status", "error")
+ISOLATED = {"discover": "isolated", "tell": "isolated", "inbox": "isolated", "sessions": "isolated"} | {
+    "broadcast": "isolated",
+    "propose": "isolated",
+    "vote": "isolated",
+}
+REACHED = dict.fromkeys(ISOLATED, "")
+
+
+async def outcome(client: Voter, type_name: str, content: Json, **more: str) -> str:
+    """Send a frame; the reason for which it is refused, empty when it is not."""
+    key, before = f"trust-{next(_numbers)}", len(client.frames)
+    await client.send(type_name, content, metadata={"correlationId": key}, **more)
+
+    def is_it(frame: Json) -> bool:
+        return frame["type"] in ANSWERS and frame.get("metadata", {}).get("correlationId") == key
+
+    found = await client.find_any(is_it, after=before)
+    content = found["content"]
+    error = content if found["type"] == "error" else content.get("error")
+    return str(error.get("reason") or error["code"]) if error else ""
+
+
+async def told(sender: Voter, recipient: GatewayClient) -> str:
+    """Tell another agent something; the reason for which it is refused, empty when it comes."""
+    key, seen, before = f"m-{next(_numbers)}", len(recipient.frames), len(sender.frames)
+    content = {"role": "agent", "content": key}
+    await sender.send("message", content, agent="alpha", id=key, metadata={"correlationId": key})
+    comes = asyncio.create_task(recipient.find_any(lambda frame: frame.get("id") == key, after=seen))
+    fails = asyncio.create_task(
+        sender.find_any(
+            lambda frame: frame["type"] == "error" and frame["metadata"]["correlationId"] == key, after=before
+        )
+    )
+    try:
+        await asyncio.wait([comes, fails], return_when=asyncio.FIRST_COMPLETED)
+        return "" if comes.done() else code_of(fails.result())[1]
+    finally:
+        comes.cancel()
+        fails.cancel()
+        await asyncio.gather(comes, fails, return_exceptions=True)
+
+
+async def reach(client: Voter, alpha: Voter) -> dict[str, str]:
+    """What an agent may do in its team, each with the reason for which it is refused."""
+    key = f"p-{next(_numbers)}"
+    await alpha.propose(key)
+    vote = await client.vote(key, "approve")
+    proposed = await client.propose(f"{key}-own")
+    return {
+        "discover": await outcome(client, "discovery", {"action": "list"}),
+        "tell": await told(client, alpha),
+        "inbox": await outcome(client, "request", {"service": "inbox.count", "params": {}}),
+        "sessions": await outcome(client, "request", {"service": "sessions.list", "params": {}}),
+        "broadcast": await outcome(client, "broadcast", {"message": "hello"}),
+        "propose": proposed.get("reason", ""),
+        "vote": vote.get("reason", ""),
+    }
+
+
+@asynccontextmanager
+async def back(
+    hub: HubProcess, owner: str, old: Voter, name: str, *, by_taking_over: bool
+) -> AsyncIterator[Voter]:
+    """The seat again, over a new connection: after the old one broke, or in its place."""
+    if not by_taking_over:
+        old.socket.transport.abort()
+        await old.closed()
+    async with seat(hub.urls[-1], hub.mint(owner, "channel"), name) as again:
+        yield again
+
+
+async def answer(client: Voter, asked: Json, text: str = "here you are") -> None:
+    await client.send("response", {"result": text}, metadata={"correlationId": asked["metadata"]["correlationId"]})
+
+
+@pytest.mark.parametrize("by_taking_over", [False, True])
+@pytest.mark.parametrize("before", ["told", "asked", "answered"])
+async def test_an_agent_that_comes_back_reaches_its_team_at_once(
+    hub: HubProcess, before: str, by_taking_over: bool
+) -> None:
+    owner = f"trust-{before}-{by_taking_over}"
+    async with team(hub, owner, "alpha", "beta") as (alpha, beta):
+        question = {"role": "user", "content": "what?"}
+        wanted = {} if before == "told" else {"requiresResponse": True, "correlationId": "c-1"}
+        await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+        asked = await beta.find("message")
+        if before == "answered":
+            await answer(beta, asked)
+            assert (await alpha.reply("c-1"))["content"]["content"] == "here you are"
+        async with back(hub, owner, beta, "beta", by_taking_over=by_taking_over) as again:
+            assert await reach(again, alpha) == REACHED
+
+
+@pytest.mark.parametrize("by_taking_over", [False, True])
+async def test_an_agent_that_comes_back_is_isolated_by_what_a_stranger_asked_until_it_answers(
+    hub: HubProcess, by_taking_over: bool
+) -> None:
+    owner, alice = f"trusted-{by_taking_over}", hub.mint("alice", "session")
+    async with team(hub, owner, "alpha", "beta", "front") as (alpha, beta, _):
+        handle = await publish(hub, owner, "beta")
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(send(hub.url, handle, "open", alice))
+            asked = await beta.find("message")
+            assert await reach(beta, alpha) == ISOLATED
+            await answer(beta, asked)
+        assert reply_text(asking.result()) == "here you are"
+        async with back(hub, owner, beta, "beta", by_taking_over=by_taking_over) as again:
+            assert await reach(again, alpha) == REACHED
+            async with asyncio.TaskGroup() as group:
+                group.create_task(send(hub.url, handle, "open", alice))
+                await again.find("message", lambda frame: frame["from"] == "alice")
+                async with back(hub, owner, again, "beta", by_taking_over=by_taking_over) as last:
+                    assert await reach(last, alpha) == ISOLATED
+
+
+async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(hub: HubProcess) -> None:
+    async with team(hub, "trust-chain", "alpha", "beta", "front") as (alpha, beta, front):
+        handles = [
+            await publish(hub, "trust-chain", "beta"),
+            await publish(hub, "trust-chain", "front", isolated=False),
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(send(hub.url, handles[1], "ask beta", hub.mint("alice", "session")))
+            asked = await front.find("message")
+            metadata = {"requiresResponse": True, "correlationId": "c-1", "parentId": asked["id"]}
+            question = {"role": "user", "content": "open"}
+            await front.send("message", question, agent=f"@{handles[0]}", metadata=metadata)
+            await beta.find("message")
+            assert await reach(beta, alpha) == ISOLATED
+            async with back(hub, "trust-chain", beta, "beta", by_taking_over=False) as again:
+                assert await reach(again, alpha) == ISOLATED
+            await answer(front, asked)
+
+
+async def test_an_agent_tells_its_asker_how_far_it_is_and_does_not_make_it_wait(hub: HubProcess) -> None:
+    async with team(hub, "trust-progress", "alpha", "beta", "charlie") as (alpha, beta, charlie):
+        asking = asyncio.create_task(alpha.send_message("beta", "do it", ttl=60))
+        asked = await beta.find("message")
+        about = {"parentId": asked["id"]}
+        for text in ("half of it is done", "which colour?"):
+            await beta.send("message", {"role": "agent", "content": text}, agent="alpha", metadata=about)
+            got = await alpha.find("message", lambda frame: frame["content"].get("content") == text)  # noqa: B023
+            assert got["from"] == "beta"
+        await alpha.send("message", {"role": "agent", "content": "blue"}, agent="beta")
+        await beta.find("message", lambda frame: frame["content"]["content"] == "blue")
+        assert code_of(await beta.send_message("alpha", "shall I?", parentId=asked["id"])) == (2005, "cycle")
+        # Nor in a longer circle: charlie works for beta, which alpha waits for.
+        onward = asyncio.create_task(beta.send_message("charlie", "a part of it", ttl=60))
+        part = await charlie.find("message")
+        assert code_of(await charlie.send_message("alpha", "shall I?")) == (2005, "cycle")
+        assert await told(charlie, alpha) == ""
+        await answer(charlie, part, "the part")
+        assert (await onward)["content"]["content"] == "the part"
+        await answer(beta, asked, "done")
+        assert (await asking)["content"]["content"] == "done"
+
+
+async def test_an_agent_that_was_too_slow_reaches_its_asker_and_its_team(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "trust-slow", "alpha", "beta") as (alpha, beta):
+        assert code_of(await alpha.send_message("beta", "now", ttl=0.3)) == (3004, "response_timeout")
+        asked = await beta.find("message")
+        assert await reach(beta, alpha) == REACHED
+        await beta.send(
+            "message", {"role": "agent", "content": "late"}, agent="alpha", metadata={"parentId": asked["id"]}
+        )
+        await alpha.find("message", lambda frame: frame["content"].get("content") == "late")
+
+
+async def test_a_team_goes_on_after_its_hub_was_killed_in_the_midst_of_its_talk(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub, names = start_hub(make_storage("embedded")), ("alpha", "beta", "charlie", "coder", "steward")
+    async with team(hub, "killed", *names) as seats:
+        for one, other in zip(seats, [*seats[1:], seats[0]], strict=True):
+            name = names[seats.index(other)]
+            wanted = {"requiresResponse": True, "correlationId": f"c-{name}"}
+            await one.send("message", {"role": "user", "content": "what?"}, agent=name, metadata=wanted)
+            await one.send("message", {"role": "agent", "content": "by the way"}, agent=name)
+        for one in seats:
+            await one.find("message", lambda frame: frame["content"]["content"] == "by the way")
+        await seats[-1].propose("p-1", deadline=in_ms(100))
+        hub.kill9()
+        for one in seats:
+            await one.closed()
+    await asyncio.to_thread(hub.serve, 0)
+    async with AsyncExitStack() as stack:
+        token = hub.mint("killed", "channel")
+        alpha, *others = [await stack.enter_async_context(seat(hub.url, token, name)) for name in names]
+        assert (await alpha.vote("p-1", "approve"))["state"] == "deliberating"
+        assert (await others[0].vote("p-1", "approve"))["state"] == "approved"
+        for one, name in zip(others, names[1:], strict=True):
+            reached = await reach(one, alpha)
+            assert reached == REACHED | {"vote": "" if name in ("beta", "charlie") else "not_triad_member"}
