@@ -6,6 +6,7 @@ from accounts.authn import Identity
 from agents.core.errors import Denied
 from agents.models.choices import AGENTS_OWN_WORDS, CHANNEL_LINK, Outcome, Surface
 from agents.transcript.pieces import Part, Usage
+from kit import sql
 
 
 class Target(Struct, frozen=True):
@@ -73,7 +74,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     empty for a first ask. `queues`: it waits for an agent that is at work, if the agent's owner allows it.
     `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
     the token that sends a message over the gateway to a session of the token's own user, which is counted by it
-    instead of by its caller; None for every other ask.
+    instead of by its caller; None for every other ask. `writes`: what its surface writes in the transaction that
+    admits it.
     """
 
     chat_id: str
@@ -97,6 +99,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     queues: bool = False
     continues_task: bool = False
     credential_id: int | None = None
+    writes: tuple[sql.Query, ...] = ()
 
     @property
     def depth(self) -> int:

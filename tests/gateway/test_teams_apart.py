@@ -36,7 +36,14 @@ NAMED = [  # where a frame names an agent
     ("subscribe", {"content": {"channel": "agent:status", "agents": ["{}"]}}),
     *(
         (type_name, {"content": {"channel": channel}})
-        for channel in ("agent:{}:inbox", "triad:{}", "letters of {}", "reply to {}", "{}", "agent:@owner-apart/{}:inbox")
+        for channel in (
+            "agent:{}:inbox",
+            "triad:{}",
+            "letters of {}",
+            "reply to {}",
+            "{}",
+            "agent:@owner-apart/{}:inbox",
+        )
         for type_name in ("subscribe", "unsubscribe")
     ),
     ("workspace", {"content": {"action": "get", "name": "{}"}}),

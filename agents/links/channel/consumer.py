@@ -71,7 +71,7 @@ class FrameSocket(SocketConsumer):
         return self._over
 
     async def _may_wait(self) -> bool:
-        """Count it while its client has sent no token. False: its address has too many, and the upgrade is refused."""
+        """Count it while its client has sent no token. False: its address has too many, and it is refused."""
         if self._unsigned.enter(self, self.scope):
             return True
         self._over = self._closed = True
