@@ -1,6 +1,5 @@
 """How often one address or user may begin, exchange or guess: by the `limits` library, shared by all processes."""
 
-import ipaddress
 import logging
 import math
 import time
@@ -13,6 +12,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from accounts.oauth.errors import TooFast
 from accounts.settings import get_settings
+from kit.addresses import network_of
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +54,7 @@ def check_passwords(login: str) -> None:
 
 def address_of(request: HttpRequest) -> str:
     """Where a request comes from; behind a trusted proxy, what the proxy says. All of an IPv6 /64 is one."""
-    try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
-    except ValueError:
-        return "unknown"
-    if address.version == 6:
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
+    return network_of(request.META.get("REMOTE_ADDR", ""))
 
 
 def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> None:

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hub import env
 
+SERVING = "serving"  # the folder with a file for each port, whose content is the address of the hub there
 COMMANDS_ON_A_HUB = frozenset(
     {
         "mint_token",
@@ -52,6 +53,27 @@ def lock(data_dir: Path) -> int:
         os.close(held)
         raise DataDirInUse(f"another hub runs on {data_dir}") from None
     return held
+
+
+def record_address(data_dir: Path, url: str, *, is_alone: bool) -> Path:
+    """Record that a hub serves at an address; the file, to be deleted when it serves no more.
+
+    Processes that share the folder have ports of their own. `is_alone`: what others left there is deleted.
+    """
+    folder = data_dir / SERVING
+    folder.mkdir(exist_ok=True)
+    file = folder / url.rpartition(":")[2]
+    if is_alone:
+        for other in folder.iterdir():
+            other.unlink()
+    file.write_text(url)
+    return file
+
+
+def read_addresses(data_dir: Path) -> list[str]:
+    """The recorded addresses, also of hubs that were killed."""
+    folder = data_dir / SERVING
+    return [file.read_text() for file in sorted(folder.iterdir())] if folder.exists() else []
 
 
 def default_data_dir(base_dir: Path) -> Path:

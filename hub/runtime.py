@@ -18,6 +18,7 @@ from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
 from gateway.connections.client import Gateway
+from gateway.sessions.writing import write_left
 from gateway.triad.proposals import close_due
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
@@ -142,6 +143,8 @@ class Runtime:
             # Ends what a crash left open before the first ask is admitted:
             # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
+            if settings.GATEWAY:  # before a client asks for its sessions
+                await db_call(write_left)(hub_services.process_id, is_alone=True)
         # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
         for thread in self._threads:
@@ -165,6 +168,12 @@ class Runtime:
         self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
         self._tasks.start(every(DECIDE_EVERY_S, db_call(close_due), "decide.failed"), name="decide")
+        if not settings.IS_EMBEDDED:
+            self._tasks.start(every(BEAT_EVERY_S, self._write_left, "sessions.failed"), name="sessions")
+
+    async def _write_left(self) -> None:
+        """Write to sessions what processes held that died."""
+        await db_call(write_left)(self.hub_services.process_id, is_alone=False)
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher

@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import logging
 import socket
 import sys
 import time
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -14,10 +16,13 @@ from django.conf import settings
 
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
+from hub.data_dir import record_address
 from hub.demo import Demo
 from hub.http_protocol import HubHttpProtocol, end_overdue
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
 
 SAME_SIGNAL_S = 0.5
 KEEP_ALIVE_S = 75  # an idle connection: longer than proxies keep theirs, so that none sends into one that closes
@@ -64,6 +69,7 @@ class HubServer(uvicorn.Server):
         self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
         self._leaving = asyncio.Event()
+        self._recorded: Path | None = None  # the file of its address
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so on standard output once the demo agent is online too."""
@@ -71,7 +77,14 @@ class HubServer(uvicorn.Server):
         _settle_garbage_collection()
         self._loop = asyncio.get_running_loop()
         if self.started:
+            self._record_address()
             self._tasks.start(self._say_ready(), name="ready")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve no more."""
+        if self._recorded is not None:
+            self._recorded.unlink(missing_ok=True)
+        await super().shutdown(sockets)
 
     async def main_loop(self) -> None:
         """uvicorn's, once a second instead of ten times; and connections that are overdue are ended."""
@@ -92,6 +105,13 @@ class HubServer(uvicorn.Server):
         self._signalled_at = time.monotonic()
         # This is a signal handler: the loop has to be woken to see what it is given.
         self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._drain_and_exit(), name="drain"))
+
+    def _record_address(self) -> None:
+        url, is_alone = settings.LOCAL_URL, settings.IS_EMBEDDED
+        try:
+            self._recorded = record_address(settings.DATA_DIR, url, is_alone=is_alone)
+        except OSError as failure:  # it serves all the same
+            logger.warning("address.not_recorded", extra={"failure": type(failure).__name__})
 
     async def _say_ready(self) -> None:
         lines = [f"ready {settings.LOCAL_URL}"]

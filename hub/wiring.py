@@ -25,6 +25,7 @@ from a2a_bridge.tasks.reader import TaskReader
 from a2a_bridge.tasks.store import TaskStore
 from a2a_bridge.tasks.store_by_id import StoresById
 from accounts.open_requests import OpenRequests
+from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
@@ -114,6 +115,7 @@ class HubServices:
     operator_sockets: OperatorSockets
     gateway: Gateway
     gateway_clients: GatewayClients
+    unsigned_sockets: UnsignedSockets
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
     gateway_health: TeamHealth
@@ -177,6 +179,7 @@ class HubServices:
             ledger=self.ledger,
             requests=self.requests,
             meter=self.meter,
+            unsigned=self.unsigned_sockets,
             process_id=self.process_id,
             clock=time.monotonic,
         )
@@ -188,6 +191,7 @@ class HubServices:
             ledger=self.ledger,
             clients=self.gateway_clients,
             callers=self.callers,
+            unsigned=self.unsigned_sockets,
             process_id=self.process_id,
             clock=time.monotonic,
         )
@@ -318,6 +322,7 @@ def build_services() -> HubServices:
         agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        unsigned_sockets=UnsignedSockets(),
         gateway_health=TeamHealth(
             ledger,
             settings.PUBLIC_URL,

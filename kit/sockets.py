@@ -17,6 +17,11 @@ TRY_AGAIN_LATER = 1013
 async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, message: str) -> None:
     """Answer the upgrade itself with an HTTP error: the client sees a failed connection and backs off."""
     await receive()
+    await send_refusal(send, status, code, message)
+
+
+async def send_refusal(send: Send, status: int, code: str, message: str) -> None:
+    """As `refuse_upgrade`, once the upgrade was received."""
     headers = [(b"content-type", b"application/json")]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})

@@ -39,12 +39,13 @@ NAMES_OF_OTHERS = re.compile(
     r"`nobody[^`\n]*`|postgres://nobody@|getpwnam\(\"nobody\"\)|\bnobody\.pw_|^    nobody = pwd\.", re.MULTILINE
 )
 IS_SQL = re.compile(r"\s*(SELECT\s|INSERT INTO\s|UPDATE\s+\S+\s+SET\s|DELETE FROM\s|WITH\s+\w+\s+(AS|\())")
-# The ledger runs the statements of repeats and push_rows with the end of a turn.
+# The ledger runs the statements of repeats, push_rows and held_entries with a turn.
 SQL_ROOMS = (
     "agents/core/ledger/",
     "a2a_bridge/tasks/",
     "a2a_bridge/repeats.py",
     "a2a_bridge/pushes/push_rows.py",
+    "gateway/sessions/held_entries.py",
     "kit/sql.py",
     "agnt/intake_rows.py",
 )

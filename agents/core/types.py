@@ -6,6 +6,7 @@ from accounts.authn import Identity
 from agents.core.errors import Denied
 from agents.models.choices import AGENTS_OWN_WORDS, CHANNEL_LINK, Outcome, Surface
 from agents.transcript.pieces import Part, Usage
+from kit import sql
 
 
 class Target(Struct, frozen=True):
@@ -74,7 +75,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
     the token that sends a message over the gateway to a session of the token's own user, which is counted by it
     instead of by its caller; None for every other ask. `passed_by_stranger`: an agent of another owner than the
-    caller passed it on.
+    caller passed it on. `writes`: what its surface writes in the transaction that admits it.
     """
 
     chat_id: str
@@ -99,6 +100,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     continues_task: bool = False
     credential_id: int | None = None
     passed_by_stranger: bool = False
+    writes: tuple[sql.Query, ...] = ()
 
     @property
     def depth(self) -> int:

@@ -59,7 +59,7 @@ class Gateway:
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
         subscribers = Channels(process_id, post, is_alone=is_alone)
-        recorder = SessionRecorder()
+        recorder = SessionRecorder(process_id)
         letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
         rules = TeamRules(time.monotonic)
         router = MessageRouter(dispatcher, seats_here, letters, recorder, rules)

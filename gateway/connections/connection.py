@@ -12,6 +12,7 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, digest, presented
 from accounts.open_requests import OpenRequests
+from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.ask_starter import Asker
 from agents.core.errors import Unavailable
@@ -76,10 +77,11 @@ class GatewayConnection(FrameSocket):
         ledger: Ledger,
         clients: GatewayClients,
         callers: OpenRequests,
+        unsigned: UnsignedSockets,
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__()
+        super().__init__(unsigned)
         self.gateway = gateway
         self.client_id = unguessable("client-")
         self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
@@ -168,20 +170,27 @@ class GatewayConnection(FrameSocket):
 
     async def connect(self) -> None:
         """Accept, then find out who it is."""
-        await self.accept(self._parameters.subprotocol)
-        within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
-        self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
         headers = headers_of(self.scope)
         self.scope["headers"].clear()
         # A browser sends a cookie by itself: it does not count here.
         headers.pop("cookie", None)
         token = presented(headers)
         given = token.digest if token else digest(self._parameters.token) if self._parameters.token else ""
+        if not given and not await self._may_wait():
+            return
+        await self.accept(self._parameters.subprotocol)
+        within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
+        self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
         await self._guard(self._begin(given))
+        # A token that has expired is answered, and another one awaited.
+        is_waiting = self._sign_in.identity is None and not self._over
+        if is_waiting and not self._unsigned.enter(self, self.scope):
+            await self._finish(TRY_AGAIN_LATER, None)
 
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
         self._closed = True
+        self._unsigned.leave(self)
         self.messages.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -221,6 +230,7 @@ class GatewayConnection(FrameSocket):
         wanted = self._parameters.agent_id if self._sign_in.identity is None else ""
         name = get_wanted_seat(token.identity, wanted)
         self._sign_in.take(token)
+        self._unsigned.leave(self)
         self.protocol.sign_in(token.left_s)
         if self._timer is not None:
             self._timer.cancel()

@@ -7,7 +7,17 @@ from gateway.connections.client import Client
 from gateway.handlers.team import get_team
 from gateway.team.status_feed import event_frame, status_frame
 from gateway.team.statuses import AgentStatus, find_unknown
-from gateway.wire.channel_names import ACTIVITY, GENERAL, MESSAGES, PLAIN, STATUS, find_inbox_agent, is_channel
+from gateway.triad.proposals import get_proposal
+from gateway.wire.channel_names import (
+    ACTIVITY,
+    GENERAL,
+    MESSAGES,
+    PLAIN,
+    STATUS,
+    find_inbox_agent,
+    find_proposal_id,
+    is_channel,
+)
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
@@ -98,6 +108,8 @@ async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tu
     if unknown is not None:
         text = f"the team has no agent of the name {unknown[:64]!r}"
         raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, text, field="content.agents" if unknown in names else "")
+    if proposal_id := find_proposal_id(channel):
+        await client.gateway.triad.call(get_proposal, owner_id, proposal_id)
     return channel, names
 
 

@@ -162,8 +162,9 @@ class LetterDelivery:
         try:
             ask = await self._call(make_ask, letter)
             place, envelope = await self._call(find_place, letter), await self._call(read_envelope, letter)
-            recording = Recording(self._recorder, place, envelope)
-            recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
+            recording = Recording(self._recorder, place, envelope, ask.chat_id)
+            running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
+            recording.running = running
         except (Offline, Unavailable, DatabaseError):
             await self._call(letter_queue.release, letter)
             return None

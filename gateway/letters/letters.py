@@ -16,6 +16,7 @@ from agents.models import Connection, Session
 from agents.transcript.storage import MEBIBYTE
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.sessions.entries import Place
+from gateway.sessions.held_entries import Held
 from gateway.settings import get_settings
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -102,10 +103,11 @@ def find_obstacle(session_id: int, caller_id: int, sender: str, priority: Letter
 
 
 @transaction.atomic
-def store_letter(draft: Draft, *, is_wanted: bool = False) -> StoredLetter | None:
+def store_letter(draft: Draft, *, is_wanted: bool = False, held: Held | None = None) -> StoredLetter | None:
     """Put a message into the recipient's inbox. None: neither its `ttl` nor its team's policy lets it wait.
 
-    A message that waits already is not stored twice. `is_wanted`: it waits in any case.
+    A message that waits already is not stored twice. `is_wanted`: it waits in any case. `held`: its entry of
+    sessions, which is held when the message is stored.
 
     Raises:
         NoSuchTarget: the recipient is gone.
@@ -142,6 +144,8 @@ def store_letter(draft: Draft, *, is_wanted: bool = False) -> StoredLetter | Non
         received_at=draft.received_at,
         expires_at=None if lives_s is None else draft.received_at + timedelta(seconds=lives_s),
     )
+    if held is not None:
+        held.row.save(force_insert=True)
     return StoredLetter(letter.pk, letter.message_id, letter.expires_at)
 
 

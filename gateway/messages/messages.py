@@ -116,8 +116,11 @@ class MessageRouter:
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
+            chat_id = time_ordered()
+            recording = Recording(self._recorder, place, envelope, chat_id)
+            held = recording.hold_message()
             ask = Ask(
-                chat_id=time_ordered(),
+                chat_id=chat_id,
                 target=found.target,
                 caller_id=asker.user_id,
                 caller_login=asker.login,
@@ -136,9 +139,10 @@ class MessageRouter:
                 parent=asker.parent,
                 passed_by_stranger=asker.passed_by_stranger,
                 credential_id=sender.credential_id if found.is_own and not asker.passed_by_stranger else None,
+                writes=(held.query,) if held is not None else (),
             )
-            recording = Recording(self._recorder, place, envelope)
-            recording.running = running = await self._dispatcher.ask(ask, recording.add_reply)
+            running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
+            recording.running = running
         except REFUSALS as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
                 raise MustWait(draft, refuse_denied(refusal)) from None
@@ -207,16 +211,19 @@ class MessageRouter:
         Raises:
             FrameRefused: it may not wait, or there is no room.
         """
-        self.letters.expect(waits.draft.recipient_id)
+        draft = waits.draft
+        self.letters.expect(draft.recipient_id)
+        recording = Recording(self._recorder, draft.place, draft.envelope, time_ordered())
+        held = None if is_recorded else recording.hold_message()
         try:
-            letter = await self.read(store_letter, waits.draft, is_wanted=waits.is_wanted)
+            letter = await self.read(store_letter, draft, is_wanted=waits.is_wanted, held=held)
         except REFUSALS as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:
             raise waits.refused
-        if letter.is_new and not is_recorded:
-            await Recording(self._recorder, waits.draft.place, waits.draft.envelope).add_message()
-        self.letters.wake(waits.draft.recipient_id)
+        if letter.is_new:
+            await recording.add_message()
+        self.letters.wake(draft.recipient_id)
         return letter
 
 

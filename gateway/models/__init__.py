@@ -3,13 +3,14 @@
 from gateway.models.agent_protocol import ProtocolArtifact, ProtocolStep, ProtocolTask
 from gateway.models.letter import Letter
 from gateway.models.proposal import Proposal, Vote
-from gateway.models.session_log import SessionEntry, SessionLog
+from gateway.models.session_log import HeldEntry, SessionEntry, SessionLog
 from gateway.models.team import ChannelWatch, EnvelopeKey, FrameRecord, TeamAgent, TeamPolicy
 
 __all__ = [
     "ChannelWatch",
     "EnvelopeKey",
     "FrameRecord",
+    "HeldEntry",
     "Letter",
     "Proposal",
     "ProtocolArtifact",

@@ -42,6 +42,26 @@ class SessionLog(models.Model):
         return f"{self.agent} {self.session_id}"
 
 
+class HeldEntry(models.Model):
+    """An entry that is committed with its message, and deleted when it is in its sessions (docs/adr/0153).
+
+    `process_id`: the process that writes it to its sessions. `about`: the entry without its content, and where it
+    belongs, as JSON. `content`: as in `SessionEntry`.
+    """
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="held_entries", db_index=False)
+    key = models.CharField(max_length=80, unique=True)
+    process_id = models.CharField(max_length=32)
+    about = models.TextField()
+    content = models.TextField()
+
+    class Meta:
+        verbose_name_plural = "held entries"
+
+    def __str__(self) -> str:
+        return f"held entry {self.pk}"
+
+
 class SessionEntry(models.Model):
     """A line of a session log. `content`: JSON, sealed (`accounts.sealing`). `bytes`: of the line as exported."""
 

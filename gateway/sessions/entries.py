@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from accounts import sealing
 from accounts.sealing import Unreadable
-from gateway.models import SessionEntry
+from gateway.models import HeldEntry, SessionEntry
 from gateway.wire.errors import ErrorCode, FrameRefused
 
 PURPOSE = b"a2a-v1 sessions"
@@ -61,10 +61,12 @@ class Place(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """An entry, and where it belongs."""
+    """An entry, and where it belongs. `key`: of its `HeldEntry`; empty: it has none. `sealed`: its content."""
 
     place: Place
     entry: Entry
+    key: str = ""
+    sealed: str = ""
 
 
 def make_place(owner_id: int, login: str, sender: str, recipient: str, session_id: str) -> Place:
@@ -123,4 +125,6 @@ def show_content(sealed: str) -> Any:
 
 def reseal_entries() -> tuple[int, int]:
     """Seal all entries anew with the newest key; how many were, and how many could not be read."""
-    return sealing.reseal_all(SessionEntry.objects.all(), PURPOSE, "content")
+    done, unreadable = sealing.reseal_all(SessionEntry.objects.all(), PURPOSE, "content")
+    held_done, held_unreadable = sealing.reseal_all(HeldEntry.objects.all(), PURPOSE, "content")
+    return done + held_done, unreadable + held_unreadable

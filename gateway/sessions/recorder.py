@@ -1,4 +1,7 @@
-"""Takes what agents said, in the event loop, and writes it in batches in a thread of its own (docs/adr/0138)."""
+"""Takes what agents said, in the event loop, and writes it in batches in a thread of its own (docs/adr/0138).
+
+It is held in the database before (docs/adr/0153): a process that is killed loses none of it.
+"""
 
 import asyncio
 import logging
@@ -25,7 +28,8 @@ TRY_AGAIN_S = 0.5
 class SessionRecorder:
     """The messages of one process that are yet to be written to sessions, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, process_id: str) -> None:
+        self.process_id = process_id
         self._writing: Batcher[tuple[Record, int] | None] = Batcher(self._write)
         self._thread = DbThread("sessions")
         self._may_write_at = 0.0

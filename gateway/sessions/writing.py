@@ -1,19 +1,23 @@
 """Writes what agents said to their sessions, many messages at once, and keeps sessions within limits."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import F, Q
 
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import MOST_SESSIONS, MOST_TEAM_BYTES, check_writable, count_held, find_ttl_s
 from gateway.sessions.entries import Entry, Record, make_row, seal_content
+from gateway.sessions.held_entries import read_left, release
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import now_ms
-from kit import batches
+from kit import batches, sql
 from kit.clock import db_now
+
+logger = logging.getLogger(__name__)
 
 MOST_ENTRIES = 10_000  # of a session
 MOST_SESSION_BYTES = 8 * 1024 * 1024
@@ -30,25 +34,47 @@ class _Key(NamedTuple):
 def write_records(records: Sequence[Record]) -> None:
     """Add messages to the sessions of their agents, in this order; a session that is not there is made.
 
+    What was held of them is released in the same transaction.
     A session that has too many entries is compacted. A team that has too many sessions loses those to which
     nothing was added for longest, archived ones first.
     """
     now = db_now()
     # Before the transaction: while it runs, SQLite lets no turn be written.
-    places = _find_places(records, now)
-    added: dict[_Key, list[tuple[Entry, str]]] = {}
-    for record in records:
-        place, content = record.place, seal_content(record.entry.content)
-        for agent in place.agents:
-            key = places[_Key(place.owner_id, agent, place.base_id), place.writer]
-            added.setdefault(key, []).append((record.entry, content))
-    _write(added, now)
+    _write(records, _find_places(records, now), now)
     for owner_id in {record.place.owner_id for record in records}:
         _trim(owner_id, now)
 
 
+def write_left(process_id: str, *, is_alone: bool) -> int:
+    """Write to sessions what processes held that were killed; how many messages. See `read_left`."""
+    return sum(_write_those(records) for records in read_left(process_id, is_alone=is_alone))
+
+
+def _write_those(records: Sequence[Record]) -> int:
+    """Write what can be written, and log what cannot; how many were. See `SessionRecorder`."""
+    try:
+        write_records(records)
+    except sql.AWAY:
+        raise
+    except (DatabaseError, InterfaceError):
+        if len(records) > 1:
+            return sum(_write_those([record]) for record in records)
+        logger.exception("gateway.sessions_not_written", extra={"entries": 1})
+        return 0
+    return len(records)
+
+
 @transaction.atomic
-def _write(added: Mapping[_Key, Sequence[tuple[Entry, str]]], now: datetime) -> None:
+def _write(records: Sequence[Record], places: Mapping[tuple[_Key, str], _Key], now: datetime) -> None:
+    held = release([record.key for record in records if record.key])
+    added: dict[_Key, list[tuple[Entry, str]]] = {}
+    for record in records:
+        if record.key and record.key not in held:
+            continue
+        place, content = record.place, record.sealed or seal_content(record.entry.content)
+        for agent in place.agents:
+            key = places[_Key(place.owner_id, agent, place.base_id), place.writer]
+            added.setdefault(key, []).append((record.entry, content))
     logs = _lock_logs(set(added), now)
     rows = {
         log.pk: [make_row(log.pk, log.session_id, entry, content) for entry, content in added[key]]

@@ -30,22 +30,16 @@ class Line:
     level: int = HEALTHY
 
 
-def report_basics(version: str, port: int, *, is_on: bool) -> Iterator[Line]:
-    """Whether the gateway runs, its version and port, how long it is up, and how many agents are connected.
+def report_rows(version: str) -> Iterator[Line]:
+    """Its version, how long the hub is up, in how many processes, and how many agents are connected.
 
     Raises:
         DatabaseError: the database is out of reach.
     """
     now = db_now()
     started = list(Process.objects.filter(beat_at__gt=alive_since(now)).values_list("started_at", flat=True))
-    if not is_on:
-        yield Line("running", "no: GATEWAY is not 1", DOWN)
-    elif not started:
-        yield Line("running", "no: no process of the hub has a recent heartbeat", DOWN)
-    else:
-        yield Line("running", f"yes, in {len(started)} process{'' if len(started) == 1 else 'es'}")
     yield Line("version", version)
-    yield Line("port", str(port))
+    yield Line("processes", str(len(started)))
     yield Line("uptime", f"{_seconds(min(started), now)} s" if started else "-")
     seats = live_connections().filter(session__link=GATEWAY_LINK)
     yield Line("connected agents", str(seats.order_by()[:MOST_SEATS].count()))

@@ -26,7 +26,12 @@ def proposal_channel(proposal_id: str) -> str:
     return f"triad:{proposal_id}"
 
 
+def find_proposal_id(channel: str) -> str:
+    """The proposal whose channel it is; empty for other channels."""
+    start, _, proposal_id = channel.partition(":")
+    return proposal_id if start == "triad" and is_id(proposal_id) else ""
+
+
 def is_channel(name: str) -> bool:
     """Whether clients may name the channel."""
-    start, _, proposal_id = name.partition(":")
-    return name in PLAIN or bool(find_inbox_agent(name)) or (start == "triad" and is_id(proposal_id))
+    return name in PLAIN or bool(find_inbox_agent(name)) or bool(find_proposal_id(name))

@@ -51,6 +51,7 @@ from gateway.models import (
     ChannelWatch,
     EnvelopeKey,
     FrameRecord,
+    HeldEntry,
     Letter,
     Proposal,
     ProtocolTask,
@@ -141,6 +142,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield Breaker.objects.filter(network__owner=user)
     yield Venue.objects.filter(network__owner=user)
     yield Network.objects.filter(owner=user)
+    yield HeldEntry.objects.filter(owner=user)
     yield SessionEntry.objects.filter(log__owner=user)
     yield SessionLog.objects.filter(owner=user)
     yield Delivery.objects.filter(subscription__owner=user)

@@ -42,6 +42,7 @@ from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
+    HeldEntry,
     Letter,
     Proposal,
     ProtocolArtifact,
@@ -122,6 +123,13 @@ PARTS: Sequence[Part] = (
         "team_session_entry",
         SessionEntry,
         lambda user: Q(log__owner=user),
+        at_once=FEW,
+        unseal={"content": show_content},
+    ),
+    Part(
+        "team_held_entry",
+        HeldEntry,
+        lambda user: Q(owner=user),
         at_once=FEW,
         unseal={"content": show_content},
     ),

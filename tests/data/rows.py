@@ -45,6 +45,7 @@ from agnt.models import (
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
+    HeldEntry,
     Letter,
     Proposal,
     ProtocolArtifact,
@@ -190,6 +191,7 @@ def owner_of_everything(word: str, other: Person) -> Person:
         owner=user, agent=word, session_id=word, entries=1, created_at=now, last_entry_at=now
     )
     SessionEntry.objects.create(log=log, timestamp_ms=1, role="user", content=sealed)
+    HeldEntry.objects.create(owner=user, key=f"h-{word}", process_id="p", about="{}", content=sealed)
     protocol_task = ProtocolTask.objects.create(
         owner=user, agent="main", input=word, additional_input={"is": word}
     )

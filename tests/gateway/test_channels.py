@@ -21,6 +21,7 @@ from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from tests.gateway.client import EchoSeat, GatewayClient, code_of, publish
+from tests.gateway.triad import Voter
 
 
 async def subscribed(client: GatewayClient, channel: str, agents: list[str] | None = None) -> Json:
@@ -127,6 +128,7 @@ async def test_subscriptions_that_are_refused(embedded_hub: HubProcess) -> None:
             (alpha, {"channel": "nope"}, 2005),
             (alpha, {"channel": "agent:status:inbox:x"}, 2005),
             (alpha, {"channel": "triad:"}, 2005),
+            (alpha, {"channel": "triad:absent"}, 2005),
             (alpha, {}, 2002),
             (alpha, {"channel": "agent:status", "agents": ["beta", "absent"]}, 3001),
             (alpha, {"channel": "agent:status", "agents": ["Not A Name"]}, 3001),
@@ -140,8 +142,26 @@ async def test_subscriptions_that_are_refused(embedded_hub: HubProcess) -> None:
             assert ack["content"]["status"] == "subscribed"
 
 
+async def test_a_proposal_is_subscribed_to_by_its_own_team_alone(embedded_hub: HubProcess) -> None:
+    """Its id tells another team nothing: it is refused like an id that does not exist."""
+    url = embedded_hub.url
+    async with (
+        Voter(url, embedded_hub.mint("proposes", "session")) as alice,
+        Voter(url, embedded_hub.mint("subscribes", "session")) as bob,
+    ):
+        assert (await alice.propose("secret-1"))["state"] == "pending"
+        assert (await subscribed(alice, "triad:secret-1"))["content"]["status"] == "subscribed"
+        refusals = [await subscribed(bob, f"triad:{one}") for one in ("secret-1", "absent-1")]
+        assert [code_of(one) for one in refusals] == [(2005, "proposal_not_found")] * 2
+        assert refusals[0]["content"] == refusals[1]["content"]
+
+
 async def test_a_connection_has_at_most_100_subscriptions(embedded_hub: HubProcess) -> None:
-    async with GatewayClient(embedded_hub.url, embedded_hub.mint("many-subs", "session")) as client:
+    async with Voter(embedded_hub.url, embedded_hub.mint("many-subs", "session")) as client:
+        for number in range(0, 102, 2):  # each has two ids
+            about = {"correlationId": f"p-{number}"}
+            await client.send("proposal", {"proposal": "p"}, id=f"p-{number + 1}", metadata=about)
+            await client.answer_after(0, f"p-{number}")
         for number in range(101):
             await client.send("subscribe", {"channel": f"triad:p-{number}"})
         assert code_of(await client.find("error")) == (2005, "too_many_subscriptions")

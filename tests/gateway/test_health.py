@@ -1,5 +1,6 @@
 """The health of the gateway: over HTTP for the caller's team, and on the command line."""
 
+import asyncio
 import re
 
 import pytest
@@ -94,7 +95,8 @@ async def test_without_the_gateway_its_health_is_not_there(start_hub: StartHub, 
         assert (await client.get("/agent-status")).status_code == 404
         assert (await client.get("/health")).status_code == 404
         assert (await client.get("/desk/team")).status_code == 404
-    done = run_command({**hub.home.env, "PUBLIC_URL": hub.url}, "gateway", "status")
+    # The hub says so, whatever the environment of the command has.
+    done = run_command({**hub.home.env, "GATEWAY": "1"}, "gateway", "status")
     assert (done.returncode, "running: no: GATEWAY is not 1" in done.stdout) == (2, True)
 
 
@@ -102,14 +104,15 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
     start_hub: StartHub, make_storage: MakeStorage
 ) -> None:
     hub = start_hub(make_storage("embedded"))
-    settings = {**hub.home.env, "PUBLIC_URL": hub.url, "GATEWAY": "1"}
+    settings = {**hub.home.env, "PUBLIC_URL": "https://other.example", "PORT": "1", "GATEWAY": "0"}
     async with EchoSeat(hub.url, hub.mint("watched", "channel"), agentId="alpha") as seat:
         await seat.find("auth-response")
         done = run_command(settings, "gateway", "status", "--deep", "--login", "watched")
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (lines["running"], lines["connected agents"], lines["status"]) == ("yes, in 1 process", "1", "healthy")
-    assert lines["port"] == hub.url.rpartition(":")[2]
+    assert (lines["running"], lines["connected agents"], lines["status"]) == ("yes", "1", "healthy")
+    assert (lines["address"], lines["port"]) == (hub.url, hub.url.rpartition(":")[2])
+    assert lines["processes"] == "1"
     assert re.fullmatch(r"ok, \d+ ms", lines["database"])
     assert re.fullmatch(r"ok, \d+ ms", lines["session store"])
     assert lines["agent alpha"].startswith("online, last heartbeat")
@@ -118,6 +121,30 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
     await hub_stopped(hub)
     done = run_command(settings, "gateway", "status")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "status: down")
+
+
+async def test_the_command_says_down_at_once_when_no_hub_answers(
+    start_hub: StartHub, make_storage: MakeStorage
+) -> None:
+    hub = start_hub(make_storage("embedded"))
+    env = {**hub.home.env, "GATEWAY": "1"}
+    hub.kill9()  # its heartbeat is recent for a while
+    done = run_command(env, "gateway", "status")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (2, f"running: no: no answer at {hub.url}")
+    assert done.stdout.splitlines()[-1] == "status: down"
+    await asyncio.to_thread(hub.serve, 0)
+    assert run_command(env, "gateway", "status").returncode == 0
+
+
+@pytest.mark.slow
+async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    hub = start_hub(make_storage("grown"), processes=2)
+    done = run_command(hub.home.env, "gateway", "status")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {f"address: {url}" for url in hub.urls} <= set(done.stdout.splitlines())
+    hub.kill9(1)
+    done = run_command(hub.home.env, "gateway", "status")
+    assert (done.returncode, f"address: {hub.urls[1]}" in done.stdout) == (0, False)
 
 
 async def hub_stopped(hub: HubProcess) -> None:

@@ -10,10 +10,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from gateway.models import SessionEntry, SessionLog, TeamPolicy
+from agents.models import Process
+from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
 from gateway.sessions import access, rows, transfer, writing
 from gateway.sessions.access import SessionUser
 from gateway.sessions.entries import Entry, Record, make_place
+from gateway.sessions.held_entries import hold
 from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase
@@ -332,3 +334,46 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
     assert texts_of(owner, "beta", "s-1") == [WORD]
     settings.WEBHOOK_KEYS = ("a third key, which sealed nothing yet",)
     assert code_of(rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")
+
+
+def held(owner: SessionUser, process_id: str, *texts: str) -> list[Record]:
+    """What a process held of messages of alpha to beta."""
+    place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
+    entries = [Entry(timestamp_ms=1, role="user", content=text, id=text) for text in texts]
+    made = [hold(Record(place, entry), f"{process_id}-{entry.id}", process_id) for entry in entries]
+    for one in made:
+        one.row.save(force_insert=True)
+    return [one.record for one in made]
+
+
+def test_what_a_killed_process_held_is_written_once(owner: SessionUser) -> None:
+    of_dead = held(owner, "dead", "one", "two")
+    Process.objects.create(id="living", host="h", pid=1)
+    of_living = held(owner, "living", "three")
+    own = held(owner, "own", "four")
+    writing.write_records(of_dead[:1])  # it was killed then
+    assert writing.write_left("own", is_alone=False) == 1
+    assert writing.write_left("own", is_alone=False) == 0
+    # A process that was taken for dead goes on: its entry is there, and is not written again.
+    writing.write_records([*of_dead[1:], *of_living, *own])
+    for name in ("alpha", "beta"):
+        log = SessionLog.objects.get(agent=name)
+        said = [entry.content for entry in rows.read_entries(log)]
+        assert (said, log.entries) == (["one", "two", "three", "four"], 4)
+    assert not HeldEntry.objects.exists()
+
+
+def test_a_process_that_is_alone_writes_what_any_other_held(owner: SessionUser) -> None:
+    Process.objects.create(id="before", host="h", pid=1)  # its heartbeat is recent
+    held(owner, "before", "one")
+    held(owner, "own", "two")
+    damaged = HeldEntry.objects.create(
+        owner_id=owner.owner_id,
+        key="damaged",
+        process_id="before",
+        about=HeldEntry.objects.first().about,
+        content="x",
+    )
+    assert writing.write_left("own", is_alone=True) == 1
+    assert [entry.content for entry in rows.read_entries(SessionLog.objects.get(agent="beta"))] == ["one"]
+    assert {one.key for one in HeldEntry.objects.all()} == {"own-two", damaged.key}

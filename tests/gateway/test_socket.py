@@ -11,6 +11,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from accounts.open_requests import OpenRequests
+from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
@@ -179,6 +180,7 @@ async def test_a_restart_is_told_to_seats() -> None:
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),
+        unsigned=UnsignedSockets(),
         process_id="p",
         clock=time.monotonic,
     )

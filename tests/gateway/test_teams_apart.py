@@ -22,6 +22,7 @@ from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient
 from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
+from tests.gateway.triad import Voter
 
 FOREIGN, ABSENT = "foreign-agent", "absent-agents"  # of one length, so that records are of one size
 TOKENS: dict[str, Any] = {"admin": "session", "operator": [], "agent": "channel", "observer": ["read"]}
@@ -33,8 +34,18 @@ NAMED = [  # where a frame names an agent
     ("discovery", {"content": {"action": "get", "name": "@owner-apart/{}"}}),
     ("discovery", {"content": {"action": "list"}}),
     ("subscribe", {"content": {"channel": "agent:status", "agents": ["{}"]}}),
-    ("subscribe", {"content": {"channel": "agent:{}:inbox"}}),
-    ("unsubscribe", {"content": {"channel": "agent:{}:inbox"}}),
+    *(
+        (type_name, {"content": {"channel": channel}})
+        for channel in (
+            "agent:{}:inbox",
+            "triad:{}",
+            "letters of {}",
+            "reply to {}",
+            "{}",
+            "agent:@owner-apart/{}:inbox",
+        )
+        for type_name in ("subscribe", "unsubscribe")
+    ),
     ("workspace", {"content": {"action": "get", "name": "{}"}}),
     ("workspace", {"content": {"action": "list"}}),
     ("proposal", {"agent": "{}"}),
@@ -103,8 +114,12 @@ async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub:
     )
     query = {"agentId": "own"} if role == "agent" else {}
     owners = embedded_hub.mint("owner-apart", "channel")
-    async with EchoSeat(embedded_hub.url, owners, agentId=FOREIGN) as foreign:
+    async with (
+        EchoSeat(embedded_hub.url, owners, agentId=FOREIGN) as foreign,
+        Voter(embedded_hub.url, embedded_hub.mint("owner-apart", "session")) as owner,
+    ):
         await foreign.find("auth-response")
+        assert (await owner.propose(FOREIGN))["state"]  # a proposal with that name, too
         before = list(foreign.frames)
         for start in range(0, len(NAMED), MOST_FLAWS):
             some = NAMED[start : start + MOST_FLAWS]

@@ -13,8 +13,8 @@ MAY = (
     "kit/concurrent_index.py",
     "agnt/intake_rows.py",
 )
-# Statements that the ledger runs with the end of a turn.
-MAY += ("a2a_bridge/repeats.py", "a2a_bridge/pushes/push_rows.py")
+# Statements that the ledger runs with a turn.
+MAY += ("a2a_bridge/repeats.py", "a2a_bridge/pushes/push_rows.py", "gateway/sessions/held_entries.py")
 STATEMENT = re.compile(
     r"\.cursor\(|\bRawSQL\(|\.raw\(|\.extra\(select|\bsql\.rows\(|"
     r"\"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|LOCK TABLE|COPY) [a-z%{*]"

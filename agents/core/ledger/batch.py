@@ -315,6 +315,9 @@ class _Batch:
             statements.spend(self._database, self._spent, self._moment)
         rows = [statements.open_row(turn, self._home, self._moment) for turn in self._turns]
         self._database.insert(statements.INSERT_TURNS, rows)
+        for turn in self._turns:
+            if turn.ask.writes:
+                self._database.send_queries(turn.ask.writes)
         if self._spent_own:
             own = sorted(self._spent_own.items())
             counted = [CallerSpendingRow(*key, self._moment.day, times) for key, times in own]

@@ -8,6 +8,7 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
+from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import NotDelivered, Unavailable
 from agents.core.ledger import Ledger
@@ -34,7 +35,13 @@ from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
-from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
+from kit.sockets import (
+    POLICY_VIOLATION,
+    SERVICE_RESTART,
+    TRY_AGAIN_LATER,
+    SocketConsumer,
+    send_refusal,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +59,9 @@ SUPERSEDED = frames.Bye(reason="superseded", retry=False)
 class FrameSocket(SocketConsumer):
     """`_over`: nothing from it counts any more. `_closed`: nothing can be sent any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsigned: UnsignedSockets) -> None:
         super().__init__()
+        self._unsigned = unsigned
         self._over = False
         self._closed = False
 
@@ -61,6 +69,15 @@ class FrameSocket(SocketConsumer):
     def is_over(self) -> bool:
         """Whether it sends nothing any more but a last frame."""
         return self._over
+
+    async def _may_wait(self) -> bool:
+        """Count it while its client has sent no token. False: its address has too many, and it is refused."""
+        if self._unsigned.enter(self, self.scope):
+            return True
+        self._over = self._closed = True
+        text = "too many sockets of your address wait for a token"
+        await send_refusal(self.base_send, 429, "rate_limited", text)
+        return False
 
     async def _say(self, frame: Frame) -> None:
         """Answer a request, if the agent is still there."""
@@ -112,10 +129,11 @@ class AgentSocket(FrameSocket):
         ledger: Ledger,
         requests: Requests,
         meter: StorageMeter,
+        unsigned: UnsignedSockets,
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__()
+        super().__init__(unsigned)
         self._link = link
         self._ledger = ledger
         self._meter = meter
@@ -137,13 +155,16 @@ class AgentSocket(FrameSocket):
 
     async def connect(self) -> None:
         """Accept first: a refused upgrade would make clients retry for ever."""
-        await self.accept()
-        self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
         headers = headers_of(self.scope)
         self.scope["headers"].clear()  # the socket stays for long, and so would the token
         # The token comes as Bearer, or in the register frame: a cookie would be taken for it, and refused.
         headers.pop("cookie", None)
-        if token := presented(headers):
+        token = presented(headers)
+        if token is None and not await self._may_wait():
+            return
+        await self.accept()
+        self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)
+        if token is not None:
             await self._authenticate(token.digest)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -162,6 +183,7 @@ class AgentSocket(FrameSocket):
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
         self._closed = True
+        self._unsigned.leave(self)
         self._requests.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -292,6 +314,7 @@ class AgentSocket(FrameSocket):
             await self.refuse("auth_failed", "no live channel token: mint one and connect with it")
             return False
         self._identity = found.identity
+        self._unsigned.leave(self)
         return True
 
     async def _register(self, frame: Register) -> None:

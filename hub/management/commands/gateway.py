@@ -3,7 +3,6 @@
 import sys
 from argparse import ArgumentParser
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -12,16 +11,18 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.team.status_report import DEGRADED, DOWN, HEALTHY, Line, report_basics, report_probes, report_team
+from gateway.team.status_report import DEGRADED, DOWN, HEALTHY, Line, report_probes, report_rows, report_team
+from hub.data_dir import read_addresses
 from hub.management.command import HubCommand
+from hub.running_hub import ask_hub
 
 REDIS_WITHIN_S = 2.0
 
 
 class Command(HubCommand):
     help = (
-        "Show how the gateway is. The exit code is 0 when it is healthy, 1 when it is degraded, 2 when it is down."
-        " Works while the hub runs, and while it does not."
+        "Ask the hub that runs here how its gateway is. The exit code is 0 when it is healthy, 1 when it is"
+        " degraded, 2 when it is down or does not answer."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,10 +36,11 @@ class Command(HubCommand):
         """Print a line for each thing, and exit with the worst level of all."""
         if options["login"] and not options["deep"]:
             raise CommandError("--login goes with --deep", returncode=DOWN)
+        lines = _ask_hubs()
         try:
-            lines = _report(deep=options["deep"], login=options["login"])
+            lines += _report(deep=options["deep"], login=options["login"])
         except DatabaseError as failure:
-            lines = [Line("running", f"unknown: the database is out of reach ({type(failure).__name__})", DOWN)]
+            lines.append(Line("database", f"out of reach ({type(failure).__name__})", DOWN))
         for line in lines:
             self.stdout.write(f"{line.name}: {line.text}")
         level = max(line.level for line in lines)
@@ -47,11 +49,25 @@ class Command(HubCommand):
             sys.exit(level)
 
 
+def _ask_hubs() -> list[Line]:
+    """Whether hubs answer at the addresses that they recorded in DATA_DIR, and where."""
+    recorded = read_addresses(settings.DATA_DIR)
+    found = [hub for url in recorded if (hub := ask_hub(url)) is not None]
+    if not found:
+        where = f"at {', '.join(recorded)}" if recorded else f"by a hub with DATA_DIR={settings.DATA_DIR}"
+        return [Line("running", f"no: no answer {where}", DOWN)]
+    addresses = [Line("address", hub.url) for hub in found]
+    addresses.append(Line("port", ", ".join(hub.url.rpartition(":")[2] for hub in found)))
+    serving = [hub for hub in found if not hub.hindrance]
+    if not serving:
+        return [Line("running", f"yes, but it serves nothing now ({found[0].hindrance})", DEGRADED), *addresses]
+    if not all(hub.has_gateway for hub in serving):
+        return [Line("running", "no: GATEWAY is not 1", DOWN), *addresses]
+    return [Line("running", "yes"), *addresses]
+
+
 def _report(*, deep: bool, login: str | None) -> list[Line]:
-    version = str(settings.SPECTACULAR_SETTINGS["VERSION"])
-    at = urlsplit(settings.PUBLIC_URL)
-    port = at.port or (443 if at.scheme == "https" else 80)
-    lines = list(report_basics(version, port, is_on=settings.GATEWAY))
+    lines = list(report_rows(str(settings.SPECTACULAR_SETTINGS["VERSION"])))
     if deep:
         lines += report_probes(None if settings.IS_EMBEDDED else _ping_redis)
     elif not settings.IS_EMBEDDED:

@@ -1,0 +1,108 @@
+"""kill -9 of a hub in the middle of a chat: what was delivered is in the session afterwards."""
+
+import asyncio
+import itertools
+from contextlib import suppress
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from lab.frames import Json
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
+from tests.gateway.client import EchoSeat, GatewayClient
+
+pytestmark = pytest.mark.slow
+
+KILLED_AFTER = 40  # replies
+AT_ONCE = 8
+SESSION = "s-1"
+
+
+class Chat:
+    """Asks and tells without a pause, until the hub is gone."""
+
+    def __init__(self, alpha: GatewayClient) -> None:
+        self._alpha = alpha
+        self._numbers = itertools.count()
+        self.sent = 0
+        self.replies: list[Json] = []
+        self.has_enough = asyncio.Event()
+
+    async def ask(self) -> None:
+        with suppress(ConnectionClosed, AssertionError):  # the hub is killed
+            while True:
+                key = f"ask-{next(self._numbers)}"
+                about = {"requiresResponse": True, "correlationId": key}
+                await self._send(key, about)
+                self.replies.append(await self._alpha.reply(key))
+                if len(self.replies) >= KILLED_AFTER:
+                    self.has_enough.set()
+                await self._send(f"tell-{key}", {})
+
+    async def _send(self, key: str, metadata: Json) -> None:
+        content = {"role": "user", "content": f"text of {key}"}
+        self.sent += 1
+        await self._alpha.send("message", content, agent="beta", id=key, sessionId=SESSION, metadata=metadata)
+
+
+async def read_ids(client: GatewayClient, agent: str) -> list[str]:
+    """The ids of the entries of the session at an agent, in order."""
+    ids: list[str] = []
+    after = 0
+    while True:
+        got = (await client.request("sessions.get", agent=agent, sessionId=SESSION, limit=100, after=after))[
+            "result"
+        ]
+        ids += [one["id"] for one in got["entries"]]
+        if not (after := got.get("next", 0)):
+            return ids
+
+
+@pytest.mark.parametrize(("kind", "killed"), [("embedded", 0), ("grown", 0), ("grown", 1)])
+async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
+    make_storage: MakeStorage, start_hub: StartHub, kind: str, killed: int
+) -> None:
+    """Killed: the one process, the sender's process, the recipient's process."""
+    hub = start_hub(make_storage(kind), processes=1 if kind == "embedded" else 2)
+    token, owner = hub.mint("chatty", "channel"), hub.mint("chatty", "session")
+    alpha = GatewayClient(hub.urls[0], token, agentId="alpha")
+    beta = EchoSeat(hub.urls[-1], token, agentId="beta")
+    watcher = GatewayClient(hub.urls[1 - killed if kind == "grown" else 0], owner)
+    async with alpha, beta, watcher:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        await watcher.send("subscribe", {"channel": "agent:message"})
+        await watcher.find("subscribe")
+        chat = Chat(alpha)
+        asking = [asyncio.create_task(chat.ask()) for _ in range(AT_ONCE)]
+        await asyncio.wait_for(chat.has_enough.wait(), 60)
+        hub.kill9(killed)
+        await (beta if killed else alpha).closed()
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    reached = {one["id"] for one in beta.frames if one["type"] == "message"}
+    reported = {one["content"]["id"] for one in watcher.frames if one.get("event") == "message.delivered"}
+    replied = [one for one in chat.replies if one["type"] == "message"]
+    assert len(replied) >= KILLED_AFTER
+    assert len(reached) >= KILLED_AFTER
+    wanted = reached | reported | {one["metadata"]["correlationId"] for one in replied}
+    wanted |= {one["id"] for one in replied}
+    await check_kept(hub, killed, owner, wanted)
+
+
+async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str]) -> None:
+    """Start the killed process again; all that is wanted is in the sessions of both agents, and nothing twice."""
+    await asyncio.to_thread(hub.serve, killed)
+    async with GatewayClient(hub.urls[killed], owner) as client:
+
+        async def is_whole() -> bool:
+            return wanted <= set(await read_ids(client, "alpha"))
+
+        if len(hub.urls) > 1:  # the entries of a dead process come when it is known to be dead
+            await eventually(is_whole, "the session is whole")
+        for agent in ("alpha", "beta"):
+            ids = await read_ids(client, agent)
+            assert wanted - set(ids) == set()
+            assert len(ids) == len(set(ids))

@@ -1,0 +1,115 @@
+"""Sockets whose clients send no token: closed after a deadline, and bounded for each address."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+
+from accounts.unsigned_sockets import PER_ADDRESS, UnsignedSockets
+from lab.callers import bearer
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
+from tests.gateway.client import GatewayClient
+
+OPENED = 300
+CLOSED_WITHIN_S = 60
+
+
+def scope_of(address: str) -> dict[str, object]:
+    return {"client": (address, 1)}
+
+
+def test_each_address_has_so_many_sockets_and_one_network_of_ipv6_is_one_address() -> None:
+    unsigned = UnsignedSockets(2)
+    assert [unsigned.enter(name, scope_of("192.0.2.1")) for name in "abb"] == [True, True, True]
+    assert not unsigned.enter("c", scope_of("192.0.2.1"))
+    assert unsigned.enter("c", scope_of("192.0.2.2"))
+    for name in "aa":  # again is nothing
+        unsigned.leave(name)
+    assert [unsigned.enter(name, scope_of("192.0.2.1")) for name in "de"] == [True, False]
+    assert [unsigned.enter(f"v6-{end}", scope_of(f"2001:db8::{end}")) for end in (1, 2, 3)] == [True, True, False]
+    assert unsigned.enter("no address", {"client": None})
+
+
+@pytest.fixture
+def real_hub(make_storage: MakeStorage, start_hub: StartHub) -> HubProcess:
+    """A hub whose deadlines are not shortened: none passes while sockets are opened."""
+    return start_hub(make_storage("embedded"), GATEWAY=1, TRUSTED_PROXIES="127.0.0.1", TEST_TIME_SCALE="1")
+
+
+async def open_one(stack: AsyncExitStack, address: str, **headers: str) -> ClientConnection | int:
+    """Open a socket; the HTTP status when it is refused."""
+    try:
+        opening = connect(address, compression=None, ping_interval=None, additional_headers=headers)
+        return await stack.enter_async_context(opening)
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
+
+
+async def open_many(stack: AsyncExitStack, address: str, count: int) -> list[ClientConnection | int]:
+    return await asyncio.gather(*(open_one(stack, address) for _ in range(count)))
+
+
+@pytest.mark.parametrize(("path", "kind"), [("/gateway", "session"), ("/channel", "channel")])
+async def test_sockets_without_a_token_are_bounded_for_their_address(
+    real_hub: HubProcess, path: str, kind: str
+) -> None:
+    address = real_hub.url.replace("http", "ws", 1) + path
+    signed = bearer(real_hub.mint("has-a-token", kind))
+    async with AsyncExitStack() as stack:
+        opened = await open_many(stack, address, OPENED)
+        refused = [one for one in opened if isinstance(one, int)]
+        assert (len(refused), set(refused)) == (OPENED - PER_ADDRESS, {429})
+        # A client with a token is let in all the same, and one of another address, which a trusted proxy names.
+        assert not isinstance(await open_one(stack, address, **signed), int)
+        assert not isinstance(await open_one(stack, address, **{"X-Forwarded-For": "192.0.2.7"}), int)
+        assert await open_one(stack, address) == 429
+        waiting = next(one for one in opened if not isinstance(one, int))
+        await waiting.close()
+
+        async def is_let_in() -> bool:
+            return not isinstance(await open_one(stack, address), int)
+
+        await eventually(is_let_in, "a socket is let in for one that left")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("/gateway?timeout=1000", 4001), ("/gateway", 4001), ("/channel", 1008)]
+)
+async def test_sockets_without_a_token_are_closed_after_the_deadline(
+    embedded_hub: HubProcess, path: str, code: int
+) -> None:
+    address = embedded_hub.url.replace("http", "ws", 1) + path
+    async with AsyncExitStack() as stack:
+        for _ in range(2):  # the second ones are let in: the first leave their places
+            opened = [one for one in await open_many(stack, address, PER_ADDRESS) if not isinstance(one, int)]
+            assert len(opened) == PER_ADDRESS
+            async with asyncio.timeout(CLOSED_WITHIN_S):
+                await asyncio.gather(*(one.wait_closed() for one in opened))
+            assert {one.close_code for one in opened} == {code}
+
+
+async def test_a_socket_of_operators_without_a_token_is_closed_at_once(embedded_hub: HubProcess) -> None:
+    """So none waits, and none is counted."""
+    async with connect(embedded_hub.url.replace("http", "ws", 1) + "/cli") as socket:
+        async with asyncio.timeout(CLOSED_WITHIN_S):
+            await socket.wait_closed()
+        assert socket.close_code == 1008
+
+
+async def test_a_token_in_a_frame_leaves_room_for_another_socket(real_hub: HubProcess) -> None:
+    token = real_hub.mint("signs-in-later", "session")
+    async with AsyncExitStack() as stack:
+        clients = [GatewayClient(real_hub.url) for _ in range(2)]
+        for client in clients:
+            await stack.enter_async_context(client)
+        address = real_hub.url.replace("http", "ws", 1) + "/gateway"
+        opened = await open_many(stack, address, PER_ADDRESS - 2)
+        assert not any(isinstance(one, int) for one in opened)
+        assert await open_one(stack, address) == 429
+        await clients[0].send("auth", {"token": token})
+        await clients[0].find("auth-response")
+        assert not isinstance(await open_one(stack, address), int)
