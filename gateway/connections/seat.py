@@ -112,7 +112,9 @@ class Seat:
         self._by_correlation: dict[str, str] = {}
         self._answered: OrderedDict[str, str] = OrderedDict()  # correlation ids, each with its sender
         for one in arrival.unfinished:
-            prompts.resume(one.prompt, one.for_s)
+            # Those turns are over. As after an answer, an agent whose owner asked sends for its owner again.
+            if one.prompt.asker_id != owner_id:
+                prompts.resume(one.prompt, one.for_s)
 
     def begin(self, prompt: Prompt) -> Json:
         """Note a prompt that is about to be sent; its frame."""
