@@ -1,40 +1,51 @@
-"""The dialect of the protocol's prototype, translated at the edge of a socket: `hub.asgi` asks for it.
+"""The dialect of one socket: the frames of its client in `a2a-v1`, and those of the hub in the dialect. No I/O.
 
-A client speaks it that connects to `/a2a` without a subprotocol, where the setting GATEWAY_PROTOTYPE is on. Frames
-that both dialects have pass as they are.
+The frames are those that the prototype's own client and gateway send each other (docs/adr/0152). Frames that both
+dialects have pass as they are.
 """
 
 import json
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
-from urllib.parse import quote
 
+from agents.core.errors import Busy, Offline, OverCap
+from gateway.letters.letters import LONGEST_TTL_S
+from gateway.prototype.asked import AskedFrame, OpenFrames
+from gateway.prototype.reading import BARE, READERS, find_reply_to, get_broadcast_text, is_frame
+from gateway.prototype.showing import (
+    show_broadcast,
+    show_discovered,
+    show_error,
+    show_not_connected,
+    show_pong,
+    show_registered,
+)
 from gateway.wire.envelope import MAX_FRAME_BYTES, Json
 from gateway.wire.protocol import VERSION
 from kit import strict_json
-from kit.asgi import Message, Receive, Scope, Send, headers_of
 from kit.clock import iso
 from kit.ids import unguessable
 
-PATH = "/a2a"
-AGENT_HEADER = "x-agent-id"
 PREFIX = "prototype-"  # of the correlation ids of frames that have none of their own
-KEPT = ("id", "from", "agent", "timestamp", "metadata")  # of a message, besides its content
-MOST_OPEN = 200
-OFFLINE = "offline"
+NO_FRAME = "{}"  # stands for JSON that is no object: the prototype answers neither
+LISTS = frozenset({"register", "discover"})
+NOT_SENT = frozenset({Offline.reason, Busy.reason, OverCap.reason, "status_busy", "ttl_expired"})
 
 
 class PrototypeDialect:
-    """The frames of one socket, in both directions. `now`: the time that is written into frames."""
+    """The frames of one socket, in both directions. `now`: the time that is written into frames.
 
-    def __init__(self, now: Callable[[], datetime], port: int) -> None:
+    `name`: the agent in the client's address. `further`: what the hub is to be sent besides what the client sends.
+    """
+
+    def __init__(self, now: Callable[[], datetime], port: int, name: str = "") -> None:
+        self.further: deque[str] = deque()
         self._now = now
         self._port = port
-        # What the client asked: types and frames by correlation id. What it is asked: correlation ids.
-        self._open: OrderedDict[str, tuple[str, Json]] = OrderedDict()
-        self._asked: deque[str] = deque(maxlen=MOST_OPEN)
+        self._name = name
+        self._seat = name  # or the name that the client has registered
+        self._open = OpenFrames()
 
     def welcome(self) -> str:
         """The first frame of the gateway."""
@@ -49,173 +60,121 @@ class PrototypeDialect:
             frame = strict_json.parse(text, max_brackets=None)
         except strict_json.UnreadableText:
             return text
-        translate = _READERS.get(frame.get("type")) if _is_frame(frame) else None
+        if not isinstance(frame, dict):
+            return text if frame is None else NO_FRAME
+        translate = READERS.get(frame.get("type")) if is_frame(frame) else None
         if translate is None:
             return text
-        made = translate(frame)
-        metadata = made["metadata"] = dict(frame.get("metadata", {}))
-        given = frame.get("correlationId", metadata.get("correlationId"))
+        made = translate(frame, self._name)
+        metadata: Json = {**frame.get("metadata", {}), **made.get("metadata", {})}
+        made["metadata"] = metadata
+        own_id = frame.get("correlationId", metadata.get("correlationId"))
+        given = self._open.find_message(find_reply_to(frame)) or own_id
         if given is not None:
             metadata["correlationId"] = given
-        if isinstance(given, str) and given in self._asked:  # it is the answer
-            self._asked.remove(given)
-        elif frame["type"] in _ASKS or (frame["type"] == "message" and given is not None):
+        if not self._open.answer_message(given) and frame["type"] != "response":
             metadata.setdefault("correlationId", unguessable(PREFIX))
-            if frame["type"] == "message":
+            if frame["type"] == "message" and given is not None:
                 metadata.setdefault("requiresResponse", True)
-            self._note(metadata["correlationId"], frame)
+            self._open.add(metadata["correlationId"], AskedFrame(frame, made))
         return json.dumps(made)
 
-    def write(self, text: str) -> str | None:
-        """A frame of the gateway in the dialect; None: the dialect has none for it."""
+    def write(self, text: str) -> list[str]:
+        """A frame of the hub as frames of the dialect; none: the dialect has none for it."""
         frame = json.loads(text)
         correlation_id = frame.get("metadata", {}).get("correlationId", "")
-        kind, asked = self._open.get(correlation_id, ("", {}))
-        about = {} if correlation_id.startswith(PREFIX) else {"correlationId": correlation_id}
-        about = {key: value for key, value in about.items() if value}
+        about = {"correlationId": correlation_id}
+        if not correlation_id or correlation_id.startswith(PREFIX):
+            about = {}
+        asked = self._open.find(correlation_id)
+        if frame["type"] == "event":
+            return self._write_event(frame, asked, about)
+        self._open.close(correlation_id)
         content = frame.get("content", {})
-        if kind and frame["type"] != "event":  # events tell how far it is
-            del self._open[correlation_id]
-        match frame["type"], kind:
+        match frame["type"], asked.type if asked else "":
             case "auth-response", _ if content.get("status") == "authenticated":
-                return None
+                shown: list[Json] = []
             case "error", _:
-                shown = {"error": content.get("message"), "code": content.get("code")}
-                return self._encode({"type": "error", **shown, **about})
-            case "discovery", "register" | "discover":
-                return self._encode(_show_agents(content["agents"], kind, asked) | about)
-            case "pong", "health":
-                return self._encode({"type": "health", "status": "ok", **about})
-            case "response", "broadcast":
-                return self._encode({"type": "broadcast-result", **content.get("result", content), **about})
-            case "message", _:
-                self._note_asked(frame, correlation_id)
-                shown = {key: frame[key] for key in KEPT if key in frame}
-                shown |= {"type": "response" if kind else "message", "content": content.get("content")}
-                return self._encode({**shown, "role": content.get("role"), **about})
+                shown = self._write_error(content, asked)
+            case "response", "health" if "error" in content:
+                shown = self._write_error(content["error"], asked)
+            case "response", "health":
+                shown = [{"type": "health", "status": content["result"]}]
+            case "response", "broadcast" | "message" if asked and "result" in content:
+                sender = self._seat if asked.type == "broadcast" else ""
+                shown = show_broadcast(get_broadcast_text(asked.frame), content["result"] | about, sender)
+                return [self._encode(one) for one in shown]
             case "response", _:
-                return self._encode({**frame, "content": content.get("result", content), **about})
-        return self._encode(frame | about)
+                shown = [{**frame, "content": content.get("result", content)}]
+            case "discovery", "register" | "discover" if asked:
+                shown = [self._write_agents(content["agents"], asked)]
+            case "message", _:
+                shown = [self._write_message(frame, asked, correlation_id)]
+            case "broadcast", _:
+                return [self._encode({**frame, "content": get_broadcast_text(frame)})]
+            case "pong", _:
+                heartbeat = content.get("heartbeat", {})
+                shown_pong = show_pong(heartbeat, self._time_of(heartbeat.get("received")), self._seat)
+                return [json.dumps(shown_pong | about)]
+            case _:
+                shown = [frame]
+        return [self._encode(one | about) for one in shown]
 
-    def _note(self, correlation_id: object, frame: Json) -> None:
-        """Remember what is asked, the latest MOST_OPEN, for the form of its answer."""
-        if isinstance(correlation_id, str):
-            self._open[correlation_id] = (frame["type"], frame)
-            if len(self._open) > MOST_OPEN:
-                self._open.popitem(last=False)
+    def _write_event(self, frame: Json, asked: AskedFrame | None, about: Json) -> list[str]:
+        """An event; that a message of the client waits is an error."""
+        if asked is None or frame.get("content", {}).get("event") != "message.queued":
+            return [self._encode(frame)]  # without the id at the top: the client would take it for the answer
+        is_news, asked.is_queued = not asked.is_queued, True
+        return [self._encode(show_not_connected(asked, is_queued=True) | about)] if is_news else []
 
-    def _note_asked(self, frame: Json, correlation_id: str) -> None:
-        """Remember what the client is asked: a message with that id is the answer."""
-        if frame.get("metadata", {}).get("requiresResponse") is True:
-            self._asked.append(correlation_id)
+    def _write_error(self, content: Json, asked: AskedFrame | None) -> list[Json]:
+        reason = content.get("reason", "")
+        if asked is not None and asked.type in LISTS and reason == "isolated":
+            # The client has its seat all the same, and finds no other agent now.
+            own = {"name": self._seat or asked.made.get("from"), "status": "online"}
+            return [self._write_agents([own], asked)]
+        if asked is not None and asked.type == "message" and reason in NOT_SENT:
+            return [] if self._send_again(asked) else [show_not_connected(asked, is_queued=False)]
+        shown = show_error(content, asked)
+        return [] if shown is None else [shown]
+
+    def _send_again(self, asked: AskedFrame) -> bool:
+        """Put a message that was not sent into the inbox of its recipient, where it waits for no answer.
+
+        False: it was there already, or the client has said itself how long it may wait.
+        """
+        metadata = asked.made["metadata"]
+        if asked.is_sent_again or "ttl" in metadata:
+            return False
+        told = {key: value for key, value in metadata.items() if key != "requiresResponse"}
+        asked.made["metadata"] = told | {"ttl": LONGEST_TTL_S}
+        asked.is_sent_again = True
+        self._open.add(told["correlationId"], asked)
+        self.further.append(json.dumps(asked.made))
+        return True
+
+    def _write_message(self, frame: Json, asked: AskedFrame | None, correlation_id: str) -> Json:
+        """A message for the client, or the answer to its own, which has content of the same form."""
+        metadata, content = frame.get("metadata", {}), frame.get("content", {})
+        if asked is None and metadata.get("requiresResponse") is True:
+            self._open.add_message(correlation_id, frame["id"])
+        is_bare = BARE in metadata or (asked is not None and BARE in asked.made["metadata"])
+        return {**frame, "content": content.get("content") if is_bare else content}
+
+    def _write_agents(self, agents: list[Json], asked: AskedFrame) -> Json:
+        if asked.type == "discover":
+            return show_discovered(agents)
+        self._seat = asked.made["from"]
+        return show_registered(agents, self._seat)
 
     def _encode(self, frame: Json) -> str:
         """A frame with its time as text."""
-        given_ms = frame.get("timestamp")
+        return json.dumps(frame | {"timestamp": self._time_of(frame.get("timestamp"))})
+
+    def _time_of(self, given_ms: object) -> str:
+        """A time as text: now, where there is none, or its sender named one that no calendar has."""
         try:
             moment = datetime.fromtimestamp(given_ms / 1000, UTC) if isinstance(given_ms, int) else self._now()
-        except (OverflowError, OSError, ValueError):  # its sender named a time that no calendar has
+        except (OverflowError, OSError, ValueError):
             moment = self._now()
-        return json.dumps(frame | {"timestamp": iso(moment)})
-
-
-def speaks_prototype(scope: Scope) -> bool:
-    """Whether the client of an upgrade speaks the dialect."""
-    return scope["path"] == PATH and not scope["subprotocols"]
-
-
-def translated(scope: Scope, receive: Receive, send: Send) -> tuple[Scope, Receive, Send]:
-    """A socket of the dialect, as the consumer of `a2a-v1` takes it."""
-    port = (scope.get("server") or ("", 0))[1]
-    dialect = PrototypeDialect(lambda: datetime.now(UTC), port or 0)
-
-    async def read() -> Message:
-        message = await receive()
-        text = message.get("text") if message["type"] == "websocket.receive" else None
-        return message if text is None else {**message, "text": dialect.read(text)}
-
-    async def write(message: Mapping[str, Any]) -> None:
-        if message["type"] != "websocket.send":
-            await send(message)
-            if message["type"] == "websocket.accept":
-                await send({"type": "websocket.send", "text": dialect.welcome()})
-        elif (text := dialect.write(message["text"])) is not None:
-            await send({**message, "text": text})
-
-    named, query = headers_of(scope).get(AGENT_HEADER, ""), scope.get("query_string", b"")
-    if named and b"agentId=" not in query:
-        query = b"&".join(filter(None, [query, b"agentId=" + quote(named, safe="").encode()]))
-    scope["query_string"] = b""  # the socket stays for long, and so would a token in it
-    return {**scope, "query_string": query}, read, write
-
-
-def _is_frame(value: object) -> bool:
-    """Whether it is an object with a type; what else is wrong in it is found when it is translated."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("type"), str)
-        and isinstance(value.get("metadata", {}), dict)
-    )
-
-
-def _read_register(frame: Json) -> Json:
-    """A list of agents: its `from` takes the seat."""
-    return {"type": "discovery", "content": {"action": "list"}, "from": frame.get("agentId")}
-
-
-def _read_discover(frame: Json) -> Json:
-    return {"type": "discovery", "content": {"action": "list"}}
-
-
-def _read_health(frame: Json) -> Json:
-    return {"type": "ping"}
-
-
-def _read_message(frame: Json) -> Json:
-    content = frame.get("content", frame.get("message"))
-    is_whole = isinstance(content, dict) and isinstance(content.get("role"), str) and "content" in content
-    made = {key: value for key, value in frame.items() if key not in ("to", "message", "correlationId")}
-    made["content"] = content if is_whole else {"role": "user", "content": content}
-    if "agent" not in made and "to" in frame:
-        made["agent"] = frame["to"]
-    return made
-
-
-def _read_response(frame: Json) -> Json:
-    content = frame.get("content", frame.get("response"))
-    is_whole = isinstance(content, dict) and ("result" in content or "error" in content)
-    made = {key: value for key, value in frame.items() if key not in ("response", "correlationId")}
-    return made | {"content": content if is_whole else {"result": content}}
-
-
-def _read_broadcast(frame: Json) -> Json:
-    content = frame.get("content", frame.get("message"))
-    is_whole = isinstance(content, dict) and "message" in content
-    made = {key: value for key, value in frame.items() if key not in ("message", "correlationId")}
-    return made | {"content": content if is_whole else {"message": content}}
-
-
-def _read_vote(frame: Json) -> Json:
-    content = {key: frame[key] for key in ("proposalId", "vote", "reasoning", "confidence") if key in frame}
-    voter = {"from": frame["voter"]} if "voter" in frame else {}
-    return {"type": "vote", "content": content, **voter}
-
-
-def _show_agents(agents: list[Json], kind: str, asked: Json) -> Json:
-    connected = [one["name"] for one in agents if one["status"] != OFFLINE]
-    if kind == "register":
-        return {"type": "registered", "agentId": asked.get("agentId"), "connectedAgents": connected}
-    names = [one["name"] for one in agents]
-    return {"type": "discover", "connectedAgents": connected, "registeredAgents": names}
-
-
-_READERS: Mapping[Any, Callable[[Json], Json]] = {
-    "register": _read_register,
-    "discover": _read_discover,
-    "health": _read_health,
-    "message": _read_message,
-    "response": _read_response,
-    "broadcast": _read_broadcast,
-    "vote_submission": _read_vote,
-}
-_ASKS = frozenset({"register", "discover", "health", "broadcast", "vote_submission"})
+        return iso(moment)
