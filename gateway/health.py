@@ -101,13 +101,29 @@ def is_health_call(request: HttpRequest) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamHealth:
-    """Answers the calls of OPERATIONS. `ping_redis`: whether Redis answers; None where the hub uses none."""
+class HealthReport:
+    """Says how the gateway is. `ping_redis`: whether Redis answers; None where the hub uses none."""
 
-    ledger: Ledger
     public_url: str
     version: str
     ping_redis: Callable[[], Awaitable[bool]] | None = None
+
+    async def show(self, user_id: int) -> GatewayHealth:
+        """How the gateway is for a team."""
+        is_connected = await self.ping_redis() if self.ping_redis else False
+        health = await db_call(show_health)(user_id, self.version, self.public_url)
+        health["redisConnected"] = is_connected
+        if self.ping_redis is not None and not is_connected:
+            health["status"] = "degraded"
+        return health
+
+
+@dataclass(frozen=True, slots=True)
+class TeamHealth:
+    """Answers the calls of OPERATIONS."""
+
+    ledger: Ledger
+    report: HealthReport
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -125,10 +141,7 @@ class TeamHealth:
         await request.read_checked(("GET", "HEAD"))
         caller = await self._get_caller(request)
         if request.path == HEALTH_PATH:
-            is_connected = await self.ping_redis() if self.ping_redis else False
-            health = await db_call(show_health)(caller.user_id, self.version, self.public_url)
-            is_degraded = self.ping_redis is not None and not is_connected
-            return health | {"redisConnected": is_connected} | ({"status": "degraded"} if is_degraded else {})
+            return await self.report.show(caller.user_id)
         if request.path == AGENTS_PATH:
             return await db_call(show_connected)(caller.user_id)
         name = request.path.removeprefix(STATUS_PATH).removeprefix("/")

@@ -25,7 +25,7 @@ from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
 from gateway.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
-from gateway.prototype import speaks_prototype, translated  # noqa: E402
+from gateway.prototype.socket import serve_prototype, speaks_prototype  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402
@@ -150,8 +150,9 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
         await hub_services.agent_socket()(scope, receive, send)
     elif path in SOCKETS_OF_GATEWAY:
         if settings.GATEWAY_PROTOTYPE and speaks_prototype(scope):
-            scope, receive, send = translated(scope, receive, send)
-        await hub_services.gateway_socket()(scope, receive, send)
+            await serve_prototype(hub_services.gateway_socket(), scope, receive, send)
+        else:
+            await hub_services.gateway_socket()(scope, receive, send)
     elif path == "/cli":
         await hub_services.operator_socket()(scope, receive, send)
     else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only

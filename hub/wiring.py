@@ -58,7 +58,7 @@ from gateway.connections.client import Gateway
 from gateway.connections.client_limit import GatewayClients
 from gateway.connections.seat import GATEWAY_LINK
 from gateway.connections.socket import GatewaySocket
-from gateway.health import TeamHealth
+from gateway.health import HealthReport, TeamHealth
 from gateway.http import GatewayHttp
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
@@ -280,7 +280,11 @@ def build_services() -> HubServices:
         dispatcher=dispatcher,
         post=post,
         is_alone=settings.IS_EMBEDDED,
-        public_url=settings.PUBLIC_URL,
+        health=HealthReport(
+            settings.PUBLIC_URL,
+            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+            None if settings.IS_EMBEDDED else post.is_reachable,
+        ),
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
@@ -323,12 +327,7 @@ def build_services() -> HubServices:
         fipa=FipaEndpoint(gateway_http, gateway),
         gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
         unsigned_sockets=UnsignedSockets(),
-        gateway_health=TeamHealth(
-            ledger,
-            settings.PUBLIC_URL,
-            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
-            None if settings.IS_EMBEDDED else post.is_reachable,
-        ),
+        gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
         venue_asker=venue_asker,
         pushes=pushes,

@@ -17,6 +17,7 @@ from gateway.connections import seats
 from gateway.connections.seat import Seat
 from gateway.connections.seats import Seats
 from gateway.frame_log import FrameLog, FrameNote
+from gateway.health import HealthReport
 from gateway.letters.letter_delivery import LetterDelivery
 from gateway.messages.addressing import Sender
 from gateway.messages.messages import MessageRouter
@@ -32,7 +33,7 @@ from gateway.wire.protocol import GatewayProtocol
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The parts of one process that serve `a2a-v1`. `public_url`: without a slash at its end."""
+    """The parts of one process that serve `a2a-v1`."""
 
     link: SocketLink
     seats: Seats
@@ -43,7 +44,7 @@ class Gateway:
     recorder: SessionRecorder
     rules: TeamRules
     frame_log: FrameLog
-    public_url: str
+    health: HealthReport
 
     @classmethod
     def build(
@@ -54,7 +55,7 @@ class Gateway:
         dispatcher: Dispatcher,
         post: Post,
         is_alone: bool,
-        public_url: str,
+        health: HealthReport,
     ) -> "Gateway":
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
@@ -73,7 +74,7 @@ class Gateway:
             recorder=recorder,
             rules=rules,
             frame_log=FrameLog(),
-            public_url=public_url.rstrip("/"),
+            health=health,
         )
 
     def take(self, message: SurfaceMessage) -> None:

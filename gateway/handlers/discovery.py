@@ -31,7 +31,7 @@ async def discover(client: Client, envelope: Envelope) -> None:
         case "get":
             content = {"agents": [(await agents.get_agent(client, envelope, envelope.content))["agent"]]}
         case _:
-            content = {"services": [_describe_gateway(client.gateway.public_url)]}
+            content = {"services": [_describe_gateway(client.gateway.health.public_url)]}
     await client.reply(envelope, "discovery", content)
 
 

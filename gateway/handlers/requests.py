@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.connections.client import Client
-from gateway.handlers import agents, inbox, sessions, triad
+from gateway.handlers import agents, inbox, sessions, team, triad
 from gateway.handlers.messages import send
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -12,7 +12,13 @@ from gateway.wire.permissions import Action, check_action, check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
 
-SERVICES: Mapping[str, Service] = {**agents.SERVICES, **inbox.SERVICES, **sessions.SERVICES, **triad.SERVICES}
+SERVICES: Mapping[str, Service] = {
+    **agents.SERVICES,
+    **inbox.SERVICES,
+    **sessions.SERVICES,
+    **team.SERVICES,
+    **triad.SERVICES,
+}
 
 
 async def take_request(client: Client, envelope: Envelope) -> None:

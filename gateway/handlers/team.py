@@ -1,4 +1,4 @@
-"""Frames about the client's own team: statuses and workspaces (sections 7 and 9)."""
+"""What frames and services say of the client's own team: statuses, workspaces, health (sections 7, 9 and 16)."""
 
 from accounts.models import User
 from gateway.connections.client import Client
@@ -44,6 +44,11 @@ async def show_workspaces(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "workspace", {"workspaces": workspaces})
 
 
+async def show_gateway(client: Client, envelope: Envelope, params: Json) -> Json:
+    """How the gateway is for the client's team."""
+    return {**await client.gateway.health.show(get_team(client, envelope))}
+
+
 def get_team(client: Client, envelope: Envelope) -> int:
     """The team that the client acts for: the id of its owner.
 
@@ -74,3 +79,6 @@ async def _show_statuses(client: Client, envelope: Envelope) -> None:
     found = await client.gateway.router.read(registry.load_agents, user_id)
     shown: list[Json] = [{"agent": one["name"], "status": one["status"]} for one in found]
     await client.reply(envelope, "status", {"agent": frames.GATEWAY, "status": "online", "agents": shown})
+
+
+SERVICES = {"gateway.status": show_gateway}

@@ -16,6 +16,7 @@ from agents.models import Connection, Process, Session
 from gateway.channels import Channels, find_watching
 from gateway.connections.client import Gateway
 from gateway.connections.seat import GATEWAY_LINK
+from gateway.health import HealthReport
 from gateway.team.status_feed import StatusFeed
 from kit.async_db import db_call
 from lab.frames import Json
@@ -335,7 +336,12 @@ def build_gateway() -> Gateway:
     dispatcher: Any = None  # nothing is asked
     link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     return Gateway.build(
-        process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
+        process_id="p",
+        link=link,
+        dispatcher=dispatcher,
+        post=LocalPost(),
+        is_alone=True,
+        health=HealthReport("", ""),
     )
 
 

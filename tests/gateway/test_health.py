@@ -32,6 +32,9 @@ async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubPr
             assert health["agents"] == ["alpha"]
             assert embedded_hub.url == f"http://{health['host']}:{health['port']}"
             assert health.keys() >= {"timestamp", "version", "uptime", "redisConnected", "pendingResponses"}
+        asked = (await alpha_seat.request("gateway.status"))["result"]
+        assert asked.keys() == health.keys()
+        assert (asked["status"], asked["agents"], asked["redisConnected"]) == ("ok", ["alpha"], False)
         assert await read(embedded_hub, "/agents", caller) == {"connected": ["alpha"], "count": 1}
         alpha = await read(embedded_hub, "/agent-status/alpha", caller)
         assert (alpha["agentId"], alpha["status"], alpha["metadata"]["queued"]) == ("alpha", "online", 0)

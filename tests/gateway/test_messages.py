@@ -198,6 +198,33 @@ async def test_a_seat_acts_for_the_caller_whom_it_answers(embedded_hub: HubProce
         assert reply["content"]["content"] == "vault: echo: open"
 
 
+async def test_an_agent_that_comes_back_without_an_answer_reaches_its_team(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("returning", "channel")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+            waiting = asyncio.create_task(alpha.send_message("beta", "question"))
+            await beta.find("message")
+        assert code_of(await waiting) == (3002, "")
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
+            assert await beta.discover() == {"alpha": "online", "beta": "online"}
+            await beta.send("message", {"role": "agent", "content": "I am back"}, agent="alpha")
+            assert (await alpha.find("message"))["content"]["content"] == "I am back"
+
+
+async def test_an_agent_that_comes_back_works_for_the_caller_from_outside(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("resumed", "channel")
+    async with SilentSeat(embedded_hub.url, token, agentId="front") as front:
+        await front.find("auth-response")
+        handle = await publish(embedded_hub, "resumed", "front")
+        asking = asyncio.create_task(send(embedded_hub.url, handle, "open", embedded_hub.mint("alice", "session")))
+        await front.find("message")
+    await asking
+    async with GatewayClient(embedded_hub.url, token, agentId="front") as front:
+        await front.send("discovery", {"action": "list"})
+        assert code_of(await front.find("error")) == (5004, "isolated")
+
+
 async def test_an_error_that_is_null_is_none(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("null", "channel")
     alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")

@@ -1,19 +1,16 @@
-"""The dialect of the prototype: its frames in `a2a-v1` and back, and a client of it at `/a2a`."""
+"""The dialect of the prototype: its frames in `a2a-v1` and back."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
 
-from gateway.prototype import MOST_OPEN, PrototypeDialect, speaks_prototype
+from gateway.letters.letters import LONGEST_TTL_S
+from gateway.prototype.asked import MOST_OPEN
+from gateway.prototype.dialect import PrototypeDialect
+from gateway.prototype.socket import speaks_prototype
 from lab.frames import Json
-from lab.hub_process import StartHub
-from lab.hub_storage import HubStorage
-from tests.gateway.client import WITHIN_S, EchoSeat
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TIME = "2026-01-01T00:00:00.000Z"
@@ -25,10 +22,19 @@ READ: dict[str, tuple[Json, Json]] = {  # a frame of the dialect, and what it sa
         {"type": "discovery", "content": {"action": "list"}, "from": "alpha", "metadata": {"role": "x"}},
     ),
     "discover": ({"type": "discover"}, {"type": "discovery", "content": {"action": "list"}, "metadata": {}}),
-    "health": ({"type": "health"}, {"type": "ping", "metadata": {}}),
+    "health": (
+        {"type": "health"},
+        {"type": "request", "content": {"service": "gateway.status"}, "metadata": {}},
+    ),
     "message": (
         {"type": "message", "to": "beta", "content": "hi"},
-        {"type": "message", "agent": "beta", "content": {"role": "user", "content": "hi"}, "metadata": {}},
+        {
+            "type": "message",
+            "to": "beta",
+            "agent": "beta",
+            "content": {"role": "user", "content": "hi"},
+            "metadata": {"bareContent": True},
+        },
     ),
     "whole message": (
         {"type": "message", "agent": "beta", "content": {"role": "agent", "content": {"a": 1}}},
@@ -67,11 +73,30 @@ WRITTEN: dict[str, tuple[Json, Json, Json]] = {  # what was asked, the answer, a
         {"type": "discovery", "content": {"agents": AGENTS}},
         {"type": "discover", "connectedAgents": ["alpha"], "registeredAgents": ["alpha", "beta"]},
     ),
-    "health": ({"type": "health"}, {"type": "pong", "content": {}}, {"type": "health", "status": "ok"}),
+    "health": (
+        {"type": "health"},
+        {"type": "response", "content": {"result": {"running": True}}},
+        {"type": "health", "status": {"running": True}},
+    ),
+    "failed health": (
+        {"type": "health"},
+        {"type": "response", "content": {"error": {"code": 5004, "message": "not now"}}},
+        {"type": "error", "error": "not now", "code": 5004},
+    ),
     "broadcast": (
         {"type": "broadcast", "message": "stop"},
         {"type": "response", "content": {"result": {"success": True, "totalSent": 0, "results": []}}},
         {"type": "broadcast-result", "success": True, "totalSent": 0, "results": []},
+    ),
+    "message to all": (  # as `AgentClient.broadcast` sends it
+        {"type": "message", "agent": "broadcast", "content": {"role": "user", "content": "stop"}},
+        {"type": "response", "content": {"result": {"success": True, "totalSent": 1, "results": []}}},
+        {"type": "broadcast-result", "success": True, "totalSent": 1, "results": []},
+    ),
+    "isolated": (
+        {"type": "register", "agentId": "alpha"},
+        {"type": "error", "content": {"code": 5004, "reason": "isolated", "message": "not now"}},
+        {"type": "registered", "agentId": "alpha", "connectedAgents": ["alpha"]},
     ),
     "vote": (
         {"type": "vote_submission", "proposalId": "p", "vote": "approve"},
@@ -86,23 +111,28 @@ WRITTEN: dict[str, tuple[Json, Json, Json]] = {  # what was asked, the answer, a
 }
 
 
-def made() -> PrototypeDialect:
-    return PrototypeDialect(lambda: NOW, 8787)
+def made(name: str = "") -> PrototypeDialect:
+    return PrototypeDialect(lambda: NOW, 8787, name)
+
+
+def written(dialect: PrototypeDialect, frame: Json) -> Json:
+    """The one frame of the dialect for a frame of the hub."""
+    (text,) = dialect.write(json.dumps(frame))
+    shown: Json = json.loads(text)
+    return shown
 
 
 def test_a_time_that_no_calendar_has_is_written_as_now() -> None:
     """Its sender may be anyone: the socket of the recipient goes on."""
     message = {"type": "message", "content": {"role": "user", "content": "hi"}, "timestamp": 2**53}
-    shown = made().write(json.dumps(message))
-    assert shown is not None
-    assert json.loads(shown)["timestamp"] == TIME
+    assert written(made(), message)["timestamp"] == TIME
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_frame_of_the_dialect_is_read(name: str) -> None:
     given, expected = READ[name]
     read = json.loads(made().read(json.dumps(given)))
-    if "correlationId" not in expected["metadata"] and given["type"] != "message":
+    if "correlationId" not in expected["metadata"]:
         assert read["metadata"].pop("correlationId").startswith("prototype-")
     assert read == expected
 
@@ -115,107 +145,151 @@ def test_an_answer_has_the_form_of_what_was_asked(name: str, own_id: str) -> Non
     read = json.loads(dialect.read(json.dumps(asked | own)))
     correlation_id = read["metadata"]["correlationId"]
     assert not own_id or correlation_id == own_id
-    shown = json.loads(
-        dialect.write(json.dumps({**answer, "metadata": {"correlationId": correlation_id}})) or "{}"
-    )
+    shown = written(dialect, {**answer, "metadata": {"correlationId": correlation_id}})
     shown.pop("metadata", None)
     assert shown == expected | own | {"timestamp": TIME}
 
 
+QUESTION: Json = {"type": "message", "agent": "beta", "content": {"role": "user", "content": "hi"}}
+REPLY: Json = {"type": "message", "id": "m", "from": "beta", "content": {"role": "agent", "content": "ho"}}
+
+
 def test_messages_and_their_answers_are_tied_by_the_id_at_the_top() -> None:
     dialect = made()
-    asked = json.loads(dialect.read('{"type": "message", "to": "beta", "content": "hi", "correlationId": "c"}'))
+    asked = json.loads(dialect.read(json.dumps(QUESTION | {"correlationId": "c"})))
     assert asked["metadata"] == {"correlationId": "c", "requiresResponse": True}
-    reply: Json = {"type": "message", "from": "beta", "content": {"role": "agent", "content": "ho"}}
-    shown = json.loads(dialect.write(json.dumps({**reply, "metadata": {"correlationId": "c"}})) or "{}")
-    assert (shown["type"], shown["content"], shown["correlationId"]) == ("response", "ho", "c")
+    shown = written(dialect, {**REPLY, "metadata": {"correlationId": "c"}})
+    assert (shown["type"], shown["content"], shown["correlationId"]) == ("message", REPLY["content"], "c")
     # And the other way: what it is asked, it answers by a message with the same id.
     metadata = {"correlationId": "d", "requiresResponse": True}
-    shown = json.loads(dialect.write(json.dumps({**reply, "timestamp": 1000, "metadata": metadata})) or "{}")
+    shown = written(dialect, {**REPLY, "timestamp": 1000, "metadata": metadata})
     assert (shown["type"], shown["correlationId"]) == ("message", "d")
     assert shown["timestamp"] == "1970-01-01T00:00:01.000Z"
-    answer = json.loads(dialect.read('{"type": "message", "to": "beta", "content": "so", "correlationId": "d"}'))
+    answer = json.loads(dialect.read(json.dumps(QUESTION | {"correlationId": "d"})))
     assert answer["metadata"] == {"correlationId": "d"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", '{"type": 1}', '{"type": "message", "metadata": 1}', '{"type": "ping"}', "x" * 1_048_577],
-)
+def test_content_without_a_role_comes_as_it_was_sent() -> None:
+    """As the message of another client of the dialect, and as the answer to such a message."""
+    dialect = made()
+    asked = json.loads(dialect.read(json.dumps(QUESTION | {"content": "hi", "correlationId": "c"})))
+    assert asked["content"] == QUESTION["content"]
+    assert written(made(), asked | {"id": "m"})["content"] == "hi"
+    assert written(dialect, {**REPLY, "metadata": {"correlationId": "c"}})["content"] == "ho"
+
+
+@pytest.mark.parametrize("known", ["c", "m"])
+def test_send_response_answers_the_message_that_it_names(known: str) -> None:
+    """By its correlation id, or by the id of its frame: the client has no other way to answer."""
+    dialect = made()
+    written(dialect, {**REPLY, "metadata": {"correlationId": "c", "requiresResponse": True}})
+    said = {"from": "alpha", "type": "response", "content": "done", "in_reply_to": known}
+    content = {"role": "user", "content": json.dumps(said)}
+    answer = json.loads(dialect.read(json.dumps(QUESTION | {"content": content, "correlationId": "other"})))
+    assert answer["metadata"] == {"correlationId": "c"}
+    again = json.loads(dialect.read(json.dumps(QUESTION | {"content": content, "correlationId": "other"})))
+    assert again["metadata"] == {"correlationId": "other", "requiresResponse": True}
+
+
+@pytest.mark.parametrize("text", ['"in_reply_to"', '["in_reply_to"]', '{"in_reply_to": "c"}', '{"in_reply_to"'])
+def test_other_text_about_a_message_is_no_answer(text: str) -> None:
+    dialect = made()
+    written(dialect, {**REPLY, "metadata": {"correlationId": "c", "requiresResponse": True}})
+    sent = json.loads(dialect.read(json.dumps(QUESTION | {"content": {"role": "user", "content": text}})))
+    assert sent["metadata"]["correlationId"] != "c"
+
+
+def refusal(reason: str) -> Json:
+    content = {"code": 3002, "reason": reason, "message": "the agent is offline"}
+    return {"type": "error", "content": content, "metadata": {"correlationId": "c"}}
+
+
+QUEUED: Json = {"type": "event", "content": {"event": "message.queued"}, "metadata": {"correlationId": "c"}}
+OFFLINE = {"type": "error", "error": "Agent beta is not connected", "correlationId": "c", "timestamp": TIME}
+
+
+def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
+    """There it waits for no answer; the client is told that it waits when the hub says so, and once."""
+    dialect = made()
+    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    assert dialect.write(json.dumps(refusal("offline"))) == []
+    (further,) = dialect.further
+    assert json.loads(further) == QUESTION | {"metadata": {"correlationId": "c", "ttl": LONGEST_TTL_S}}
+    assert written(dialect, QUEUED) == OFFLINE | {"queued": True}
+    assert dialect.write(json.dumps(QUEUED)) == []
+    # Its recipient has left meanwhile, and was deleted, or its inbox is full.
+    assert written(dialect, refusal("offline")) == OFFLINE | {"queued": False}
+    assert len(dialect.further) == 1
+
+
+def test_a_message_that_may_wait_for_some_time_alone_is_not_kept_for_longer() -> None:
+    dialect = made()
+    dialect.read(json.dumps(QUESTION | {"correlationId": "c", "metadata": {"ttl": 5}}))
+    assert written(dialect, QUEUED) == OFFLINE | {"queued": True}
+    assert written(dialect, refusal("ttl_expired")) == OFFLINE | {"queued": False}
+    assert not dialect.further
+
+
+def test_a_message_that_was_delivered_is_not_sent_again() -> None:
+    dialect = made()
+    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    assert written(dialect, refusal(""))["error"] == "the agent is offline"
+    assert not dialect.further
+
+
+def test_other_events_are_no_answers() -> None:
+    dialect = made()
+    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    event = QUEUED | {"content": {"event": "message.delivered"}}
+    assert "correlationId" not in written(dialect, event)
+
+
+def test_the_agent_of_the_address_is_who_sends() -> None:
+    dialect = made("alpha")
+    assert "from" not in json.loads(dialect.read(json.dumps(QUESTION | {"from": "another"})))
+    assert json.loads(dialect.read('{"type": "register", "agentId": "another"}'))["from"] == "alpha"
+    pong = written(dialect, {"type": "pong", "content": {}})
+    assert isinstance(pong.pop("timestamp"), int)
+    assert pong == {"type": "pong", "agentId": "alpha", "heartbeat": {"received": TIME, "agentHeartbeat": {}}}
+
+
+def test_a_broadcast_reaches_the_agent_that_sends_it() -> None:
+    dialect = made("alpha")
+    read = json.loads(dialect.read('{"type": "broadcast", "content": "stop"}'))
+    result = {"success": True, "totalSent": 1, "results": [{"agentId": "beta", "success": True}]}
+    answer = {"type": "response", "content": {"result": result}, "metadata": read["metadata"]}
+    own, shown = map(json.loads, dialect.write(json.dumps(answer)))
+    assert own == {"type": "broadcast", "content": "stop", "from": "alpha", "timestamp": TIME}
+    assert (shown["totalSent"], [one["agentId"] for one in shown["results"]]) == (2, ["beta", "alpha"])
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", '{"type": 1}', '{"type": "ping"}', "x" * 1_048_577])
 def test_what_the_dialect_does_not_name_passes_as_it_is(text: str) -> None:
     assert made().read(text) == text
+
+
+def test_a_frame_with_metadata_of_another_kind_passes_as_it_is() -> None:
+    assert made().read('{"type": "message", "metadata": 1}') == '{"type": "message", "metadata": 1}'
+
+
+@pytest.mark.parametrize("field", ["type", ""])
+def test_a_frame_that_the_prototype_does_not_know_gets_no_answer(field: str) -> None:
+    content = {"code": 2003 if field else 2004, "field": field, "message": "no such type"}
+    assert made().write(json.dumps({"type": "error", "content": content})) == []
+    assert made().read("[]") == "{}"
 
 
 def test_what_is_not_answered_is_forgotten() -> None:
     dialect = made()
     for number in range(MOST_OPEN + 1):
         dialect.read(json.dumps({"type": "health", "correlationId": f"c-{number}"}))
-    pong: Any = {"type": "pong", "content": {}}
-    oldest = json.loads(dialect.write(json.dumps(pong | {"metadata": {"correlationId": "c-0"}})) or "{}")
-    newest = json.loads(dialect.write(json.dumps(pong | {"metadata": {"correlationId": "c-1"}})) or "{}")
-    assert (oldest["type"], newest["type"]) == ("pong", "health")
+        dialect.read(json.dumps(QUESTION))  # wants no answer
+    health: Any = {"type": "response", "content": {"result": {}}}
+    shown = [written(dialect, health | {"metadata": {"correlationId": f"c-{number}"}}) for number in (0, 1)]
+    assert [one["type"] for one in shown] == ["response", "health"]
 
 
 def test_only_a_client_without_a_subprotocol_at_its_path_speaks_it() -> None:
     assert speaks_prototype({"path": "/a2a", "subprotocols": []})
     assert not speaks_prototype({"path": "/a2a", "subprotocols": ["a2a-v1"]})
     assert not speaks_prototype({"path": "/gateway", "subprotocols": []})
-
-
-class PrototypeClient:
-    """A stand-in for a client of the prototype; it keeps every frame."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-        self.frames: list[Json] = []
-
-    async def send(self, **frame: Any) -> None:
-        await self.socket.send(json.dumps(frame))
-
-    async def find(self, type_name: str) -> Json:
-        """The next frame of a type."""
-        async with asyncio.timeout(WITHIN_S):
-            while True:
-                frame: Json = json.loads(await self.socket.recv())
-                self.frames.append(frame)
-                if frame["type"] == type_name:
-                    return frame
-
-
-async def test_a_client_of_the_prototype_registers_asks_and_answers(
-    start_hub: StartHub, make_storage: Callable[[str], HubStorage]
-) -> None:
-    hub = start_hub(make_storage("embedded"), GATEWAY_PROTOTYPE=1)
-    token = hub.mint("proto", "channel")
-    address = f"{hub.url.replace('http', 'ws', 1)}/a2a?token={token}"
-    beta = EchoSeat(hub.url, token, agentId="beta")
-    async with beta, connect(address, compression=None) as socket:
-        await beta.find("auth-response")
-        client = PrototypeClient(socket)
-        welcome = await client.find("welcome")
-        assert welcome["gateway"]["version"] == "1.0.0"
-        await client.send(type="register", agentId="alpha", metadata={})
-        registered = await client.find("registered")
-        assert (registered["agentId"], registered["connectedAgents"]) == ("alpha", ["alpha", "beta"])
-        await client.send(type="health", correlationId="h")
-        assert (await client.find("health"))["correlationId"] == "h"
-        await client.send(type="message", to="beta", content="hi", correlationId="c")
-        reply = await client.find("response")
-        assert (reply["content"], reply["from"], reply["correlationId"]) == ("echo: hi", "beta", "c")
-        await client.send(type="message", to="stranger", content="hi", correlationId="e")
-        error = await client.find("error")
-        assert (error["code"], error["correlationId"], "error" in error) == (3001, "e", True)
-        asking = asyncio.create_task(beta.send_message("alpha", "why?"))
-        asked = await client.find("message")
-        assert (asked["content"], asked["from"]) == ("why?", "beta")
-        await client.send(type="response", content="because", correlationId=asked["correlationId"])
-        answer = await asking
-        assert answer["content"] == {"role": "agent", "content": "because"}
-        assert "auth-response" not in [one["type"] for one in client.frames]
-    headers = {"X-Agent-Id": "gamma", "Authorization": f"Bearer {token}"}
-    async with connect(address.partition("?")[0], additional_headers=headers, compression=None) as socket:
-        client = PrototypeClient(socket)
-        await client.send(type="discover")
-        found = await client.find("discover")
-        assert "gamma" in found["connectedAgents"]
-        assert {"alpha", "beta"} <= set(found["registeredAgents"])

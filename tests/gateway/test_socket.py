@@ -18,6 +18,7 @@ from agents.links.sockets import SocketLink
 from gateway.connections.client import Gateway
 from gateway.connections.client_limit import GatewayClients
 from gateway.connections.socket import GatewaySocket
+from gateway.health import HealthReport
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
@@ -175,7 +176,12 @@ async def test_a_restart_is_told_to_seats() -> None:
     ledger: Any = None
     socket = GatewaySocket(
         gateway=Gateway.build(
-            process_id="p", link=link, dispatcher=dispatcher, post=LocalPost(), is_alone=True, public_url=""
+            process_id="p",
+            link=link,
+            dispatcher=dispatcher,
+            post=LocalPost(),
+            is_alone=True,
+            health=HealthReport("", ""),
         ),
         ledger=ledger,
         clients=GatewayClients(1),
