@@ -6,6 +6,7 @@ No I/O and no clock of its own.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
@@ -34,6 +35,15 @@ DEFAULT_MS = 30_000
 DEFAULT_HEARTBEAT_S = seconds(30.0)
 NUMBERS_MS = range(1_000, 600_001)
 ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", "disconnect"})
+
+
+class ConnectionState(IntEnum):
+    """The states of a connection, by the numbers of the protocol."""
+
+    CONNECTING = 0
+    OPEN = 1
+    CLOSING = 2
+    CLOSED = 3
 
 
 class UpgradeRefused(Exception):
