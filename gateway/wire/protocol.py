@@ -26,6 +26,7 @@ TOO_MANY_FRAMES = 4029
 
 FRAMES_A_SECOND = 100.0
 BURST = 200.0
+RATE_TEXT = f"at most {FRAMES_A_SECOND:g} frames a second, {BURST:g} at once"
 LIMITED_FOR_S = 10.0
 MAX_FLAWS = 20
 FLAWS_WITHIN_S = 60.0
@@ -206,7 +207,7 @@ class GatewayProtocol:
         is_sustained = now - self._limited_since >= LIMITED_FOR_S
         raise FrameRefused(
             ErrorCode.RATE_LIMITED,
-            f"at most {FRAMES_A_SECOND:g} frames a second",
+            RATE_TEXT,
             retry_after_ms=max(1, int(retry_in_s * 1000)),
             close_code=TOO_MANY_FRAMES if is_sustained else 0,
         )

@@ -76,7 +76,9 @@ async def test_an_entry_has_the_id_and_the_time_of_the_message_that_the_agent_go
             sent.append(await alpha.find("message"))
         await said(operator, "alpha", "s-1", 2)
         entries = (await ask(operator, "get", agent="alpha", sessionId="s-1"))["entries"]
-        assert [(one["id"], one["timestamp"]) for one in entries] == [(one["id"], one["timestamp"]) for one in sent]
+        assert [(one["id"], one["timestamp"]) for one in entries] == [
+            (one["id"], one["timestamp"]) for one in sent
+        ]
         assert len({one["id"] for one in entries}) == 2
         assert all(one["id"].startswith("msg-") for one in entries)
 

@@ -94,7 +94,7 @@ async def check_heartbeat(hub: HubProcess, query: str, capabilities: dict[str, o
 
 
 async def test_silence_registering_and_heads_have_the_seconds_of_the_contract(real_hub: HubProcess) -> None:
-    """Real speed, all at once: 3 s to a keep-alive, 10 s for a `register` and a request's head, 1 s to a heartbeat."""
+    """Real speed, at once: 3 s to a keep-alive, 10 s for a `register` and a head, 1 s to a wanted heartbeat."""
     alice, owner = real_hub.mint("alice", "session"), real_hub.mint("owner", "channel")
     await asyncio.gather(
         check_slow_answer(real_hub, alice),
