@@ -70,7 +70,9 @@ def _read_frame(acl: Json) -> Json:
     if frame["type"] in REPLIES:
         if "agent" not in frame:
             raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
-        return as_information(frame) if frame["agent"].startswith("@") else frame
+        # An agent takes each `error` as one of the gateway, and may end its connection.
+        is_told = frame["type"] == "error" or frame["agent"].startswith("@")
+        return as_information(frame) if is_told else frame
     if frame["type"] not in SENT:
         text = f"{acl['performative']}: over HTTP nothing is pushed"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")

@@ -168,7 +168,6 @@ async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubPro
         ("failure", "response", {"error": {"code": 3004, "error": "AGENT_ERROR", "message": "why not"}}),
         ("accept-proposal", "decision", {"result": "approved", "reason": "why not"}),
         ("reject-proposal", "decision", {"result": "rejected", "reason": "why not"}),
-        ("not-understood", "error", {"code": 2004, "error": "UNKNOWN_TYPE", "message": "why not"}),
     ],
 )
 async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
@@ -188,19 +187,27 @@ async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
             said = {"performative": performative, "content": "x"} | receiver
             refused = (await client.post(PATH, json=said)).json()
             assert (refused["performative"], refused["content"]["code"]) == ("failure", 2002)
-        absent = (await client.post(PATH, json=said | {"receiver": "nobody"})).json()
+        absent = (await client.post(PATH, json=said | {"receiver": "absent"})).json()
         assert (absent["performative"], absent["content"]["code"]) == ("failure", 3001)
 
 
-async def test_a_reply_to_the_agent_of_another_team_is_a_message_about_it(embedded_hub: HubProcess) -> None:
-    """No caller from outside can send another team what looks like its own decision."""
-    seat = EchoSeat(embedded_hub.url, embedded_hub.mint("fipa-host", "channel"), agentId="oracle")
-    async with seat, web(embedded_hub.url, headers=bearer(embedded_hub.mint("fipa-guest", "session"))) as client:
+async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_about_it(
+    embedded_hub: HubProcess,
+) -> None:
+    """From outside its team a decision and a reply, and from each caller an error."""
+    hub = embedded_hub
+    seat = EchoSeat(hub.url, hub.mint("fipa-host", "channel"), agentId="oracle")
+    async with seat, web(hub.url) as client:
         await seat.find("auth-response")
-        handle = await publish(embedded_hub, "fipa-host", "oracle")
-        for performative, type_name in (("accept-proposal", "decision"), ("agree", "response")):
-            said = {"performative": performative, "receiver": f"@{handle}", "in-reply-to": "p"}
-            assert (await client.post(PATH, json=said)).status_code == 204
+        handle = await publish(hub, "fipa-host", "oracle")
+        for sender, receiver, performative, type_name in (
+            ("fipa-guest", f"@{handle}", "accept-proposal", "decision"),
+            ("fipa-guest", f"@{handle}", "agree", "response"),
+            ("fipa-host", "oracle", "not-understood", "error"),
+        ):
+            said = {"performative": performative, "receiver": receiver, "in-reply-to": "p"}
+            answer = await client.post(PATH, json=said, headers=bearer(hub.mint(sender, "session")))
+            assert answer.status_code == 204
             note = await seat.find("message", lambda frame: type_name in frame["content"]["content"])  # noqa: B023
             assert note["metadata"]["fipa"]["performative"] == performative
         assert {one["type"] for one in seat.frames} == {"auth-response", "message"}
