@@ -54,6 +54,7 @@ from kit.asgi import (  # noqa: E402
 from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.endpoint import PATH as MCP_PATH  # noqa: E402
 from openai_api.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH  # noqa: E402
+from openai_api.team_agents import is_team_agent  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
@@ -122,8 +123,10 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.operators(request, *asked, send)
     if request.method != "OPTIONS" and path == QUESTIONS_PATH:
         return hub_services.questions(request, send)
-    if not settings.GATEWAY and is_of_gateway(path):
+    if not settings.GATEWAY and (is_of_gateway(path) or is_team_agent(path)):
         return refuse_off(send)
+    if settings.GATEWAY and is_team_agent(path):
+        return hub_services.team_agents(request, send)
     if settings.GATEWAY and request.method != "OPTIONS":
         if path in SOCKET_PATHS:
             return demand_upgrade(send)

@@ -75,6 +75,7 @@ from mcp_server.endpoint import McpEndpoint
 from openai_api.completions import ChatWire
 from openai_api.endpoint import ModelAnswers, ModelList
 from openai_api.responses import ResponseWire
+from openai_api.team_agents import TeamAgents
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -109,6 +110,7 @@ class HubServices:
     chat: ModelAnswers
     responses: ModelAnswers
     models: ModelList
+    team_agents: TeamAgents
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
@@ -307,6 +309,7 @@ def build_services() -> HubServices:
         chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
         responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
+        team_agents=TeamAgents(gateway_http, gateway, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S),
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,

@@ -67,7 +67,7 @@ async def test_a_hub_without_the_gateway_names_the_setting(make_storage: MakeSto
     async with web(hub.url) as client:
         assert (await client.get("/")).headers["content-type"].startswith("text/html")
         paths = ["/a2a", "/ws", "/gateway", "/agent-status", "/agent-status/alpha", "/ap/v1/agent/tasks"]
-        for path in (*paths, "/api/v1/gateway/fipa"):
+        for path in (*paths, "/api/v1/gateway/fipa", "/agent/alpha"):
             for answer in (await client.get(path), await client.post(path, json={})):
                 assert (answer.status_code, answer.json()["error"]) == (404, "gateway_off"), path
                 assert "GATEWAY=1" in answer.json()["message"]
