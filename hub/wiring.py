@@ -281,6 +281,7 @@ def build_services() -> HubServices:
         public_url=settings.PUBLIC_URL,
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+    team_agents = TeamAgents(gateway_http, gateway, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     agnt = _agnt(callers, venue_asker, counts)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
@@ -306,10 +307,12 @@ def build_services() -> HubServices:
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
-        chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
+        chat=ModelAnswers(
+            runner, settings.PUBLIC_URL, ChatWire, ask_team=team_agents.ask if settings.GATEWAY else None
+        ),
         responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
-        team_agents=TeamAgents(gateway_http, gateway, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S),
+        team_agents=team_agents,
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,

@@ -90,12 +90,19 @@ class TeamAgents:
 
     async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
         body = await request.read_checked(("POST",))
-        identity = await self.http.get_caller(request, TokenScope.ASK)
+        await self.http.get_caller(request, TokenScope.ASK)  # first, whatever else is wrong
         assert isinstance(answer.chat, TeamWire)  # noqa: S101  for the type checker: `__call__` made it
-        name = answer.chat.agent
+        await self.ask(request, answer, answer.chat.read(body), answer.chat.agent)
+
+    async def ask(self, request: HttpRequest, answer: ChatAnswer, asked: AskedAnswer, name: str) -> None:
+        """Ask the agent of that name, and answer.
+
+        Raises:
+            RequestRefused, RpcError: nothing was sent.
+        """
+        identity = await self.http.get_caller(request, TokenScope.ASK)
         if not is_agent_name(name):
             raise agent_not_found()
-        asked = answer.chat.read(body)
         conversation_id = read_name(request) or asked.conversation
         if conversation_id and not is_id(conversation_id):
             raise invalid(CONVERSATION, f"{CONVERSATION}: want at most 128 characters")

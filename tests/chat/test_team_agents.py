@@ -39,6 +39,9 @@ async def test_an_agent_of_the_team_answers_unpublished(hub: HubProcess) -> None
         assert chunks[-1].choices[0].finish_reason == "stop"
         named = await seat.find("message", lambda frame: frame["content"]["content"] == "count")
         assert named["sessionId"] == "s-1"
+        async with client_of(hub.url, hub.mint("passthrough", "session")) as plain:
+            virtual = await plain.chat.completions.create(model="agent/steward", messages=user("hi"))
+            assert (virtual.model, virtual.choices[0].message.content) == ("agent/steward", "echo: hi")
         async with web(hub.url, headers=bearer(hub.mint("passthrough", "app"))) as http:
             for path in ("/agent/steward", "/agent/steward/v1/chat/completions"):
                 raw = await http.post(
@@ -75,6 +78,10 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
         assert (await client.get("/agent/examiner")).status_code == 405
         headers = bearer(hub.mint("stranger", "session"))
         assert (await client.post("/agent/examiner", json=body, headers=headers)).status_code == 404
+        virtual = body | {"model": "agent/absent"}
+        assert (await client.post("/v1/chat/completions", json=virtual)).json()["error"][
+            "code"
+        ] == "model_not_found"
         for headers in ({"authorization": ""}, bearer(token), bearer("cw_sess_unknown")):
             answer = await client.post("/agent/examiner", json=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
