@@ -15,7 +15,7 @@ help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.base ## Start a hub with a demo agent on http://HOST:PORT (Ctrl-C ends it)
-	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} exec $(BIN)/python manage.py serve
+	@DEV_LOGIN=$${DEV_LOGIN:-1} DEMO=$${DEMO:-1} GATEWAY=$${GATEWAY:-1} exec $(BIN)/python manage.py serve
 
 run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two web processes, worker, beat, proxy
 	@exec $(BIN)/python -m deploy.stack

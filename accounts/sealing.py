@@ -9,6 +9,7 @@ import hmac
 from functools import cache
 from typing import Any
 
+import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -39,6 +40,23 @@ def unseal(sealed: str, purpose: bytes) -> str:
     try:
         return _ring(purpose, _keys()).decrypt(sealed.encode("ascii")).decode("utf-8")
     except InvalidToken:
+        raise Unreadable from None
+
+
+def seal_json(value: Any, purpose: bytes) -> str:
+    """A value as it is stored, for this purpose alone."""
+    return seal(msgspec.json.encode(value).decode(), purpose)
+
+
+def open_json(sealed: str, purpose: bytes) -> Any:
+    """A stored value in the clear.
+
+    Raises:
+        Unreadable: as `unseal`, or it is damaged.
+    """
+    try:
+        return msgspec.json.decode(unseal(sealed, purpose))
+    except msgspec.DecodeError:
         raise Unreadable from None
 
 

@@ -56,7 +56,7 @@ def serve(ctx: click.Context) -> None:
 
     \b
     A hub to try, with a demo agent and a sign-in under any name:
-      DEMO=1 DEV_LOGIN=1 clawbridge serve
+      DEMO=1 DEV_LOGIN=1 GATEWAY=1 clawbridge serve
     """
     ctx.exit(run_program("hub", ["serve"], "clawbridge"))
 

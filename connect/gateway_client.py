@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from connect import gateway_frames
-from connect.gateway_frames import BadFrame, Frame, GatewayError, Json
+from connect.gateway_frames import BadFrame, ConnectionState, Frame, GatewayError, Json
 from connect.hub_url import gateway_url
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class GatewayClient:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._wait_s = wait_s
         self._socket: ClientConnection | None = None
+        self._is_connecting = False
         self._reading: asyncio.Task[None] | None = None
         self._replies: dict[str, asyncio.Future[Frame]] = {}
         self._frames: asyncio.Queue[Frame | None] = asyncio.Queue()
@@ -59,15 +60,19 @@ class GatewayClient:
         self.agents: list[str] = []
 
     async def __aenter__(self) -> Self:
-        self._socket = await connect(
-            self._url,
-            additional_headers=self._headers,
-            subprotocols=[Subprotocol(gateway_frames.SUBPROTOCOL)],
-            compression=None,
-            max_size=MAX_FRAME_BYTES,
-            open_timeout=OPEN_WAIT_S,
-            close_timeout=CLOSE_WAIT_S,
-        )
+        self._is_connecting = True
+        try:
+            self._socket = await connect(
+                self._url,
+                additional_headers=self._headers,
+                subprotocols=[Subprotocol(gateway_frames.SUBPROTOCOL)],
+                compression=None,
+                max_size=MAX_FRAME_BYTES,
+                open_timeout=OPEN_WAIT_S,
+                close_timeout=CLOSE_WAIT_S,
+            )
+        finally:
+            self._is_connecting = False
         self._acknowledged = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(self._socket))
         try:
@@ -90,6 +95,13 @@ class GatewayClient:
         while (frame := await self._frames.get()) is not None:
             yield frame
         self._frames.put_nowait(None)
+
+    @property
+    def state(self) -> ConnectionState:
+        """The state of the connection; CLOSED before there is one."""
+        if self._socket is not None:
+            return ConnectionState(int(self._socket.state))
+        return ConnectionState.CONNECTING if self._is_connecting else ConnectionState.CLOSED
 
     async def ask(self, agent: str, content: str | Json, **metadata: Any) -> str | Json:
         """Send a message and wait for the reply.

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 SUBPROTOCOL = "a2a-v1"
@@ -14,6 +15,15 @@ AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 VOTES = ("approve", "reject", "abstain")
 
 Json = dict[str, Any]
+
+
+class ConnectionState(IntEnum):
+    """The states of a connection, by the numbers of the protocol."""
+
+    CONNECTING = 0
+    OPEN = 1
+    CLOSING = 2
+    CLOSED = 3
 
 
 class BadFrame(ValueError):

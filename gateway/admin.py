@@ -1,4 +1,4 @@
-"""Teams and their sessions for their owners to look at. Entries of sessions are sealed, and not shown."""
+"""Teams and their sessions for their owners to look at. What sessions and letters say is sealed, and not shown."""
 
 from django.contrib import admin
 
@@ -74,7 +74,7 @@ class LetterAdmin(OwnerScopedAdmin):
     ordering = ("-pk",)
     fields = (
         *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
-        *("envelope", "bytes", "received_at", "expires_at", "delivered_at", "read_at"),
+        *("bytes", "received_at", "expires_at", "delivered_at", "read_at"),
     )
 
 

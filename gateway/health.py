@@ -21,6 +21,7 @@ from gateway.connections.seat import GATEWAY_LINK
 from gateway.team.members import Member, find_member, load_members
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.permissions import find_role
+from gateway.wire.protocol import ConnectionState
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import db_now, unix_ms
@@ -69,11 +70,13 @@ class ConnectedAgents(TypedDict):
 class AgentStatus(TypedDict):
     """One agent. Times in ms since 1970; `lastSeen` and `timeSinceLastSeenMs`: null before it ever connected.
 
+    `connectionState`: of the agent's connection: 1 (open) or 3 (closed, or there was none).
     `metadata`: `role`, `isActive`, and `queued`: messages that wait for it.
     """
 
     agentId: str
     status: str
+    connectionState: int
     lastSeen: int | None
     registeredAt: int
     metadata: dict[str, Any]
@@ -216,6 +219,7 @@ def _status_of(member: Member, now: datetime) -> AgentStatus:
     return AgentStatus(
         agentId=member.name,
         status=member.status,
+        connectionState=ConnectionState.OPEN if member.is_connected else ConnectionState.CLOSED,
         lastSeen=unix_ms(seen) if seen else None,
         registeredAt=unix_ms(member.registered_at),
         metadata={"role": member.role, "isActive": member.is_active, "queued": member.queued},

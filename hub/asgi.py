@@ -22,6 +22,13 @@ from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
+from gateway.addresses import (  # noqa: E402
+    SOCKET_PATHS,
+    demand_upgrade,
+    is_of_gateway,
+    refuse_off,
+    refuse_off_upgrade,
+)
 from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
 from gateway.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
@@ -47,6 +54,7 @@ from kit.asgi import (  # noqa: E402
 from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.endpoint import PATH as MCP_PATH  # noqa: E402
 from openai_api.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH  # noqa: E402
+from openai_api.team_agents import is_team_agent  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
@@ -115,7 +123,13 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.operators(request, *asked, send)
     if request.method != "OPTIONS" and path == QUESTIONS_PATH:
         return hub_services.questions(request, send)
+    if not settings.GATEWAY and (is_of_gateway(path) or is_team_agent(path)):
+        return refuse_off(send)
+    if settings.GATEWAY and is_team_agent(path):
+        return hub_services.team_agents(request, send)
     if settings.GATEWAY and request.method != "OPTIONS":
+        if path in SOCKET_PATHS:
+            return demand_upgrade(send)
         if is_agent_protocol(path):
             return hub_services.agent_protocol(request, send)
         if path == FIPA_PATH:
@@ -153,6 +167,8 @@ async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
             await serve_prototype(hub_services.gateway_socket(), scope, receive, send)
         else:
             await hub_services.gateway_socket()(scope, receive, send)
+    elif path in GATEWAY_PATHS:
+        await refuse_off_upgrade(receive, send)
     elif path == "/cli":
         await hub_services.operator_socket()(scope, receive, send)
     else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only

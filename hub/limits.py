@@ -15,7 +15,7 @@ from limits import RateLimitItemPerMinute, WindowStats
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from agents.core.ports import Clock
+from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, Clock
 from agents.core.types import Ask
 from agents.models.choices import Surface
 from kit.durations import seconds
@@ -24,8 +24,6 @@ from kit.token_bucket import TokenBucket
 logger = logging.getLogger(__name__)
 
 AWAY_S = seconds(5.0)
-MESSAGES_A_SECOND = 100.0
-MESSAGES_AT_ONCE = 200.0
 MOST_SENDERS = 10_000
 
 

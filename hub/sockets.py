@@ -16,7 +16,9 @@ from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
+LEAST_PONG_S = 10.0  # of a client that wants to be pinged more often
 PINGED = GATEWAY_PATHS | {"/cli"}
+HEARTBEAT_TIMEOUT = 4008  # the close code of `a2a-v1`, and of no other socket
 
 
 class MessageQueue:
@@ -55,11 +57,12 @@ class MessageQueue:
 class HubSockets(WebSocketsSansIOProtocol):
     """Agents on `/channel` get JSON pings from their consumer; another client that vanished would stay."""
 
-    __slots__ = ("_sending",)
+    __slots__ = ("_has_heartbeat", "_sending")
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._sending = 0  # messages of the application that wait until the client reads
+        self._has_heartbeat = False
         self.queue = MessageQueue()  # type: ignore[assignment]
 
     def send_now(self, text: bytes) -> bool:
@@ -74,12 +77,23 @@ class HubSockets(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
         return True
 
+    def set_heartbeat(self, every_s: float) -> None:
+        """See `kit.sockets.find_set_heartbeat`. A pong has to come within the same time, 10 to 20 s."""
+        self._has_heartbeat = True
+        self.ping_interval = every_s
+        self.ping_timeout = min(max(every_s, LEAST_PONG_S), PONG_WITHIN_S)
+        if self.ping_timer is not None:
+            self.ping_timer.cancel()
+            self.schedule_ping()
+
     def keepalive_timeout(self) -> None:
         """Called when no pong came. It may wait behind frames that the application has not taken yet."""
         if self.read_paused:
             self.pong_timer = self.loop.call_later(PONG_WITHIN_S, self.keepalive_timeout)
-        else:
-            super().keepalive_timeout()
+            return
+        if self._has_heartbeat and not self.close_sent and not self.transport.is_closing():
+            self.conn.fail(HEARTBEAT_TIMEOUT, "no pong came")  # else uvicorn closes with 1011
+        super().keepalive_timeout()
 
     def start_keepalive(self) -> None:
         """Called by uvicorn once a socket is accepted."""

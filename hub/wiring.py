@@ -76,6 +76,7 @@ from mcp_server.endpoint import McpEndpoint
 from openai_api.completions import ChatWire
 from openai_api.endpoint import ModelAnswers, ModelList
 from openai_api.responses import ResponseWire
+from openai_api.team_agents import TeamAgents
 from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
@@ -110,6 +111,7 @@ class HubServices:
     chat: ModelAnswers
     responses: ModelAnswers
     models: ModelList
+    team_agents: TeamAgents
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
@@ -287,6 +289,7 @@ def build_services() -> HubServices:
         ),
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+    team_agents = TeamAgents(gateway_http, gateway, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     agnt = _agnt(callers, venue_asker, counts)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
@@ -312,9 +315,12 @@ def build_services() -> HubServices:
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
-        chat=ModelAnswers(runner, settings.PUBLIC_URL, ChatWire),
+        chat=ModelAnswers(
+            runner, settings.PUBLIC_URL, ChatWire, ask_team=team_agents.ask if settings.GATEWAY else None
+        ),
         responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
+        team_agents=team_agents,
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
         asking=asking,
         requests=requests,

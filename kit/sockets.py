@@ -7,6 +7,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from kit.asgi import Receive, Scope, Send, error_body
 
 SendNow = Callable[[bytes], bool]
+SetHeartbeat = Callable[[float], None]
 
 # Close codes. The last two send a client away to come back.
 POLICY_VIOLATION = 1008
@@ -33,6 +34,15 @@ def find_send_now(send: Send) -> SendNow | None:
     None where `send` is not the server's own: what wraps it may change what is sent.
     """
     found: SendNow | None = getattr(getattr(send, "__self__", None), "send_now", None)
+    return found
+
+
+def find_set_heartbeat(send: Send) -> SetHeartbeat | None:
+    """Sets how often the server pings the client, in seconds.
+
+    None where `send` is not the server's own, or its server pings nothing.
+    """
+    found: SetHeartbeat | None = getattr(getattr(send, "__self__", None), "set_heartbeat", None)
     return found
 
 

@@ -20,7 +20,7 @@ from kit.jsonrpc import RpcError
 from openai_api.answers import CHAT, ChatAnswer, ModelWire, encode
 from openai_api.completions import ChatWire
 from openai_api.messages import AskedAnswer, make_send
-from openai_api.models import get_handle, load_model, load_models, read_query
+from openai_api.models import find_team_name, get_handle, load_model, load_models, read_query
 
 COMPLETIONS_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
@@ -35,16 +35,21 @@ PREFLIGHT = [
 ]
 
 
+AskTeam = Callable[[HttpRequest, ChatAnswer, AskedAnswer, str], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
     """Answers `COMPLETIONS_PATH` or `RESPONSES_PATH`, in the form of `wire`.
 
-    `public_url`: whose pages may use the cookie.
+    `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model
+    without an owner; None: there are none.
     """
 
     runner: CallRunner
     public_url: str
     wire: type[ModelWire]
+    ask_team: AskTeam | None = None
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -55,6 +60,9 @@ class ModelAnswers:
         token = presented(request.headers, request.method, self.public_url)
         try:
             asked, body_bytes = answer.chat.read(body), len(body)
+            if self.ask_team is not None and (name := find_team_name(asked.model)):
+                await self.ask_team(request, answer, asked, name)
+                return
             conversation_id = read_name(request) or asked.conversation
             if asked.previous_id and not conversation_id:
                 conversation_id = await self._find_conversation(token, asked)

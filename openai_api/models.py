@@ -50,6 +50,12 @@ def get_handle(model: str) -> str:
     return handle
 
 
+def find_team_name(model: str) -> str:
+    """The name of the agent of a team that a model's id names; empty: it names none, or one with its owner."""
+    name = model.removeprefix(MODEL_PREFIX)
+    return name if model.startswith(MODEL_PREFIX) and "/" not in name else ""
+
+
 def load_models(caller: Identity, limit: int, after: str) -> ModelPage:
     """A page of the agents that the caller may ask, by handle. Reads the database."""
     agents = list(_askable_by(caller).filter(handle_key__gt=after).order_by("handle_key")[: limit + 1])

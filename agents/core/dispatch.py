@@ -84,7 +84,7 @@ class Dispatcher:
         if self._draining:
             raise Unavailable("draining")
         if retry_in_s := await self._limits.retry_in_s(ask):
-            denied = RateLimited(retry_in_s)
+            denied = RateLimited(retry_in_s, counts_messages=ask.credential_id is not None)
             await self._ledger.deny(ask, denied)
             raise denied
         if ask.queues and self._queue.is_full:

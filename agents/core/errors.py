@@ -69,13 +69,17 @@ class OverCallerCostLimit(Denied):
 
 
 class RateLimited(Denied):
-    """The caller asks faster than CALLER_RATE_PER_MINUTE."""
+    """The caller asks faster than CALLER_RATE_PER_MINUTE.
+
+    `counts_messages`: or a token of the caller sends messages to the caller's own sessions faster than it may.
+    """
 
     reason = "rate_limited"
 
-    def __init__(self, retry_in_s: int) -> None:
+    def __init__(self, retry_in_s: int, *, counts_messages: bool = False) -> None:
         super().__init__()
         self.retry_in_s = retry_in_s
+        self.counts_messages = counts_messages
 
 
 class Blocked(Denied):

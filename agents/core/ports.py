@@ -29,6 +29,10 @@ class Link(Protocol):
         """Stop what the link still does; the process ends."""
 
 
+MESSAGES_A_SECOND = 100.0  # of a credential to the sessions of its user
+MESSAGES_AT_ONCE = 200.0  # after a pause
+
+
 class Limits(Protocol):
     """The rate limit of callers, over all processes; each process counts alone while Redis is unreachable.
 

@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.25
 AGAIN_AFTER_S = 1.0
 TOO_SOON_S = 10.0
 MOST_FALLS = 3  # what ends so often soon after its start will end again
-DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1"}
+DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1", "GATEWAY": "1"}
 
 
 def main() -> int:

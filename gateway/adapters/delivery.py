@@ -10,6 +10,7 @@ from agents.links.channel.requests import ActingFor
 from agents.models import Session
 from gateway.connections.seat import GATEWAY_LINK, carry_envelope
 from gateway.letters.letters import WAITING, Draft, store_letter
+from gateway.letters.sealed import open_frame
 from gateway.messages.addressing import NO_SESSION
 from gateway.models import Letter
 from gateway.wire.envelope import Envelope, Json, check_frame, read_type
@@ -55,7 +56,7 @@ def read_waiting(owner: User) -> Iterator[Json]:
     waiting = Letter.objects.filter(owner=owner, state__in=WAITING)
     for rows in batches.walk_rows(waiting, "envelope", "recipient__routing_name", at_once=200):
         for _, text, name in rows:
-            carried = msgspec.json.decode(text)
+            carried = open_frame(text)
             extra = carried.pop("extra", {})
             yield {**extra, **carried, "type": "message", "agent": name}
 

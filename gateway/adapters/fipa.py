@@ -110,8 +110,11 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
 
 
 def as_information(frame: Json) -> Json:
-    """A decision from outside as a message about it: only the gateway decides a proposal."""
-    content = {"role": "agent", "content": {"decision": frame["content"]}}
+    """A reply or a decision as a message about it, for an agent of another team.
+
+    There a frame of its own type could be taken for one of that team.
+    """
+    content = {"role": "agent", "content": {frame["type"]: frame["content"]}}
     metadata = {key: value for key, value in frame["metadata"].items() if key != "requiresResponse"}
     return {**frame, "type": "message", "content": content, "metadata": metadata}
 

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from accounts.authn import Identity, TokenScope
-from gateway.adapters.fipa import as_information, from_acl, to_acl
-from gateway.connections.client import Gateway
+from gateway.adapters.fipa import REPLIES, as_information, from_acl, to_acl
+from gateway.connections.client import Client, Gateway
 from gateway.connections.request_client import RequestClient
+from gateway.handlers.messages import send as send_to_agent
 from gateway.http import GatewayHttp, HttpAnswer, json_answer, start_apart
 from gateway.wire import frames
-from gateway.wire.envelope import Json
+from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.permissions import Action, check_action
 from kit import strict_json
 from kit.asgi import HttpRequest, RequestRefused, Send
 
@@ -45,18 +47,39 @@ class FipaEndpoint:
 
     async def _send(self, request: HttpRequest, identity: Identity, acl: Json) -> Json | None:
         try:
-            frame = from_acl(acl, frames.now_ms())
-            if frame["type"] == "decision":
-                frame = as_information(frame)
-            if frame["type"] not in SENT:
-                text = f"{acl['performative']}: over HTTP no answer of yours is waited for, and nothing is pushed"
-                raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")
+            frame = _read_frame(acl)
         except FrameRefused as refused:
             refused.correlation_id = str(acl.get("reply-with", ""))
             return frames.error_frame(refused)
         client = RequestClient(self.gateway, identity)
-        answer = start_apart(self.gateway.link.start, client.exchange(frame), "ACL message")
+        exchange = client.exchange(frame, _deliver if frame["type"] in REPLIES else None)
+        answer = start_apart(self.gateway.link.start, exchange, "ACL message")
         try:
             return await self.http.wait(request, identity, answer)
         finally:
             client.messages.end()
+
+
+def _read_frame(acl: Json) -> Json:
+    """The frame that an ACL message stands for.
+
+    Raises:
+        FrameRefused: it is not in order, or stands for none that is sent over HTTP.
+    """
+    frame = from_acl(acl, frames.now_ms())
+    if frame["type"] in REPLIES:
+        if "agent" not in frame:
+            raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
+        # An agent takes each `error` as one of the gateway, and may end its connection.
+        is_told = frame["type"] == "error" or frame["agent"].startswith("@")
+        return as_information(frame) if is_told else frame
+    if frame["type"] not in SENT:
+        text = f"{acl['performative']}: over HTTP nothing is pushed"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")
+    return frame
+
+
+async def _deliver(client: Client, envelope: Envelope) -> None:
+    """Send an agent a reply or a decision as a frame of that type. From outside it decides nothing."""
+    check_action(client.identity, Action.SEND, own="", agent="")
+    send_to_agent(client, envelope)

@@ -54,6 +54,7 @@ from kit.sockets import (
     TRY_AGAIN_LATER,
     SendNow,
     find_send_now,
+    find_set_heartbeat,
     refuse_upgrade,
 )
 
@@ -154,7 +155,10 @@ class GatewayConnection(FrameSocket):
             return
         scope["query_string"] = b""  # the socket stays for long, and so would a token in it
         self._send_now = find_send_now(send)
-        self.protocol = GatewayProtocol(self._clock, self._parameters.timeout_ms)
+        set_heartbeat = find_set_heartbeat(send)
+        if set_heartbeat is not None:
+            set_heartbeat(self._parameters.heartbeat_s)
+        self.protocol = GatewayProtocol(self._clock, self._parameters.timeout_ms, set_heartbeat)
         try:
             await super().__call__(scope, receive, send)
         except asyncio.CancelledError:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from accounts.authn import Identity
@@ -53,14 +53,17 @@ class RequestClient:
         """Who its messages are from."""
         return Sender.of(self._identity)
 
-    async def exchange(self, frame: Json) -> Json | None:
+    async def exchange(
+        self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None" = None
+    ) -> Json | None:
         """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
 
-        An `event` says what becomes of a message, and is the answer where no other comes.
+        An `event` says what becomes of a message, and is the answer where no other comes. `handle`: handles it
+        instead of the handler of its type.
         """
         self.note.bytes = len(frames.encode(frame))
         try:
-            await self._handle(frame)
+            await self._handle(frame, handle)
         except FrameRefused as refused:
             self.note.finish(refused)
             return frames.error_frame(name_frame(refused, frame))
@@ -68,16 +71,19 @@ class RequestClient:
         if not self.note.is_deferred:
             self.note.finish()
         answers = [one for one in self._said if one["type"] != "event"] or self._said
-        return answers[0] if answers else None
+        decisions = [one for one in answers if one["type"] == "decision"]  # of a proposal that was decided already
+        return next(iter(decisions or answers), None)
 
-    async def _handle(self, frame: Json) -> None:
+    async def _handle(
+        self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None"
+    ) -> None:
         type_ = read_type(frame)
         envelope = check_frame(frame, type_)
         self.note.read(envelope)
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
             text = f"from: this token is of {self._identity.login}"
             raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
-        handle = get_handler(type_.name)
+        handle = handle or get_handler(type_.name)
         await check_signature(self.gateway.rules, self._identity.user_id, envelope)
         permissions.check_frame(self._identity, "", envelope)
         await handle(self, envelope)

@@ -24,14 +24,14 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
 
 
 async def discover(client: Client, envelope: Envelope) -> None:
-    """List agents or services, or show one agent."""
+    """List agents, or show one; with `services` the agents and the services. Each answer has `agents`."""
     match envelope.content["action"]:
-        case "list":
-            content = await agents.list_agents(client, envelope, {})
         case "get":
             content = {"agents": [(await agents.get_agent(client, envelope, envelope.content))["agent"]]}
-        case _:
-            content = {"services": [_describe_gateway(client.gateway.health.public_url)]}
+        case action:
+            content = await agents.list_agents(client, envelope, {})
+            if action == "services":
+                content["services"] = [_describe_gateway(client.gateway.health.public_url)]
     await client.reply(envelope, "discovery", content)
 
 

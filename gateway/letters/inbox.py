@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 
-import msgspec
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
@@ -10,6 +9,7 @@ from agents.models import Session
 from gateway.connections.seat import GATEWAY_LINK
 from gateway.letters.letter_queue import CLEARED, end_letter, refuse_dead, tell_sender
 from gateway.letters.letters import WAITING
+from gateway.letters.sealed import show_frame
 from gateway.models import Letter
 from gateway.wire.envelope import Json
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
@@ -43,7 +43,7 @@ def load_letters(session_id: int, limit: int, offset: int, *, is_unread: bool) -
 
 def show_letter(letter: Letter) -> Json:
     """A letter as its recipient sees it."""
-    carried: Json = msgspec.json.decode(letter.envelope)
+    carried = show_frame(letter.envelope)
     return {
         "messageId": letter.message_id,
         "from": letter.sender,

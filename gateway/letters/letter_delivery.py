@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from django.db import DatabaseError
 
+from accounts.sealing import Unreadable
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import (
     Busy,
@@ -28,13 +28,14 @@ from gateway.channels import Channels, Subscriber
 from gateway.connections.seat import ENVELOPE_TYPE
 from gateway.letters import letter_queue, letters
 from gateway.letters.letters import StoredLetter
+from gateway.letters.sealed import open_frame
 from gateway.messages.recording import Recording
 from gateway.messages.replies import make_reply, text_of
 from gateway.models import Letter
 from gateway.sessions.entries import Place, make_place
 from gateway.sessions.recorder import SessionRecorder
 from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import FrameRefused, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frames import error_frame
 from kit.async_db import DbCalls
 from kit.clock import db_now
@@ -174,6 +175,10 @@ class LetterDelivery:
         except (Denied, NotPublished, FileGone) as refusal:
             await self._call(letter_queue.end_letter, letter, refuse_denied(refusal))
             return 0.0
+        except Unreadable:
+            refused = letter_queue.refuse_dead(letter_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
+            await self._call(letter_queue.end_letter, letter, refused)
+            return 0.0
         return await self._see_delivered(letter, running)
 
     async def _see_delivered(self, letter: Letter, running: RunningTurn) -> float | None:
@@ -270,7 +275,7 @@ def _is_of_caller(session: Session | None, caller_id: int) -> bool:
 
 
 def _read_carried(letter: Letter) -> Json:
-    carried: Json = msgspec.json.decode(letter.envelope)
+    carried = open_frame(letter.envelope)
     if letter.expires_at is not None:
         left_s = round((letter.expires_at - db_now()).total_seconds(), 3)
         carried["metadata"] = carried["metadata"] | {"ttl": max(left_s, 0.001)}

@@ -7,11 +7,11 @@ is sent again, unless its turn says that it was delivered (docs/adr/0136).
 from datetime import timedelta
 from typing import NamedTuple
 
-import msgspec
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts import quotas
+from accounts.sealing import Unreadable
 from agents.core.admission import SESSION_CAP
 from agents.core.ask_starter import Asker, NoSuchTarget
 from agents.links.channel.requests import ActingFor
@@ -22,6 +22,7 @@ from agents.transcript.access import Role, sessions_visible_to
 from gateway.channels import publish_after_commit
 from gateway.connections.seat import carry_envelope
 from gateway.letters.letters import Draft, Obstacle, find_obstacle, store_letter
+from gateway.letters.sealed import open_frame, seal_frame
 from gateway.models import Letter
 from gateway.team.team_rules import AgentName, load_may_message
 from gateway.wire.envelope import Envelope, Json
@@ -41,11 +42,13 @@ TTL_EXPIRED = "ttl_expired"
 CLEARED = "cleared"
 NOT_ALLOWED = "not_allowed"
 UNDELIVERABLE = "undeliverable"
+UNREADABLE = "unreadable"
 _DEAD_TEXT = {
     TTL_EXPIRED: "the agent did not take the message in time",
     CLEARED: "the agent cleared its inbox",
     UNDELIVERABLE: f"{MOST_ATTEMPTS} deliveries of the message were broken off",
     NOT_ALLOWED: "you may not send messages to this agent any more",
+    UNREADABLE: "the hub cannot read the message any more",
 }
 
 
@@ -150,8 +153,7 @@ def end_letter(letter: Letter, refused: FrameRefused) -> bool:
 def answer_sender(letter: Letter, frame: Json) -> None:
     """Keep the frame that ends the wait of a letter's sender, and wake the sender; else push the error."""
     if letter.wants_response:
-        text = msgspec.json.encode(frame).decode()
-        Letter.objects.filter(pk=letter.pk).update(reply=text, reply_at=db_now())
+        Letter.objects.filter(pk=letter.pk).update(reply=seal_frame(frame), reply_at=db_now())
         publish_after_commit(
             letter.sender_owner_id, reply_channel(letter.pk), event_frame(letter, "message.ended")
         )
@@ -189,7 +191,7 @@ def take_reply(letter_id: int) -> Json | None:
         letter.refresh_from_db()
     if letter.reply_at is not None:
         taken = Letter.objects.filter(pk=letter_id, reply_at__isnull=False).update(reply="", reply_at=None)
-        return msgspec.json.decode(letter.reply) if taken else {}
+        return _open_reply(letter) if taken else {}
     if letter.expires_at is not None and letter.expires_at + timedelta(seconds=REPLY_GRACE_S) < now:
         refused = FrameRefused(ErrorCode.AGENT_ERROR, "no reply came in time", reason="response_timeout")
         refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
@@ -233,7 +235,7 @@ def store_untaken_replies() -> int:
 
 def _store_reply(letter: Letter) -> bool:
     row = Letter.objects.filter(pk=letter.pk, reply_at=letter.reply_at)
-    frame: Json = msgspec.json.decode(letter.reply)
+    frame = _open_reply(letter)
     try:
         with transaction.atomic():
             if not row.update(reply="", reply_at=None) or letter.sender_session_id is None:
@@ -244,6 +246,16 @@ def _store_reply(letter: Letter) -> bool:
         row.update(reply_at=db_now())  # its turn comes again: there may be room then
         return False
     return True
+
+
+def _open_reply(letter: Letter) -> Json:
+    """The reply that a letter keeps; an error where no key opens it any more."""
+    try:
+        return open_frame(letter.reply)
+    except Unreadable:
+        refused = FrameRefused(ErrorCode.AGENT_ERROR, "the reply cannot be read any more", reason=UNREADABLE)
+        refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
+        return error_frame(refused)
 
 
 def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
@@ -14,12 +13,14 @@ from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from agents.transcript.storage import MEBIBYTE
+from gateway.letters.sealed import seal_frame, show_frame
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.sessions.entries import Place
 from gateway.sessions.held_entries import Held
 from gateway.settings import get_settings
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import encode
 from kit.clock import db_now
 
 PRIORITIES = {one.label.lower(): one for one in Letter.Priority}
@@ -120,10 +121,9 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: Held | None = N
     if not is_wanted and draft.envelope.metadata.get("ttl") is None and not policy.exists():
         return None
     quotas.lock_owner(recipient.owner_id)
-    text = msgspec.json.encode(draft.carried).decode()
     if (twin := _find_twin(draft)) is not None:
         return StoredLetter(twin.pk, twin.message_id, twin.expires_at, is_new=False)
-    size = len(text.encode())
+    size = len(encode(draft.carried))
     _check_room(recipient.owner_id, draft, size)
     lives_s = draft.lives_s
     letter = Letter.objects.create(
@@ -137,7 +137,7 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: Held | None = N
         message_id=draft.carried["id"],
         correlation_id=draft.correlation_id,
         wants_response=draft.envelope.wants_response,
-        envelope=text,
+        envelope=seal_frame(draft.carried),
         bytes=size,
         priority=draft.priority,
         tells=draft.tells,
@@ -161,7 +161,7 @@ def _find_twin(draft: Draft) -> Letter | None:
         sender=draft.sender,
     )
     content = draft.carried["content"]
-    return next((one for one in same if msgspec.json.decode(one.envelope)["content"] == content), None)
+    return next((one for one in same if show_frame(one.envelope)["content"] == content), None)
 
 
 def _check_room(owner_id: int, draft: Draft, size: int) -> None:

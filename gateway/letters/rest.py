@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, cast
 
-import msgspec
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -17,6 +16,7 @@ from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Conflict, caller_of, check_no_fields
 from gateway.letters.inbox import delete_letter, retry_letter
 from gateway.letters.letters import WAITING
+from gateway.letters.sealed import show_frame
 from gateway.models import Letter
 from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
@@ -104,7 +104,7 @@ class OneLetter(APIView):
     def get(self, request: Request, letter_id: int) -> Response:
         """One letter with what it says."""
         letter = _get_own(letter_id, caller_of(request))
-        carried = msgspec.json.decode(letter.envelope)
+        carried = show_frame(letter.envelope)
         shown: ApiLetterDetail = {
             **_show(letter),
             "content": carried["content"],

@@ -30,6 +30,7 @@ from gateway.team.registry import check_takes_messages
 from gateway.team.team_rules import AgentName, TeamRules
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frames import stamp
 from kit import trace
 from kit.async_db import DbCalls
 from kit.clock import approximate_now
@@ -100,6 +101,7 @@ class MessageRouter:
             FrameRefused: nothing was sent.
             MustWait: nothing was sent; it may be stored.
         """
+        envelope = stamp(envelope)  # what is delivered and its entries in sessions have one id
         text, parts, task_id = question or Question(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
@@ -156,6 +158,7 @@ class MessageRouter:
         Raises:
             FrameRefused: its recipient has no inbox, or is not open to the sender.
         """
+        envelope = stamp(envelope)
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
             await self._check_allowed(found, sender)

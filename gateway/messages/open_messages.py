@@ -16,9 +16,11 @@ from gateway.messages.replies import make_refusal, make_reply
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frames import make_frame, new_id
+from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
 
 MOST_OPEN = 200  # messages of one connection
+TOO_MANY_OPEN = f"at most {MOST_OPEN} messages of a connection wait for a response at once"
 
 Say = Callable[[Json], Awaitable[None]]
 Follow = Callable[[], Awaitable[None]]
@@ -52,9 +54,9 @@ class OpenMessages:
         """
         recent, told = self._router.recent, key_of(envelope)
         if (earlier := recent.find((sender.login, sender.seat), told)) is not None:
-            key = self._enter(new_id())
+            key = self._enter(new_id(), envelope)
             return self._repeat(key, envelope, earlier)
-        key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
+        key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
         note.defer()
         self._sending += 1
         added = recent.add((sender.login, sender.seat), told)
@@ -80,9 +82,10 @@ class OpenMessages:
         if not self._gone.done():
             self._gone.set_result(None)
 
-    def _enter(self, key: str) -> str:
+    def _enter(self, key: str, envelope: Envelope) -> str:
         if len(self._open) >= MOST_OPEN:
-            text = f"at most {MOST_OPEN} messages of a connection are open at once"
+            # A message that wants no response is open for the moment in which it is sent: it came too fast.
+            text = TOO_MANY_OPEN if envelope.wants_response else RATE_TEXT
             raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
         if key in self._open:
             text = "a message with this correlation id waits for its reply"

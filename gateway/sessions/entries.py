@@ -95,7 +95,7 @@ def read_row(row: SessionEntry) -> Entry:
     """
     try:
         content = open_content(row.content)
-    except (Unreadable, msgspec.DecodeError):
+    except Unreadable:
         text = "an entry of this session cannot be read"
         raise FrameRefused(ErrorCode.SESSION_CORRUPT, text, reason="unreadable") from None
     return Entry(timestamp_ms=row.timestamp_ms, role=row.role, content=content, id=row.entry_id)
@@ -103,23 +103,23 @@ def read_row(row: SessionEntry) -> Entry:
 
 def seal_content(content: Any) -> str:
     """The content of an entry as it is stored."""
-    return sealing.seal(msgspec.json.encode(content).decode(), PURPOSE)
+    return sealing.seal_json(content, PURPOSE)
 
 
 def open_content(sealed: str) -> Any:
     """The content of an entry from its row.
 
     Raises:
-        Unreadable, msgspec.DecodeError: it is damaged.
+        Unreadable: it is damaged.
     """
-    return msgspec.json.decode(sealing.unseal(sealed, PURPOSE))
+    return sealing.open_json(sealed, PURPOSE)
 
 
 def show_content(sealed: str) -> Any:
     """The content of an entry for an export of all rows; None when it is damaged."""
     try:
         return open_content(sealed)
-    except (Unreadable, msgspec.DecodeError):
+    except Unreadable:
         return None
 
 

@@ -57,8 +57,8 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> str | Json:
-        """What a message says; of a request the service and its parameters."""
-        content: str | Json = self.content if self.type == "request" else self.content["content"]
+        """What a message says; of another frame all of its content."""
+        content: str | Json = self.content["content"] if self.type == "message" else self.content
         return content
 
 

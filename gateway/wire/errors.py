@@ -16,6 +16,7 @@ from agents.core.errors import (
     RateLimited,
     TooDeep,
 )
+from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
 from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
 
@@ -80,6 +81,7 @@ class FrameRefused(Exception):
 
 
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
+MESSAGES_TEXT = f"at most {MESSAGES_A_SECOND:g} messages a second of one token, {MESSAGES_AT_ONCE:g} at once"
 NOT_FOUND = "there is no such agent, or it is not open to you"
 _DENIED: dict[type[Exception], tuple[ErrorCode, str]] = {
     NoSuchTarget: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
@@ -107,7 +109,7 @@ _FAILED: dict[str, tuple[ErrorCode, str, str]] = {
 def refuse_denied(refusal: Exception) -> FrameRefused:
     """The error for an ask that the hub refused; nothing was sent to the agent."""
     if isinstance(refusal, RateLimited):
-        text = "you send more messages than a caller may in a minute"
+        text = MESSAGES_TEXT if refusal.counts_messages else "you ask faster than a caller may in a minute"
         return FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=refusal.retry_in_s * 1000)
     if isinstance(refusal, Denied):
         code, text = _DENIED.get(type(refusal), (ErrorCode.AGENT_ERROR, DENIED_TEXT))

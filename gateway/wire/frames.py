@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import FrameRefused
@@ -27,6 +28,14 @@ def now_ms() -> int:
 def new_id() -> str:
     """An id for a frame that came without one."""
     return unguessable("msg-")
+
+
+def stamp(envelope: Envelope) -> Envelope:
+    """The envelope with an id and a time, where its sender gave none."""
+    if envelope.id and envelope.timestamp_ms is not None:
+        return envelope
+    stamped_ms = now_ms() if envelope.timestamp_ms is None else envelope.timestamp_ms
+    return replace(envelope, id=envelope.id or new_id(), timestamp_ms=stamped_ms)
 
 
 def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fields: Any) -> Json:

@@ -4,14 +4,16 @@ No I/O and no clock of its own.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
 from gateway.wire.envelope import Envelope, check_frame, name_frame, read_object, read_type
 from gateway.wire.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES, FrameType, is_agent_name
+from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION
 from kit.token_bucket import TokenBucket
 
@@ -24,14 +26,25 @@ TOO_MANY_FRAMES = 4029
 
 FRAMES_A_SECOND = 100.0
 BURST = 200.0
+RATE_TEXT = f"at most {FRAMES_A_SECOND:g} frames a second, {BURST:g} at once"
 LIMITED_FOR_S = 10.0
 MAX_FLAWS = 20
 FLAWS_WITHIN_S = 60.0
 MAX_AUTH_FAILURES = 3
 SIGN_IN = "sign in first: send auth with a token"
 DEFAULT_MS = 30_000
+DEFAULT_HEARTBEAT_S = seconds(30.0)
 NUMBERS_MS = range(1_000, 600_001)
 ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", "disconnect"})
+
+
+class ConnectionState(IntEnum):
+    """The states of a connection, by the numbers of the protocol."""
+
+    CONNECTING = 0
+    OPEN = 1
+    CLOSING = 2
+    CLOSED = 3
 
 
 class UpgradeRefused(Exception):
@@ -42,11 +55,13 @@ class UpgradeRefused(Exception):
 class Parameters:
     """What a client names in the address and the headers of its upgrade.
 
-    `flaws`: what it named and the hub does not take; defaults stand for it.
+    `heartbeat_s`: how often the hub pings it. `flaws`: what it named and the hub does not take; defaults stand
+    for it.
     """
 
     subprotocol: str | None
     timeout_ms: int
+    heartbeat_s: float
     agent_id: str
     token: str
     flaws: tuple[FrameRefused, ...]
@@ -73,7 +88,8 @@ def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
         flaws.append(FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agentId", close_code=POLICY_VIOLATION))
     return Parameters(
         subprotocol=SUBPROTOCOL if subprotocols else None,
-        timeout_ms=DEFAULT_MS if _flaw_of("timeout", given) else int(given.get("timeout", DEFAULT_MS)),
+        timeout_ms=_read_ms("timeout", given) or DEFAULT_MS,
+        heartbeat_s=heartbeat_ms / 1000 if (heartbeat_ms := _read_ms("heartbeat", given)) else DEFAULT_HEARTBEAT_S,
         agent_id=agent_id,
         token=given.get("token", ""),
         flaws=tuple(flaws),
@@ -81,10 +97,16 @@ def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
 
 
 class GatewayProtocol:
-    """Reads the frames of one connection in the order of checks of the protocol, and counts what it refuses."""
+    """Reads the frames of one connection in the order of checks of the protocol, and counts what it refuses.
 
-    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+    `set_heartbeat`: is told how often, in seconds, the client wants to be pinged.
+    """
+
+    def __init__(
+        self, clock: Clock, timeout_ms: int, set_heartbeat: Callable[[float], None] | None = None
+    ) -> None:
         self._clock = clock
+        self._set_heartbeat = set_heartbeat
         self.timeout_ms = timeout_ms
         self.is_authenticated = False
         self._token_until: float | None = None
@@ -154,8 +176,9 @@ class GatewayProtocol:
         for name in ("timeout", "heartbeat"):
             if flaw := _flaw_of(name, capabilities, f"content.capabilities.{name}"):
                 raise flaw
-        timeout = capabilities.get("timeout", self.timeout_ms)
-        self.timeout_ms = int(str(timeout))
+        self.timeout_ms = _read_ms("timeout", capabilities) or self.timeout_ms
+        if self._set_heartbeat is not None and (heartbeat_ms := _read_ms("heartbeat", capabilities)):
+            self._set_heartbeat(heartbeat_ms / 1000)
         types = capabilities.get("supportedMessageTypes")
         self._supported = frozenset(map(str, types)) & FRAME_TYPES.keys() if isinstance(types, list) else None
 
@@ -184,10 +207,15 @@ class GatewayProtocol:
         is_sustained = now - self._limited_since >= LIMITED_FOR_S
         raise FrameRefused(
             ErrorCode.RATE_LIMITED,
-            f"at most {FRAMES_A_SECOND:g} frames a second",
+            RATE_TEXT,
             retry_after_ms=max(1, int(retry_in_s * 1000)),
             close_code=TOO_MANY_FRAMES if is_sustained else 0,
         )
+
+
+def _read_ms(name: str, given: Mapping[str, object]) -> int:
+    """A number of milliseconds; 0 when it is absent or not in order."""
+    return int(str(given[name])) if name in given and _flaw_of(name, given) is None else 0
 
 
 def _flaw_of(name: str, given: Mapping[str, object], field: str = "") -> FrameRefused | None:

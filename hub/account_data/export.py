@@ -39,6 +39,7 @@ from agents.models import (
 )
 from agents.transcript.files import BlobGone, open_file
 from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
+from gateway.letters.sealed import show_frame
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -136,7 +137,13 @@ PARTS: Sequence[Part] = (
     Part("webhook", Subscription, lambda user: Q(owner=user)),
     Part("delivery", Delivery, lambda user: Q(subscription__owner=user), at_once=FEW),
     Part("team_agent", TeamAgent, lambda user: Q(owner=user)),
-    Part("letter", Letter, lambda user: Q(owner=user) | Q(sender_owner=user), at_once=FEW),
+    Part(
+        "letter",
+        Letter,
+        lambda user: Q(owner=user) | Q(sender_owner=user),
+        at_once=FEW,
+        unseal={"envelope": show_frame, "reply": show_frame},
+    ),
     Part("team_policy", TeamPolicy, lambda user: Q(owner=user)),
     Part("proposal", Proposal, lambda user: Q(owner=user)),
     Part("vote", Vote, lambda user: Q(proposal__owner=user)),

@@ -13,6 +13,7 @@ from agents.core.ledger.statements import GRACE
 from agents.links.channel import consumer, prompts
 from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S
+from gateway.wire import protocol
 from hub import http_protocol, runtime, sockets
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, read_scale, seconds
@@ -45,6 +46,7 @@ SHIPPED = [
     (consumer.SILENT_AFTER_S, 60),
     (sockets.PING_EVERY_S, 25),
     (sockets.PONG_WITHIN_S, 20),
+    (protocol.DEFAULT_HEARTBEAT_S, 30),
     (RECEIPT_WITHIN_S, 4),
     (prompts.REPLY_GRACE_S, 5),
     (prompts.LATE_REPLY_S, 60),

@@ -3,11 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
 import uvicorn
 from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosedError
 
-from hub.sockets import HubSockets
+from hub.sockets import HEARTBEAT_TIMEOUT, HubSockets
+from kit.sockets import find_set_heartbeat
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
@@ -15,6 +18,17 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     await receive()
     await send({"type": "websocket.accept"})
     while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
+
+
+async def beating(scope: Any, receive: Any, send: Any) -> None:
+    """Each message is a number of seconds: the client is pinged so often from then on."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        set_heartbeat = find_set_heartbeat(send)
+        assert set_heartbeat is not None
+        set_heartbeat(float(message["text"]))
         await send({"type": "websocket.send", "text": message["text"]})
 
 
@@ -34,6 +48,33 @@ async def test_the_server_pings_sockets_of_the_gateway() -> None:
                 await client.send("hello")
                 await client.recv()
                 assert (made[-1].ping_timer is None) == (path == "/channel")
+
+
+async def test_a_socket_of_the_gateway_is_pinged_as_often_as_it_wants() -> None:
+    made: list[HubSockets] = []
+    config = uvicorn.Config(beating, ws=HubSockets, ws_ping_interval=60, log_config=None)
+
+    def make() -> HubSockets:
+        made.append(HubSockets(config, ServerState(), {}))
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}/gateway", compression=None) as client:
+            (socket,) = made
+            for seconds, pong_within in (("40", 20), ("12", 12), ("2", 10)):
+                await client.send(seconds)
+                assert await client.recv() == seconds
+                assert socket.ping_interval == float(seconds)
+                assert socket.ping_timeout == pong_within
+                assert socket.ping_timer is not None
+                due_in = socket.ping_timer.when() - asyncio.get_running_loop().time()
+                assert 0 < due_in <= float(seconds)
+            socket.keepalive_timeout()
+            with pytest.raises(ConnectionClosedError):
+                await client.recv()
+            assert client.close_code == HEARTBEAT_TIMEOUT
 
 
 async def test_an_accepted_socket_forgets_the_headers_of_its_handshake() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.stack.__main__ import DEFAULTS
 from lab import ROOT
 from lab.hub_storage import manage
 from tests.deploy.files import DEPLOY, Json, document
@@ -137,10 +138,27 @@ def test_the_how_to_makes_every_secret_and_names_the_host() -> None:
     assert "/deploy/.env" in (ROOT / ".gitignore").read_text().splitlines()
 
 
+def test_each_way_to_try_a_hub_switches_the_same_things_on() -> None:
+    [recipe] = re.findall(r"^run:.*\n\t@(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    switched_on = dict(re.findall(r"(\w+)=\$\$\{\1:-(\d)\}", recipe))
+    assert switched_on == DEFAULTS == {"DEV_LOGIN": "1", "DEMO": "1", "GATEWAY": "1"}
+    [hub] = LOCAL["services"].values()
+    assert switched_on.items() <= hub["environment"].items()
+
+
+def test_each_production_configuration_has_a_line_for_the_gateway() -> None:
+    assert all(service["environment"]["GATEWAY"] == "${GATEWAY:-0}" for service in containers(COMPOSE))
+    for path in ("kubernetes/config.yaml", "helm/values.yaml"):
+        lines = (DEPLOY / path).read_text().splitlines()
+        assert [line.split("#")[0].split() for line in lines if "GATEWAY" in line] == [["GATEWAY:", '"0"']], path
+    assert "`GATEWAY`" in HOWTO
+
+
 def test_the_hub_to_try_is_reached_from_this_machine_alone() -> None:
     [hub] = LOCAL["services"].values()
     assert hub["ports"] == ["127.0.0.1:${PORT:-8787}:8787"]
-    assert hub["environment"] == {"PUBLIC_URL": "http://127.0.0.1:${PORT:-8787}", "DEV_LOGIN": "1", "DEMO": "1"}
+    switched_on = dict.fromkeys(("DEV_LOGIN", "DEMO", "GATEWAY"), "1")  # as by `make run`
+    assert hub["environment"] == {"PUBLIC_URL": "http://127.0.0.1:${PORT:-8787}"} | switched_on
     assert hub["read_only"] is True
     assert hub["cap_drop"] == ["ALL"]
     assert hub["volumes"] == ["data:/data"]

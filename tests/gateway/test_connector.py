@@ -141,6 +141,19 @@ async def test_two_clients_of_the_library_talk(embedded_hub: HubProcess) -> None
         await serving  # the iteration ends with the connection
 
 
+async def test_a_client_of_the_library_knows_the_state_of_its_connection(embedded_hub: HubProcess) -> None:
+    client = GatewayClient(embedded_hub.url, embedded_hub.mint("library", "session"))
+    states = [client.state]
+    entering = asyncio.create_task(client.__aenter__())
+    await asyncio.sleep(0)
+    states.append(client.state)
+    await entering
+    states.append(client.state)
+    await client.__aexit__()
+    assert [*states, client.state] == [3, 0, 1, 3]
+    assert [one.name for one in states] == ["CLOSED", "CONNECTING", "OPEN"]
+
+
 async def test_a_client_with_a_wrong_address_or_token_is_told(embedded_hub: HubProcess) -> None:
     with pytest.raises(ValueError, match="want an address"):
         GatewayClient("hub")

@@ -1,5 +1,6 @@
 """ACL messages of FIPA: the table of performatives, round trips, and the entrance over HTTP."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from gateway.wire.errors import FrameRefused
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, publish
 
 NOW_MS = 1_767_225_600_000  # 2026-01-01
 PATH = "/api/v1/gateway/fipa"
@@ -129,7 +130,7 @@ def test_a_message_that_is_not_in_order_is_refused(acl: Json, code: int, field: 
     assert (refused.value.code, refused.value.field) == (code, field)
 
 
-def test_a_decision_from_outside_decides_nothing() -> None:
+def test_a_decision_for_another_team_is_information() -> None:
     frame = from_acl({"performative": "accept-proposal", "receiver": "beta", "reply-with": "c"}, NOW_MS)
     told = as_information(frame)
     assert (told["type"], told["content"]["content"]["decision"]["result"]) == ("message", "approved")
@@ -157,10 +158,79 @@ async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubPro
         told = await client.post(PATH, json={"performative": "inform", "receiver": "beta", "content": "told"})
         assert (told.status_code, told.content) == (204, b"")
         assert await seat.find("message", lambda frame: frame["content"]["content"] == "told")
-        decided = {"performative": "accept-proposal", "receiver": "beta", "in-reply-to": "p"}
-        assert (await client.post(PATH, json=decided)).status_code == 204
-        note = await seat.find("message", lambda frame: isinstance(frame["content"]["content"], dict))
-        assert note["content"]["content"] == {"decision": {"result": "approved", "reason": None}}
+
+
+@pytest.mark.parametrize(
+    ("performative", "type_name", "content"),
+    [
+        ("agree", "response", {"result": {"vote": "approve", "reason": "why not"}}),
+        ("refuse", "response", {"result": {"vote": "reject", "reason": "why not"}}),
+        ("failure", "response", {"error": {"code": 3004, "error": "AGENT_ERROR", "message": "why not"}}),
+        ("accept-proposal", "decision", {"result": "approved", "reason": "why not"}),
+        ("reject-proposal", "decision", {"result": "rejected", "reason": "why not"}),
+    ],
+)
+async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
+    hub: HubProcess, performative: str, type_name: str, content: Json
+) -> None:
+    owner = f"fipa-{performative}"
+    seat = EchoSeat(hub.url, hub.mint(owner, "channel"), agentId="beta")
+    async with seat, web(hub.urls[-1], headers=bearer(hub.mint(owner, "session"))) as client:
+        await seat.find("auth-response")
+        said = {"performative": performative, "receiver": "beta", "content": "why not", "in-reply-to": "p"}
+        answer = await client.post(PATH, json=said)
+        assert (answer.status_code, answer.content) == (204, b"")
+        frame = await seat.find(type_name)
+        assert (frame["content"], frame["from"], frame["agent"]) == (content, owner, "beta")
+        assert (frame["metadata"]["correlationId"], to_acl(frame)["performative"]) == ("p", performative)
+        for receiver in ({}, {"receiver": ["beta", "gamma"]}):
+            said = {"performative": performative, "content": "x"} | receiver
+            refused = (await client.post(PATH, json=said)).json()
+            assert (refused["performative"], refused["content"]["code"]) == ("failure", 2002)
+        absent = (await client.post(PATH, json=said | {"receiver": "absent"})).json()
+        assert (absent["performative"], absent["content"]["code"]) == ("failure", 3001)
+
+
+async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_about_it(
+    embedded_hub: HubProcess,
+) -> None:
+    """From outside its team a decision and a reply, and from each caller an error."""
+    hub = embedded_hub
+    seat = EchoSeat(hub.url, hub.mint("fipa-host", "channel"), agentId="oracle")
+    async with seat, web(hub.url) as client:
+        await seat.find("auth-response")
+        handle = await publish(hub, "fipa-host", "oracle")
+        for sender, receiver, performative, type_name in (
+            ("fipa-guest", f"@{handle}", "accept-proposal", "decision"),
+            ("fipa-guest", f"@{handle}", "agree", "response"),
+            ("fipa-host", "oracle", "not-understood", "error"),
+        ):
+            said = {"performative": performative, "receiver": receiver, "in-reply-to": "p"}
+            answer = await client.post(PATH, json=said, headers=bearer(hub.mint(sender, "session")))
+            assert answer.status_code == 204
+            note = await seat.find("message", lambda frame: type_name in frame["content"]["content"])  # noqa: B023
+            assert note["metadata"]["fipa"]["performative"] == performative
+        assert {one["type"] for one in seat.frames} == {"auth-response", "message"}
+
+
+async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub: HubProcess) -> None:
+    hub, token = embedded_hub, embedded_hub.mint("fipa-team", "channel")
+    alpha, beta = (GatewayClient(hub.url, token, agentId=name) for name in ("alpha", "beta"))
+    async with alpha, beta, web(hub.url, headers=bearer(hub.mint("fipa-team", "session"))) as client:
+        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+        for key, vote, performative in (
+            ("p-1", "approve", "accept-proposal"),
+            ("p-2", "reject", "reject-proposal"),
+        ):
+            proposed = {"performative": "propose", "content": f"ship {key}", "reply-with": key}
+            first = (await client.post(PATH, json=proposed)).json()
+            assert (first["performative"], first["in-reply-to"]) == ("inform", key)
+            for seat in (alpha, beta):
+                await seat.send("vote", {"proposalId": key, "vote": vote})
+                await seat.find("response", lambda one: one["content"]["result"]["proposalId"] == key)  # noqa: B023
+            decided = (await client.post(PATH, json=proposed)).json()
+            assert (decided["performative"], decided["in-reply-to"]) == (performative, key)
+            assert decided["content"]["proposalId"] == key
 
 
 async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded_hub: HubProcess) -> None:
@@ -172,7 +242,7 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
         cases: list[tuple[Json, str, int]] = [
             ({"receiver": "stranger"}, "failure", 3001),
             ({"sender": "another"}, "failure", 5004),
-            ({"performative": "agree"}, "not-understood", 2005),
+            ({"performative": "agree", "receiver": "stranger"}, "failure", 3001),
             ({"performative": "subscribe"}, "not-understood", 2005),
             ({"performative": "request", "content": "x", "receiver": "stranger"}, "failure", 3001),
             ({"reply-by": "1999-01-01"}, "not-understood", 2005),

@@ -24,7 +24,7 @@ from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, check_frame, read_t
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import FRAME_TYPES
 from gateway.wire.frames import error_frame
-from gateway.wire.protocol import GatewayProtocol, UpgradeRefused, read_parameters
+from gateway.wire.protocol import DEFAULT_HEARTBEAT_S, GatewayProtocol, UpgradeRefused, read_parameters
 
 Json = dict[str, Any]
 MESSAGE = {"type": "message", "agent": "coder", "content": {"role": "user", "content": "hi"}}
@@ -274,17 +274,31 @@ def test_capabilities_replace_each_other_and_filter_pushes() -> None:
     assert [made.may_push(name) for name in ("message", "status", "error", "pong")] == [False, True, True, True]
     made.take_capabilities({"timeout": 5000})
     assert (made.may_push("message"), made.timeout_ms) == (True, 5000)
+    made.take_capabilities({"timeout": "6000"})
+    assert made.timeout_ms == 6000
     for capabilities, code in (({"version": "2.0"}, 1004), ({"timeout": 10}, 2003), ({"heartbeat": "x"}, 2003)):
         with pytest.raises(FrameRefused) as caught:
             made.take_capabilities(capabilities)
         assert caught.value.code == code
 
 
+def test_a_handshake_sets_the_heartbeat_too() -> None:
+    wanted: list[float] = []
+    made = GatewayProtocol(Moment(), 30_000, wanted.append)
+    for capabilities in ({"heartbeat": 5000}, {}, {"heartbeat": 1500}):
+        made.take_capabilities(capabilities)
+    with pytest.raises(FrameRefused):
+        made.take_capabilities({"heartbeat": 10})
+    assert wanted == [5.0, 1.5]
+
+
 def test_the_upgrade_names_protocol_agent_and_times() -> None:
     asked = read_parameters("agentId=alpha&token=t&timeout=5000&heartbeat=x", ["x", "a2a-v1"])
     assert (asked.subprotocol, asked.agent_id, asked.token, asked.timeout_ms) == ("a2a-v1", "alpha", "t", 5000)
     assert [(flaw.code, flaw.field) for flaw in asked.flaws] == [(ErrorCode.INVALID_TYPE, "heartbeat")]
+    assert asked.heartbeat_s == DEFAULT_HEARTBEAT_S
     assert read_parameters("timeout=10", []).timeout_ms == 30_000
+    assert read_parameters("heartbeat=5000", []).heartbeat_s == 5.0
     assert read_parameters("", []).subprotocol is None
     (flaw,) = read_parameters("agentId=Alpha", []).flaws
     assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)

@@ -38,6 +38,7 @@ async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubPr
         assert await read(embedded_hub, "/agents", caller) == {"connected": ["alpha"], "count": 1}
         alpha = await read(embedded_hub, "/agent-status/alpha", caller)
         assert (alpha["agentId"], alpha["status"], alpha["metadata"]["queued"]) == ("alpha", "online", 0)
+        assert alpha["connectionState"] == 1
         assert alpha["registeredAt"] <= alpha["lastSeen"] + 1
         assert alpha["timeSinceLastSeenMs"] >= 0
 
@@ -47,7 +48,7 @@ async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubPr
     await eventually(has_left, "the agent has left")
     statuses = await read(embedded_hub, "/agent-status", caller)
     assert (statuses["totalAgents"], statuses["onlineCount"], statuses["offlineCount"]) == (1, 0, 1)
-    assert statuses["agents"][0]["status"] == "offline"
+    assert [(one["status"], one["connectionState"]) for one in statuses["agents"]] == [("offline", 3)]
 
 
 async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess) -> None:

@@ -1,9 +1,12 @@
 """Letters as rows: who may have how many, which one is next, and what becomes of those of a dead process."""
 
+import io
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
 from accounts.models import Credential, User
@@ -269,6 +272,40 @@ def answered() -> Letter:
     }
     letter_queue.answer_sender(letter, reply)
     return letter
+
+
+def test_the_database_holds_no_text_of_a_message_that_waits_nor_of_its_reply(answered: Letter) -> None:
+    waiting = store(draft(answered.recipient, "of a secret"))
+    answered.refresh_from_db()
+    assert b"secret" in msgspec.json.encode(inbox.show_letter(waiting))
+    stored = [waiting.envelope, answered.envelope, answered.reply]
+    assert all(stored)
+    assert not [text for text in stored if "note" in text or "content" in text or "secret" in text]
+    assert waiting.bytes > len("note of a secret")  # as it is sent
+
+
+def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:
+    plain = {"content": {"role": "user", "content": "old"}, "metadata": {}, "extra": {}}
+    waiting = store(draft(answered.recipient, 5))
+    Letter.objects.filter(pk=waiting.pk).update(envelope=msgspec.json.encode(plain).decode())
+    waiting.refresh_from_db()
+    assert inbox.show_letter(waiting)["content"] == plain["content"]
+    said = io.StringIO()
+    call_command("rotate_webhook_keys", stdout=said)
+    assert " 2 letters," in said.getvalue()
+    waiting.refresh_from_db()
+    assert "old" not in waiting.envelope
+    assert inbox.show_letter(waiting)["content"] == plain["content"]
+    assert letter_queue.take_reply(answered.pk) is not None
+
+
+def test_a_letter_that_no_key_opens_shows_no_content_and_its_reply_is_an_error(answered: Letter) -> None:
+    Letter.objects.filter(pk=answered.pk).update(envelope="lost", reply="lost")
+    answered.refresh_from_db()
+    assert inbox.show_letter(answered)["content"] == {}
+    error = letter_queue.take_reply(answered.pk)
+    assert error is not None
+    assert (error["content"]["code"], error["content"]["reason"]) == (3004, "unreadable")
 
 
 def test_a_reply_is_taken_once(answered: Letter) -> None:

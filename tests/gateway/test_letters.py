@@ -358,3 +358,24 @@ async def test_an_owner_sees_dead_letters_and_sends_them_again_or_deletes_them(e
         async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
             await beta.find("message", lambda frame: frame["id"] == "m-0")
             assert told(beta) == ["m-0"]
+
+
+async def test_a_letter_that_no_key_opens_dies_and_the_next_one_comes(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    home = make_storage("embedded")
+    first = start_hub(home, WEBHOOK_KEYS="k" * 40)
+    token = await know(first, "forgetful", "alpha", "beta")
+    async with GatewayClient(first.url, token, agentId="alpha") as alpha:
+        await tell(alpha, "beta", 1, ttl=600)
+        await event(alpha, "message.queued", "m-1")
+    first.stop()
+    hub = start_hub(home)
+    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
+        await alpha.find("auth-response")
+        await tell(alpha, "beta", 2, ttl=600)
+        await event(alpha, "message.queued", "m-2")
+        async with SilentSeat(hub.url, token, agentId="beta") as beta:
+            await beta.find("message", lambda frame: frame["id"] == "m-2")
+            assert code_of(await alpha.find("error")) == (3004, "unreadable")
+            assert told(beta) == ["m-2"]

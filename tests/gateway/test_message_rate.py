@@ -9,10 +9,12 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient, publish
+from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient, SilentSeat, publish
 
 ASKS_A_MINUTE = 3
 BURST = 200
+FRAMES_TEXT = "at most 100 frames a second, 200 at once"
+MESSAGES_TEXT = "at most 100 messages a second of one token, 200 at once"
 SENT = 600  # in less time than the four seconds in which the rate would allow all of them
 OPEN = 30
 
@@ -47,6 +49,29 @@ async def test_a_burst_of_messages_arrives_in_order_and_the_rest_must_wait(limit
         assert arrived[:BURST] == list(range(BURST))
         refused = [one["content"] for one in frames_of(alpha, "error")]
         assert {(one["code"], one["retryAfterMs"] > 0) for one in refused} == {(1005, True)}
+        # Which limit is met first, that of the connection or of the token, the machine decides.
+        assert {one["message"] for one in refused} <= {FRAMES_TEXT, MESSAGES_TEXT}
+
+
+async def test_a_token_that_sends_too_much_over_several_connections_is_told_its_rate(
+    limited_hub: HubProcess,
+) -> None:
+    """No connection sends more than it may at once; the messages of all of them count together."""
+    token = limited_hub.mint("spreading", "session")
+    clients = [GatewayClient(limited_hub.url, token) for _ in range(4)]
+    async with SilentSeat(limited_hub.url, limited_hub.mint("spreading", "channel"), agentId="beta") as beta:
+        await beta.find("auth-response")
+        async with clients[0], clients[1], clients[2], clients[3]:
+            await asyncio.gather(*(client.find("auth-response") for client in clients))
+            for number in range(BURST - 50):
+                for client in clients:
+                    await client.send("message", {"role": "user", "content": f"{number}"}, agent="beta")
+            sent = [asyncio.create_task(client.find("error")) for client in clients]
+            done, waiting = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED, timeout=WITHIN_S)
+            for task in waiting:
+                task.cancel()
+            (refused, *_) = [task.result()["content"] for task in done]
+            assert (refused["code"], refused["message"]) == (1005, MESSAGES_TEXT)
 
 
 async def test_many_messages_to_one_agent_are_open_at_once(limited_hub: HubProcess) -> None:
@@ -79,4 +104,5 @@ async def test_a_message_to_the_agent_of_another_owner_is_an_ask_of_its_caller(l
         answers = [await alpha.send_message(f"@{handle}", "what?") for _ in range(ASKS_A_MINUTE + 1)]
         assert [one["type"] for one in answers] == ["message"] * ASKS_A_MINUTE + ["error"]
         assert answers[-1]["content"]["code"] == 1005
+        assert answers[-1]["content"]["message"] == "you ask faster than a caller may in a minute"
         assert answers[-1]["content"]["retryAfterMs"] >= 1000

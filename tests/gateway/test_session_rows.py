@@ -284,6 +284,21 @@ def run(*args: str) -> str:
     return out.getvalue()
 
 
+def test_the_command_line_creates_a_session(owner: SessionUser) -> None:
+    made = json.loads(run("create", "alpha"))
+    assert (made["agent"], made["entries"], made["state"], made["id"] != "") == ("alpha", 0, "active", True)
+    assert json.loads(run("create", "beta", "s-7"))["id"] == "s-7"
+    assert {json.loads(line)["id"] for line in run("list").splitlines()} == {made["id"], "s-7"}
+    for args, error in (
+        (("beta", "s-7"), "2005 INVALID_CONTENT: the agent has a session of that id"),
+        (("gamma",), "3001 AGENT_NOT_FOUND"),
+        (("No Name",), "2005 INVALID_CONTENT: agent"),
+        (("beta", "s\n"), "2005 INVALID_CONTENT: sessionId"),
+    ):
+        with pytest.raises(CommandError, match=error):
+            run("create", *args)
+
+
 def test_the_command_line_does_what_the_services_do(owner: SessionUser, tmp_path: Path) -> None:
     say(owner, "hi")
     assert [json.loads(line)["agent"] for line in run("list").splitlines()] == ["alpha", "beta"]

@@ -60,6 +60,29 @@ async def test_messages_of_a_team_are_entries_at_both_ends(hub: HubProcess) -> N
         assert [one["id"] for one in (await ask(beta, "list"))["sessions"]] == [one["id"] for one in listed]
 
 
+async def test_an_entry_has_the_id_and_the_time_of_the_message_that_the_agent_got(hub: HubProcess) -> None:
+    """Its sender gave neither: also when the message waits for the agent first."""
+    token, operator = hub.mint("stamper", "channel"), GatewayClient(hub.url, hub.mint("stamper", "session"))
+    content = {"role": "user", "content": "no id"}
+    async with operator:
+        async with EchoSeat(hub.url, token, agentId="alpha") as alpha:
+            await alpha.find("auth-response")
+            await operator.send("message", content, agent="alpha", sessionId="s-1")
+            sent = [await alpha.find("message")]
+            assert await said(operator, "alpha", "s-1", 1) == [("user", "no id")]
+        await operator.send("message", content, agent="alpha", sessionId="s-1", metadata={"ttl": 60})
+        await operator.find("event", lambda frame: frame["event"] == "message.queued")
+        async with EchoSeat(hub.url, token, agentId="alpha") as alpha:
+            sent.append(await alpha.find("message"))
+        await said(operator, "alpha", "s-1", 2)
+        entries = (await ask(operator, "get", agent="alpha", sessionId="s-1"))["entries"]
+        assert [(one["id"], one["timestamp"]) for one in entries] == [
+            (one["id"], one["timestamp"]) for one in sent
+        ]
+        assert len({one["id"] for one in entries}) == 2
+        assert all(one["id"].startswith("msg-") for one in entries)
+
+
 async def test_an_agent_and_its_owner_use_the_services(hub: HubProcess) -> None:
     token = hub.mint("clerk", "channel")
     operator = GatewayClient(hub.url, hub.mint("clerk", "session"))

@@ -21,7 +21,8 @@ from gateway.connections.socket import GatewaySocket
 from gateway.health import HealthReport
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
-from lab.hub_process import HubProcess
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient
 
@@ -47,10 +48,32 @@ async def test_an_upgrade_to_another_protocol_is_400_and_without_one_there_is_no
         assert socket.subprotocol is None
 
 
-async def test_http_on_the_paths_is_as_before(embedded_hub: HubProcess) -> None:
+async def test_http_on_the_paths_is_the_home_page_or_told_to_upgrade(embedded_hub: HubProcess) -> None:
     async with web(embedded_hub.url) as client:
-        found = [(await client.get(path)).status_code for path in ("/", "/a2a", "/ws", "/gateway")]
-    assert found == [200, 404, 404, 404]
+        assert (await client.get("/")).headers["content-type"].startswith("text/html")
+        for path in ("/a2a", "/ws", "/gateway"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket")
+            assert "connect by WebSocket" in answer.json()["message"]
+
+
+async def test_a_hub_without_the_gateway_names_the_setting(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), GATEWAY=0)
+    for path in ("/", "/a2a", "/ws", "/gateway"):
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(hub.url.replace("http", "ws", 1) + path, subprotocols=[Subprotocol("a2a-v1")])
+        refused = caught.value.response
+        assert refused.status_code == 404
+        assert refused.body is not None
+        assert "GATEWAY=1" in json.loads(refused.body)["message"]
+    async with web(hub.url) as client:
+        assert (await client.get("/")).headers["content-type"].startswith("text/html")
+        paths = ["/a2a", "/ws", "/gateway", "/agent-status", "/agent-status/alpha", "/ap/v1/agent/tasks"]
+        for path in (*paths, "/api/v1/gateway/fipa", "/agent/alpha"):
+            for answer in (await client.get(path), await client.post(path, json={})):
+                assert (answer.status_code, answer.json()["error"]) == (404, "gateway_off"), path
+                assert "GATEWAY=1" in answer.json()["message"]
+        assert "gateway" not in (await client.get("/nothing")).text.lower()
 
 
 async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProcess) -> None:

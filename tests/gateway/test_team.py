@@ -86,6 +86,8 @@ async def test_only_an_agent_sets_a_status_and_only_its_own(embedded_hub: HubPro
 async def test_discovery_names_the_gateway_as_a_service(embedded_hub: HubProcess) -> None:
     async with GatewayClient(embedded_hub.url, embedded_hub.mint("service", "session")) as client:
         found = await answered(client, "discovery", {"action": "services"})
+        listed_there = await answered(client, "discovery", {"action": "list"})
+        assert found["content"]["agents"] == listed_there["content"]["agents"]  # of each discovery
         (service,) = found["content"]["services"]
         assert service["serviceId"] == "gateway"
         assert service["endpoint"].startswith("ws")

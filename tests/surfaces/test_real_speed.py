@@ -4,9 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.frames import Opcode
 
 from lab.agents import Slow, Stall, online
 from lab.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
@@ -68,14 +71,38 @@ async def check_head(hub: HubProcess) -> None:
         assert time.monotonic() - began > 9
 
 
+class Pinged(ClientConnection):
+    """A client that notes the pings of the server."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.pinged = asyncio.Event()
+
+    def process_event(self, event: Any) -> None:
+        if getattr(event, "opcode", None) is Opcode.PING:
+            self.pinged.set()
+        super().process_event(event)
+
+
+async def check_heartbeat(hub: HubProcess, query: str, capabilities: dict[str, object]) -> None:
+    """A client of the gateway is pinged as often as it wants, in its address or its handshake; not after 30 s."""
+    url = f"{hub.url.replace('http', 'ws', 1)}/gateway?token={hub.mint('alice', 'session')}{query}"
+    async with connect(url, create_connection=Pinged, compression=None) as client:
+        content = {"action": "advertise", "capabilities": capabilities}
+        await client.send(json.dumps({"type": "handshake", "content": content}))
+        await asyncio.wait_for(client.pinged.wait(), 1 + 3 * SLACK_S)
+
+
 async def test_silence_registering_and_heads_have_the_seconds_of_the_contract(real_hub: HubProcess) -> None:
-    """Real speed, all at once: 3 s to a keep-alive, 10 s for a `register` and for a request's head."""
+    """Real speed, at once: 3 s to a keep-alive, 10 s for a `register` and a head, 1 s to a wanted heartbeat."""
     alice, owner = real_hub.mint("alice", "session"), real_hub.mint("owner", "channel")
     await asyncio.gather(
         check_slow_answer(real_hub, alice),
         check_silent_stream(real_hub, alice),
         check_register(real_hub, owner),
         check_head(real_hub),
+        check_heartbeat(real_hub, "&heartbeat=1000", {}),
+        check_heartbeat(real_hub, "", {"heartbeat": 1000}),
     )
 
 

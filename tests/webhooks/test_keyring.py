@@ -16,7 +16,7 @@ from webhooks.subscription_changes import roll_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 SEALED = "sealed anew: secrets of 2 webhooks, credentials for 0 remote servers, 0 push configs,"
-SEALED += " 0 entries of sessions, 0 keys of envelopes, signing secrets of 0 AGNT keys\n"
+SEALED += " 0 entries of sessions, 0 letters, 0 keys of envelopes, signing secrets of 0 AGNT keys\n"
 OLD, NEW = "the first key of all, long ago made", "the second key, made much later on"
 
 

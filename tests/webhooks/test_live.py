@@ -165,7 +165,7 @@ def test_secrets_can_be_sealed_anew_while_the_hub_runs(embedded_desk: Desk) -> N
         said = manage(embedded_desk.hub.home.env, "rotate_webhook_keys")
         assert said == (
             "sealed anew: secrets of 1 webhooks, credentials for 0 remote servers, 0 push configs,"
-            " 0 entries of sessions, 0 keys of envelopes, signing secrets of 0 AGNT keys\n"
+            " 0 entries of sessions, 0 letters, 0 keys of envelopes, signing secrets of 0 AGNT keys\n"
         )
         embedded_desk.send_test(webhook)
         check_signed(receiver.heard(1)[0], webhook["signingSecret"])

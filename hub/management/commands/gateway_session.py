@@ -1,4 +1,4 @@
-"""`manage.py gateway_session`: list, show, commit, archive, delete, export and import sessions of a team."""
+"""`manage.py gateway_session`: create, list, show, commit, archive, delete, export, import sessions of a team."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -25,6 +25,9 @@ class Command(HubCommand):
         """Its options."""
         add_login(parser)
         actions = parser.add_subparsers(dest="action", required=True)
+        creating = actions.add_parser("create", help="make a new, empty session")
+        creating.add_argument("agent")
+        creating.add_argument("id", nargs="?", default="", help="its id; without it the hub makes one")
         listing = actions.add_parser("list", help="a line for each session")
         listing.add_argument("agent", nargs="?", default="")
         listing.add_argument("--archived", action="store_true", help="archived ones, too")
@@ -54,6 +57,10 @@ class Command(HubCommand):
             raise CommandError(f"{refused.code.value} {refused.code.name}: {refused}") from None
         except OSError as failure:
             raise CommandError(str(failure)) from None
+
+    def _create(self, user: SessionUser, options: Options) -> None:
+        session_id = shapes.read_id({"sessionId": options["id"]}) if options["id"] else ""
+        self._print(shapes.show_session(rows.create_session(user, shapes.read_agent(options), session_id)))
 
     def _list(self, user: SessionUser, options: Options) -> None:
         after = 0
@@ -99,6 +106,7 @@ class Command(HubCommand):
         self.stdout.write(msgspec.json.encode(shown).decode())
 
     _actions: dict[str, Callable[..., None]] = {
+        "create": _create,
         "list": _list,
         "get": _get,
         "commit": _commit,

@@ -8,6 +8,7 @@ from a2a_bridge.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from agnt.keys import reseal_secrets as reseal_agnt_secrets
+from gateway.letters.sealed import reseal_letters
 from gateway.sessions.entries import reseal_entries
 from gateway.team.signatures import reseal_keys
 from hub.management.command import HubCommand
@@ -17,9 +18,9 @@ from webhooks.queues import reseal_secrets
 class Command(HubCommand):
     help = (
         "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
-        " hold, keys and sessions of teams, signing secrets of AGNT keys and the hub's own signing key with the"
-        " newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works while the hub runs;"
-        " again is fine."
+        " hold, keys, sessions and letters of teams, signing secrets of AGNT keys and the hub's own signing key"
+        " with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works while the"
+        " hub runs; again is fine."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,14 +31,17 @@ class Command(HubCommand):
         agnt_keys, unsealed = reseal_agnt_secrets()
         pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
         entries, damaged = reseal_entries()
+        letters, spoilt = reseal_letters()
         self.stdout.write(
             f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
-            f" {pushes} push configs, {entries} entries of sessions, {envelopes} keys of envelopes,"
-            f" signing secrets of {agnt_keys} AGNT keys"
+            f" {pushes} push configs, {entries} entries of sessions, {letters} letters,"
+            f" {envelopes} keys of envelopes, signing secrets of {agnt_keys} AGNT keys"
         )
         if missing := unreadable + lost + unread + unsealed:
             raise CommandError(f"{missing} cannot be read by any key: their owners must give them anew")
-        if damaged:
-            self.stderr.write(f"{damaged} entries of sessions cannot be read by any key: they are lost")
+        if damaged or spoilt:
+            self.stderr.write(
+                f"{damaged} entries of sessions and {spoilt} letters cannot be read by any key: they are lost"
+            )
         if not signing.reseal():
             raise CommandError("the hub's signing key cannot be read by any key: run rotate_signing_key")

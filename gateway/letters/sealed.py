@@ -1,0 +1,47 @@
+"""The frames of letters as they are stored: sealed, as the entries of sessions are (docs/adr/0155)."""
+
+import msgspec
+
+from accounts import sealing
+from accounts.sealing import Unreadable
+from gateway.models import Letter
+from gateway.wire.envelope import Json
+
+PURPOSE = b"a2a-v1 letters"
+_PLAIN = "{"  # how a frame begins that was stored before frames were sealed
+
+
+def seal_frame(frame: Json) -> str:
+    """A frame as it is stored."""
+    return sealing.seal_json(frame, PURPOSE)
+
+
+def open_frame(stored: str) -> Json:
+    """A frame from its row.
+
+    Raises:
+        Unreadable: it is damaged, or no key opens it.
+    """
+    if stored.startswith(_PLAIN):
+        plain: Json = msgspec.json.decode(stored)
+        return plain
+    opened: Json = sealing.open_json(stored, PURPOSE)
+    return opened
+
+
+def show_frame(stored: str) -> Json:
+    """A frame for a list or an export of all rows; its content is empty when it cannot be read."""
+    try:
+        return open_frame(stored) if stored else {}
+    except Unreadable:
+        return {"content": {}, "metadata": {}}
+
+
+def reseal_letters() -> tuple[int, int]:
+    """Seal the frames of all letters anew with the newest key; how many were, and how many could not be read."""
+    for column in ("envelope", "reply"):
+        for letter in Letter.objects.filter(**{f"{column}__startswith": _PLAIN}).only(column).iterator():
+            stored = getattr(letter, column)
+            as_read = Letter.objects.filter(pk=letter.pk, **{column: stored})
+            as_read.update(**{column: seal_frame(msgspec.json.decode(stored))})
+    return sealing.reseal_all(Letter.objects.all(), PURPOSE, "envelope", "reply")

@@ -1,0 +1,94 @@
+"""`/agent/{name}`: the agents of a team as models, by the official client of OpenAI."""
+
+import asyncio
+
+import openai
+import pytest
+
+from lab.callers import Json, bearer, web
+from lab.hub_process import HubProcess
+from tests.chat.clients import client_of, read, user
+from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat
+
+
+class FailingSeat(GatewayClient):
+    """An agent that answers each message with an error."""
+
+    async def answer(self, message: Json) -> None:
+        content = {"error": "AGENT_ERROR", "message": "not today"}
+        await self.send("error", content, error="AGENT_ERROR", metadata=message["metadata"])
+
+
+def team_client(hub: HubProcess, name: str, owner: str) -> openai.AsyncOpenAI:
+    """A client whose base address is an agent of the owner's team."""
+    return client_of(f"{hub.urls[-1]}/agent/{name}", hub.mint(owner, "session"))
+
+
+async def test_an_agent_of_the_team_answers_unpublished(hub: HubProcess) -> None:
+    seat = EchoSeat(hub.url, hub.mint("passthrough", "channel"), agentId="steward")
+    async with seat, team_client(hub, "steward", "passthrough") as client:
+        await seat.find("auth-response")
+        answer = await client.chat.completions.create(model="minimax/MiniMax-M2.7", messages=user("hello"))
+        assert (answer.model, answer.object) == ("agent/steward", "chat.completion")
+        assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
+        got = await seat.find("message")
+        assert (got["from"], got["content"]["content"]) == ("passthrough", "hello")
+        stream = await client.chat.completions.create(model="x", messages=user("count"), stream=True, user="s-1")
+        text, chunks = await read(stream)
+        assert (text, chunks[0].choices[0].delta.role) == ("echo: count", "assistant")
+        assert chunks[-1].choices[0].finish_reason == "stop"
+        named = await seat.find("message", lambda frame: frame["content"]["content"] == "count")
+        assert named["sessionId"] == "s-1"
+        async with client_of(hub.url, hub.mint("passthrough", "session")) as plain:
+            virtual = await plain.chat.completions.create(model="agent/steward", messages=user("hi"))
+            assert (virtual.model, virtual.choices[0].message.content) == ("agent/steward", "echo: hi")
+        async with web(hub.url, headers=bearer(hub.mint("passthrough", "app"))) as http:
+            for path in ("/agent/steward", "/agent/steward/v1/chat/completions"):
+                raw = await http.post(
+                    path, json={"messages": user("raw"), "stream": True}
+                )  # LiteLLM names no model
+                assert (raw.status_code, raw.headers["content-type"]) == (200, "text/event-stream")
+                assert raw.text.endswith("data: [DONE]\n\n")
+
+
+async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProcess) -> None:
+    hub, token = embedded_hub, embedded_hub.mint("refusing", "channel")
+    async with (
+        FailingSeat(hub.url, token, agentId="examiner") as failing,
+        SilentSeat(hub.url, token, agentId="sentinel") as busy,
+        web(hub.url, headers=bearer(hub.mint("refusing", "session"))) as client,
+    ):
+        async with GatewayClient(hub.url, token, agentId="dreamer") as leaves:
+            await asyncio.gather(*(one.find("auth-response") for one in (failing, busy, leaves)))
+        await busy.send("status", {"status": "busy"})
+        await busy.send("status")
+        await busy.find("status")
+        body = {"messages": user("hello")}
+        for name, wanted, status, code in [
+            ("examiner", body, 502, "agent_failed"),
+            ("sentinel", body, 429, "agent_busy"),
+            ("dreamer", body, 503, "agent_offline"),
+            ("absent", body, 404, "model_not_found"),
+            ("No Name", body, 404, "model_not_found"),
+            ("examiner", {}, 400, "invalid_request"),
+            ("examiner", body | {"user": "x" * 129}, 400, "invalid_request"),
+        ]:
+            answer = await client.post(f"/agent/{name}", json=wanted)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), (name, answer.text)
+        assert (await client.get("/agent/examiner")).status_code == 405
+        headers = bearer(hub.mint("stranger", "session"))
+        assert (await client.post("/agent/examiner", json=body, headers=headers)).status_code == 404
+        virtual = body | {"model": "agent/absent"}
+        assert (await client.post("/v1/chat/completions", json=virtual)).json()["error"][
+            "code"
+        ] == "model_not_found"
+        for headers in ({"authorization": ""}, bearer(token), bearer("cw_sess_unknown")):
+            answer = await client.post("/agent/examiner", json=body, headers=headers)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+
+
+async def test_the_official_client_is_told_that_an_agent_is_not_there(embedded_hub: HubProcess) -> None:
+    async with team_client(embedded_hub, "nothing", "lonely") as client:
+        with pytest.raises(openai.NotFoundError) as caught:
+            await client.chat.completions.create(model="x", messages=user("hello"))
+        assert caught.value.code == "model_not_found"
