@@ -23,13 +23,13 @@ from accounts.rest import CANNOT_SIGN
 from accounts.settings import get_settings
 from accounts.signing import NoKey
 from accounts.snippets import mcp_json
-from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
+from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mint_app, mint_channel
 
 Kind = Credential.Kind
 REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
-UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask and read."
+UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask, read or connect."
 UNSOUND_JWT = f"A signed token expires: give a time of at most {MAX_JWT_LIFETIME.days} days."
 MINTS: Mapping[str, Callable[..., Minted]] = {
     Kind.CHANNEL: mint_channel,
@@ -81,7 +81,7 @@ def account(request: HttpRequest) -> HttpResponse:
         return _page(request, caller, error="Scopes and an agent to ask are for a program's token.", status=400)
     try:
         minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
-    except (QuotaExceeded, NoKey) as refusal:
+    except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
         return _refused(request, caller, refusal)
     return _page(request, caller, minted=minted)
 
@@ -103,10 +103,11 @@ def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
     return typed
 
 
-def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoKey) -> HttpResponse:
+def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSuchSeat | NoKey) -> HttpResponse:
     if isinstance(refusal, NoKey):
         return _page(request, caller, error=f"{capfirst(CANNOT_SIGN)}.", status=503)
-    return _page(request, caller, error=f"{capfirst(str(refusal))}.", status=429)
+    status = 400 if isinstance(refusal, NoSuchSeat) else 429
+    return _page(request, caller, error=f"{capfirst(str(refusal))}.", status=status)
 
 
 @never_cache
@@ -123,7 +124,7 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
     try:
         return _page(request, caller, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
-    except (QuotaExceeded, NoKey) as refusal:
+    except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
         return _refused(request, caller, refusal)
 
 

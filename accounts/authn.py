@@ -6,6 +6,7 @@ The ledger looks up the callers of asks by a statement of its own (`agents.core.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class TokenScope(StrEnum):
 IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScope.ADMIN)  # where none is given
 IMPLIED_SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
 SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ, TokenScope.CONNECT)
+SEAT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")  # at the gateway
+RESERVED_SEATS = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
 
 
 def scope_text(scope: TokenScope) -> str:
@@ -72,6 +75,11 @@ class Identity(Struct, frozen=True):
     def is_limited(self) -> bool:
         """Whether the credential is limited by scopes or to one agent."""
         return bool(self.scopes or self.only_agent)
+
+    @property
+    def only_takes_seat(self) -> bool:
+        """Whether the credential is for taking a seat at the gateway and for nothing else."""
+        return self.scopes == TokenScope.CONNECT
 
     def may(self, scope: TokenScope, *, agent: str = "") -> bool:
         """Whether the credential has the scope. `agent`: the handle, where an agent is asked or its card read."""
@@ -235,7 +243,18 @@ def check_caller(
         raise Unauthenticated(kinds)
     if token.is_foreign:
         raise ForeignOrigin
+    check_scopes(identity, *scopes, agent=agent)
+    return identity
+
+
+def check_scopes(identity: Identity, *scopes: TokenScope, agent: str = "") -> None:
+    """Refuse a credential without one of the scopes. No request takes one that is for a seat of the gateway alone.
+
+    Raises:
+        OutOfScope: it names the scope that is missing.
+    """
     for scope in scopes:
         if not identity.may(scope, agent=agent):
             raise OutOfScope(scope)
-    return identity
+    if identity.only_takes_seat:
+        raise OutOfScope(TokenScope.READ)
