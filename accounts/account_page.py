@@ -16,8 +16,9 @@ from accounts import tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
-from accounts.models import MAX_KEPT_DAYS, Credential, User
+from accounts.models import MAX_KEPT_DAYS, Credential
 from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
 from accounts.settings import get_settings
@@ -174,7 +175,7 @@ def _page(
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
-        "ways_in": _list_signin_methods(caller.user),
+        "ways_in": ", ".join(one.name for one in list_signin_methods(caller.user)),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
         "minted": minted,
@@ -190,12 +191,3 @@ def _page(
         "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)
-
-
-def _list_signin_methods(user: User) -> str:
-    """By what a user can sign in, in words; empty for an account that only holds tokens."""
-    found = [f"GitHub (account {user.github_id})"] if user.github_id is not None else []
-    found += [one.issuer for one in user.provider_identities.order_by("pk")]
-    found += [f"a passkey made on {one.name}" for one in user.passkeys.order_by("pk")]
-    found += ["a password"] if user.password and user.has_usable_password() else []
-    return ", ".join(found)

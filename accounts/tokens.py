@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts.authn import IMPLIED_SCOPES, IMPLIED_SCOPES_OF_ONE_AGENT, RESERVED_SEATS, SEAT_NAME, TokenScope, digest
+from accounts.authn import (
+    IMPLIED_SCOPES,
+    IMPLIED_SCOPES_OF_ONE_AGENT,
+    RESERVED_SEATS,
+    SEAT_NAME,
+    TokenScope,
+    digest,
+)
 from accounts.models import Credential, User
 from accounts.oauth.errors import Refused
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner

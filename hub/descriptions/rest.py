@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
 from rest_framework.permissions import IsAuthenticated
 
-from accounts.rest import Body, HasScope, JSONNegotiation
+from accounts.rest import Body, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
 from kit.describe import CALLER, ErrorBody

@@ -12,7 +12,7 @@ from lab.processes import Program, ProgramError, printed
 from lab.waiting import until
 
 FOREVER = "while :; do sleep 0.05; done"
-COUNT = 'n=$(($(cat starts 2>/dev/null || echo 0) + 1)); echo $n > starts'
+COUNT = "n=$(($(cat starts 2>/dev/null || echo 0) + 1)); echo $n > starts"
 WITHIN_S = 60
 PAUSE_S = 0.01
 
@@ -39,9 +39,7 @@ class Stack:
     def supervise(
         self, servers: list[Program], others: list[Program], too_soon_s: float = TOO_SOON_S
     ) -> Supervisor:
-        return Supervisor(
-            servers, others, tell=self.told.append, first_pause_s=PAUSE_S, too_soon_s=too_soon_s
-        )
+        return Supervisor(servers, others, tell=self.told.append, first_pause_s=PAUSE_S, too_soon_s=too_soon_s)
 
     def starts(self, program: Program) -> int:
         return int((program.folder / "starts").read_text() or 0)

@@ -96,7 +96,13 @@ def test_no_call_takes_the_token_of_an_agent_or_a_key_of_agnt(alice: Person) -> 
 
 @pytest.mark.parametrize(
     "scope",
-    ["connect:bob/helper", "connect:bob/absent", "connect:absent/helper", "connect:alice/gateway", "connect:alice/9th"],
+    [
+        "connect:bob/helper",
+        "connect:bob/absent",
+        "connect:absent/helper",
+        "connect:alice/gateway",
+        "connect:alice/9th",
+    ],
 )
 def test_no_token_is_for_a_seat_that_its_user_cannot_have(alice: Person, bob: Person, scope: str) -> None:
     make_agent(bob.user)
