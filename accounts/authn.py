@@ -76,13 +76,13 @@ class Identity(Struct, frozen=True):
         """Whether the credential is limited by scopes or to one agent."""
         return bool(self.scopes or self.only_agent)
 
-    @property
-    def only_takes_seat(self) -> bool:
-        """Whether the credential is for taking a seat at the gateway and for nothing else."""
-        return self.scopes == TokenScope.CONNECT
+    def may(self, scope: TokenScope | None, *, agent: str = "") -> bool:
+        """Whether the credential has the scope; None: whether it is for more than a seat at the gateway.
 
-    def may(self, scope: TokenScope, *, agent: str = "") -> bool:
-        """Whether the credential has the scope. `agent`: the handle, where an agent is asked or its card read."""
+        `agent`: the handle, where an agent is asked or its card read.
+        """
+        if scope is None:
+            return self.scopes != TokenScope.CONNECT
         if self.only_agent and agent.lower() != self.only_agent:
             return False
         return scope in (self.scopes.split() or IMPLIED_SCOPES)
@@ -218,9 +218,10 @@ class ForeignOrigin(RequestRefused):
 
 
 class OutOfScope(RequestRefused):
-    """The token is for something else."""
+    """The token is for something else. `scope`: see `Identity.may`; for None one that suffices is named."""
 
-    def __init__(self, scope: TokenScope) -> None:
+    def __init__(self, scope: TokenScope | None) -> None:
+        scope = scope or TokenScope.READ
         challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'.encode()
         super().__init__(403, INSUFFICIENT_SCOPE, scope_text(scope), (b"www-authenticate", challenge))
 
@@ -234,7 +235,8 @@ def check_caller(
 ) -> Identity:
     """The caller, by the token of a request and the identity that was found for it.
 
-    `scopes`: what the token has to be for. `agent`: the handle, where an agent is asked.
+    `scopes`: what the token has to be for; without one, more than a seat at the gateway. `agent`: the handle, where
+    an agent is asked.
 
     Raises:
         Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.
@@ -243,18 +245,7 @@ def check_caller(
         raise Unauthenticated(kinds)
     if token.is_foreign:
         raise ForeignOrigin
-    check_scopes(identity, *scopes, agent=agent)
-    return identity
-
-
-def check_scopes(identity: Identity, *scopes: TokenScope, agent: str = "") -> None:
-    """Refuse a credential without one of the scopes. No request takes one that is for a seat of the gateway alone.
-
-    Raises:
-        OutOfScope: it names the scope that is missing.
-    """
-    for scope in scopes:
+    for scope in scopes or (None,):
         if not identity.may(scope, agent=agent):
             raise OutOfScope(scope)
-    if identity.only_takes_seat:
-        raise OutOfScope(TokenScope.READ)
+    return identity

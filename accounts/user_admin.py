@@ -87,7 +87,7 @@ class UserAdmin(OwnerScopedAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """The form, which knows who sends it."""
-        form = super().get_form(request, obj, change, **kwargs)
+        form: Any = super().get_form(request, obj, change, **kwargs)
         form.changed_by = request.user
         return form
 
