@@ -235,8 +235,8 @@ def check_caller(
 ) -> Identity:
     """The caller, by the token of a request and the identity that was found for it.
 
-    `scopes`: what the token has to be for; without one, more than a seat at the gateway. `agent`: the handle, where
-    an agent is asked.
+    `scopes`: what the token has to be for; without one, more than a seat at the gateway. `agent`: the handle,
+    where an agent is asked.
 
     Raises:
         Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.
