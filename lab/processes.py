@@ -170,10 +170,14 @@ class Program:
     def kill(self) -> None:
         """End it and its children at once; nothing when it was not started or has ended."""
         if self.process is not None and not self.has_ended:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            self.kill_children()
             self.process.kill()
             self.process.wait()
+
+    def kill_children(self) -> None:
+        """End what is left of its process group at once, also when it has ended itself."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def cpu_s(self) -> float:
         """Processor time of all its threads."""

@@ -80,6 +80,7 @@ class Supervisor:
                 return False
         except (ProgramError, OSError) as failure:
             one.program.kill()
+            one.program.kill_children()  # they may hold the port or the files that it needs
             self._plan_start(one, str(failure))
             return False
         one.state, one.since = State.RUNS, time.monotonic()

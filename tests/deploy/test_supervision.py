@@ -51,6 +51,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     yield made
     for program in made.programs:
         program.kill()
+        program.kill_children()
 
 
 def kill(*programs: Program) -> None:
@@ -139,6 +140,17 @@ def test_a_program_that_is_not_ready_in_time_is_killed_and_started_again(stack: 
     web.within_s = WITHIN_S
     look_until_runs(supervisor, web)
     assert "web was not ready in 0 s" in stack.told[1]
+
+
+def test_children_of_a_program_that_was_killed_are_ended_before_it_starts_again(stack: Stack) -> None:
+    child = f"( {FOREVER} ) & echo $! > child"
+    # A killed child is a zombie where no process waits for it.
+    is_alive = "grep -qs 'State:.[^Z]' /proc/$(cat child)/status"
+    web = stack.start("web", f"if [ $n = 1 ]; then {child}; else while {is_alive}; do sleep 0.05; done; fi")
+    supervisor = stack.supervise([], [web])
+    kill(web)
+    look_until_runs(supervisor, web)
+    assert stack.starts(web) == 2
 
 
 def test_a_program_that_cannot_be_run_is_tried_again(stack: Stack) -> None:
