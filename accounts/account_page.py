@@ -16,20 +16,21 @@ from accounts import tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
-from accounts.models import MAX_KEPT_DAYS, Credential, User
+from accounts.models import MAX_KEPT_DAYS, Credential
 from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
 from accounts.settings import get_settings
 from accounts.signing import NoKey
 from accounts.snippets import mcp_json
-from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, mint_app, mint_channel
+from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mint_app, mint_channel
 
 Kind = Credential.Kind
 REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
-UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask and read."
+UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask, read or connect."
 UNSOUND_JWT = f"A signed token expires: give a time of at most {MAX_JWT_LIFETIME.days} days."
 MINTS: Mapping[str, Callable[..., Minted]] = {
     Kind.CHANNEL: mint_channel,
@@ -81,7 +82,7 @@ def account(request: HttpRequest) -> HttpResponse:
         return _page(request, caller, error="Scopes and an agent to ask are for a program's token.", status=400)
     try:
         minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
-    except (QuotaExceeded, NoKey) as refusal:
+    except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
         return _refused(request, caller, refusal)
     return _page(request, caller, minted=minted)
 
@@ -103,10 +104,11 @@ def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
     return typed
 
 
-def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoKey) -> HttpResponse:
+def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSuchSeat | NoKey) -> HttpResponse:
     if isinstance(refusal, NoKey):
         return _page(request, caller, error=f"{capfirst(CANNOT_SIGN)}.", status=503)
-    return _page(request, caller, error=f"{capfirst(str(refusal))}.", status=429)
+    status = 400 if isinstance(refusal, NoSuchSeat) else 429
+    return _page(request, caller, error=f"{capfirst(str(refusal))}.", status=status)
 
 
 @never_cache
@@ -123,7 +125,7 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
     try:
         return _page(request, caller, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
-    except (QuotaExceeded, NoKey) as refusal:
+    except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
         return _refused(request, caller, refusal)
 
 
@@ -173,7 +175,7 @@ def _page(
     rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
-        "ways_in": _list_signin_methods(caller.user),
+        "ways_in": ", ".join(one.name for one in list_signin_methods(caller.user)),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
         "minted": minted,
@@ -189,12 +191,3 @@ def _page(
         "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)
-
-
-def _list_signin_methods(user: User) -> str:
-    """By what a user can sign in, in words; empty for an account that only holds tokens."""
-    found = [f"GitHub (account {user.github_id})"] if user.github_id is not None else []
-    found += [one.issuer for one in user.provider_identities.order_by("pk")]
-    found += [f"a passkey made on {one.name}" for one in user.passkeys.order_by("pk")]
-    found += ["a password"] if user.password and user.has_usable_password() else []
-    return ", ".join(found)

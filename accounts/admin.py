@@ -1,15 +1,13 @@
-"""Credentials for their owners, users for the staff."""
-
-from typing import Any
+"""Credentials and sign-in methods for their owners, invitations and the log for the staff; users: `user_admin`."""
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
-from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
+from accounts.models import Credential, Invitation, Passkey, ProviderIdentity
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
@@ -73,27 +71,6 @@ class CredentialAdmin(OwnerScopedAdmin):
         """Refuse them from the next request on; sockets that use them close within seconds."""
         count = Credential.objects.filter(pk__in=queryset.values("pk")).revoke()
         self.message_user(request, f"{count} revoked.", messages.SUCCESS)
-
-
-@admin.register(User, site=site)
-class UserAdmin(OwnerScopedAdmin):
-    """Staff suspend and reinstate users here; nothing else about them is changed by hand."""
-
-    writes = ("change",)
-    list_display = ("login", "is_active", "is_staff", "is_service", "github_id", "created_at")
-    list_filter = ("is_active", "is_staff", "is_service")
-    search_fields = ("login",)
-    ordering = ("login",)
-    fields = ("login", "github_id", "avatar_url", "is_active", "is_staff", "created_at")
-    readonly_fields = ("login", "github_id", "avatar_url", "is_staff", "created_at")
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Not one's own row: a user who suspends themselves is locked out."""
-        return super().has_change_permission(request, obj) and (obj is None or obj.pk != request.user.pk)
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Only the suspension; the rest of the row may have moved since."""
-        obj.save(update_fields=["is_active"])
 
 
 @admin.register(ProviderIdentity, site=site)

@@ -6,6 +6,7 @@ The ledger looks up the callers of asks by a statement of its own (`agents.core.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class TokenScope(StrEnum):
 IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScope.ADMIN)  # where none is given
 IMPLIED_SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
 SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ, TokenScope.CONNECT)
+SEAT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")  # at the gateway
+RESERVED_SEATS = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
 
 
 def scope_text(scope: TokenScope) -> str:
@@ -73,8 +76,13 @@ class Identity(Struct, frozen=True):
         """Whether the credential is limited by scopes or to one agent."""
         return bool(self.scopes or self.only_agent)
 
-    def may(self, scope: TokenScope, *, agent: str = "") -> bool:
-        """Whether the credential has the scope. `agent`: the handle, where an agent is asked or its card read."""
+    def may(self, scope: TokenScope | None, *, agent: str = "") -> bool:
+        """Whether the credential has the scope; None: whether it is for more than a seat at the gateway.
+
+        `agent`: the handle, where an agent is asked or its card read.
+        """
+        if scope is None:
+            return self.scopes != TokenScope.CONNECT
         if self.only_agent and agent.lower() != self.only_agent:
             return False
         return scope in (self.scopes.split() or IMPLIED_SCOPES)
@@ -210,9 +218,10 @@ class ForeignOrigin(RequestRefused):
 
 
 class OutOfScope(RequestRefused):
-    """The token is for something else."""
+    """The token is for something else. `scope`: see `Identity.may`; for None one that suffices is named."""
 
-    def __init__(self, scope: TokenScope) -> None:
+    def __init__(self, scope: TokenScope | None) -> None:
+        scope = scope or TokenScope.READ
         challenge = f'Bearer error="{INSUFFICIENT_SCOPE}", scope="{scope}"'.encode()
         super().__init__(403, INSUFFICIENT_SCOPE, scope_text(scope), (b"www-authenticate", challenge))
 
@@ -226,7 +235,8 @@ def check_caller(
 ) -> Identity:
     """The caller, by the token of a request and the identity that was found for it.
 
-    `scopes`: what the token has to be for. `agent`: the handle, where an agent is asked.
+    `scopes`: what the token has to be for; without one, more than a seat at the gateway. `agent`: the handle,
+    where an agent is asked.
 
     Raises:
         Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.
@@ -235,7 +245,7 @@ def check_caller(
         raise Unauthenticated(kinds)
     if token.is_foreign:
         raise ForeignOrigin
-    for scope in scopes:
+    for scope in scopes or (None,):
         if not identity.may(scope, agent=agent):
             raise OutOfScope(scope)
     return identity

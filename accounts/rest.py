@@ -219,13 +219,16 @@ def identity_of(request: Request) -> Identity:
 
 
 class HasScope(BasePermission):
-    """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`."""
+    """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`.
+
+    With a `scope` of None it takes each scope but `connect`.
+    """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """True, or OutOfScope is raised."""
         by_method = TokenScope.READ if request.method in SAFE_METHODS else TokenScope.PUBLISH
         scope: TokenScope | None = getattr(view, "scope", by_method)
-        if isinstance(request.auth, Identity) and scope is not None and not request.auth.may(scope):
+        if isinstance(request.auth, Identity) and not request.auth.may(scope):
             raise OutOfScope(scope)
         return True
 

@@ -7,8 +7,16 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts.authn import IMPLIED_SCOPES, IMPLIED_SCOPES_OF_ONE_AGENT, TokenScope, digest
+from accounts.authn import (
+    IMPLIED_SCOPES,
+    IMPLIED_SCOPES_OF_ONE_AGENT,
+    RESERVED_SEATS,
+    SEAT_NAME,
+    TokenScope,
+    digest,
+)
 from accounts.models import Credential, User
+from accounts.oauth.errors import Refused
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
 from accounts.settings import get_settings
 from accounts.signing import VERIFIABLE_DAYS, sign
@@ -34,6 +42,12 @@ LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
 
 class BadLogin(ValueError):
     """Not a login: 1 to 39 letters, digits and inner hyphens, as GitHub has them."""
+
+
+class NoSuchSeat(Refused):
+    """The token would be for a seat at the gateway that its user has not; the text does not say whose it is."""
+
+    code = "validation_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +92,11 @@ def mint(
     """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
 
     Raises:
+        NoSuchSeat: it would connect an agent that cannot be of this user; nothing was stored.
         accounts.signing.NoKey: the hub cannot sign a JWT now; nothing was stored.
     """
     limits = limits or NO_LIMITS
+    check_seat(user.login, limits)
     token = unguessable(PREFIXES[kind])
     now = db_now()
     lifetime = SESSION_LIFETIME if kind == Kind.SESSION else limits.lifetime
@@ -105,6 +121,21 @@ def mint(
         return _save_as_jwt(credential, expires_at)
     credential.save()
     return Minted(credential, token)
+
+
+def check_seat(login: str, limits: Limits) -> None:
+    """Refuse a token that takes another user's seat. One's own may be new: it is made when its agent connects.
+
+    Raises:
+        NoSuchSeat: with the same text for each agent that is not of this user, present or absent.
+    """
+    if TokenScope.CONNECT not in limits.scopes:
+        return
+    owner, _, name = limits.only_agent.lower().partition("/")
+    if owner != login.lower() or not SEAT_NAME.fullmatch(name) or name in RESERVED_SEATS:
+        reserved = " and ".join(sorted(RESERVED_SEATS))
+        wanted = f"want connect:{login.lower()}/name; a name begins with a letter, {reserved} are none"
+        raise NoSuchSeat(f"scopes: connect is for an agent of its user: {wanted}")
 
 
 @transaction.atomic
@@ -158,6 +189,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
+        NoSuchSeat: the user has another login by now than the seat of the token.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     check_tokens(old.user)
@@ -241,6 +273,7 @@ def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMI
 
     Raises:
         QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
+        NoSuchSeat: it would connect an agent that cannot be of this user.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     lock_owner(user.pk)

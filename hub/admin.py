@@ -1,4 +1,4 @@
-"""Users again, with an action that needs all parts of the hub: the export of one user's data."""
+"""Users, with an action that needs all parts of the hub: the export of one user's data."""
 
 from typing import Any, cast
 
@@ -6,12 +6,10 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.admin import UserAdmin
 from accounts.admin_site import site
 from accounts.models import User
+from accounts.user_admin import UserAdmin
 from hub.account_data.export import export_of
-
-site.unregister(User)
 
 
 @admin.register(User, site=site)

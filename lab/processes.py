@@ -73,11 +73,19 @@ class Program:
         self.stop()
 
     def start(self) -> None:
-        """Start it, and return when it is ready. A later start adds to its log.
+        """Start it, and return when it is ready.
 
         Raises:
             ProgramError: it ended instead, or was not ready in time; then it still runs.
         """
+        self.launch()
+        while not self.is_ready(self):
+            self.check()
+            self.check_in_time()
+            time.sleep(LOOKS_AGAIN_S)
+
+    def launch(self) -> None:
+        """Start it, and return before it is ready. A later start adds to its log."""
         self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log.touch(mode=0o600)
         if self.process is None:
@@ -85,11 +93,6 @@ class Program:
         self._printed_before = self.log.stat().st_size
         self.process = self._forked() if self.is_forked else self._spawned()
         self.started_at = time.monotonic()
-        while not self.is_ready(self):
-            self.check()
-            if time.monotonic() > self.started_at + self.within_s:
-                raise ProgramError(f"{self.name} was not ready in {self.within_s:g} s; {self.last_output()}")
-            time.sleep(LOOKS_AGAIN_S)
 
     @property
     def pid(self) -> int:
@@ -118,6 +121,11 @@ class Program:
         """Raise ProgramError when it has ended."""
         if self.has_ended:
             raise ProgramError(self.last_output())
+
+    def check_in_time(self) -> None:
+        """Raise ProgramError when the time in which it has to be ready is over."""
+        if time.monotonic() > self.started_at + self.within_s:
+            raise ProgramError(f"{self.name} was not ready in {self.within_s:g} s; {self.last_output()}")
 
     def last_output(self) -> str:
         """How it ended, if it did, and the end of its log."""
@@ -162,10 +170,14 @@ class Program:
     def kill(self) -> None:
         """End it and its children at once; nothing when it was not started or has ended."""
         if self.process is not None and not self.has_ended:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            self.kill_children()
             self.process.kill()
             self.process.wait()
+
+    def kill_children(self) -> None:
+        """End what is left of its process group at once, also when it has ended itself."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def cpu_s(self) -> float:
         """Processor time of all its threads."""

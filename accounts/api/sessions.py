@@ -19,7 +19,7 @@ from kit.describe import ErrorBody, Items
 class Me(APIView):
     """Whose credential this is."""
 
-    scope = None  # whatever it is for
+    scope = None  # each but `connect`
 
     @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:

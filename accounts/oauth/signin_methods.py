@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -16,6 +17,15 @@ NOTHING_SET_UP = (
     "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"
     " GitHub or an OpenID Connect provider"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMethod:
+    """A way to sign in to one account. `made_at`, `used_at`: where the hub keeps them."""
+
+    name: str
+    made_at: datetime | None = None
+    used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +70,17 @@ def check_signin_possible() -> None:
     """
     if not find_signin_methods().is_any:
         raise NotConfigured(NOTHING_SET_UP)
+
+
+def list_signin_methods(user: User) -> list[AccountMethod]:
+    """By what a user can sign in; empty for an account that only holds tokens."""
+    found = [AccountMethod(f"GitHub (account {user.github_id})")] if user.github_id is not None else []
+    found += [
+        AccountMethod(one.issuer, one.created_at, one.last_used_at)
+        for one in user.provider_identities.order_by("pk")
+    ]
+    found += [
+        AccountMethod(f"a passkey made on {one.name}", one.created_at, one.last_used_at)
+        for one in user.passkeys.order_by("pk")
+    ]
+    return found + ([AccountMethod("a password")] if user.password and user.has_usable_password() else [])

@@ -4,19 +4,16 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from deploy.stack.shape import Stack, tell
+from deploy.stack.supervision import Supervisor
 from lab import ROOT
-from lab.processes import Program, ProgramError
+from lab.processes import ProgramError
 
 LOOK_EVERY_S = 0.25
-AGAIN_AFTER_S = 1.0
-TOO_SOON_S = 10.0
-MOST_FALLS = 3  # what ends so often soon after its start will end again
 DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1", "GATEWAY": "1"}
 
 
@@ -56,30 +53,16 @@ def end(stack: Stack) -> None:
 
 
 def watch(stack: Stack) -> NoReturn:
-    """Tell of whatever ends by itself, and start it again as a supervisor would.
+    """Start again what ends by itself, as a supervisor would.
 
     Raises:
-        ProgramError: it ends again and again.
+        ProgramError: a program ends again and again.
     """
-    falls: Counter[str] = Counter()
+    supervisor = Supervisor(stack.servers, [*stack.jobs, *stack.webs, *stack.front], tell=tell)
     while True:
         time.sleep(LOOK_EVERY_S)
-        for child in stack.children:
-            if child.has_ended:
-                is_early = time.monotonic() < child.started_at + TOO_SOON_S
-                falls[child.name] = falls[child.name] + 1 if is_early else 1
-                _start_again(child, falls[child.name])
-                if child is stack.webs[0]:  # the demo agent lives in it, and has a new token
-                    tell(stack.demo_lines())
-
-
-def _start_again(child: Program, falls: int) -> None:
-    if falls >= MOST_FALLS:
-        raise ProgramError(child.last_output())
-    tell(f"{child.last_output()}\nstarting {child.name} again")
-    time.sleep(AGAIN_AFTER_S)
-    child.start()
-    tell(f"{child.name} runs again")
+        if stack.webs[0] in supervisor.look():  # the demo agent lives in it, and has a new token
+            tell(stack.demo_lines())
 
 
 def _stack() -> Stack:

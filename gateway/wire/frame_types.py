@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from accounts.authn import SEAT_NAME
 from gateway.wire.errors import ErrorCode
 
 MAX_ID_CHARS = 128
 MAX_WORD_CHARS = 32
 MAX_NUMBER = 2**53
-AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+AGENT_NAME = SEAT_NAME
 HANDLE = re.compile(r"@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[a-z0-9][a-z0-9-]{0,79}")
 ROLES = frozenset({"user", "assistant", "system", "agent"})
 STATUSES = frozenset({"online", "offline", "busy", "idle", "error"})

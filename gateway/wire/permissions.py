@@ -5,12 +5,10 @@ A role is that of a token in the team of its user. What is shared by other users
 
 from enum import StrEnum, auto
 
-from accounts.authn import AGENT_KINDS, CALLER_KINDS, Identity, TokenScope
+from accounts.authn import AGENT_KINDS, CALLER_KINDS, RESERVED_SEATS, Identity, TokenScope
 from gateway.wire.channel_names import STATUS, find_inbox_agent, is_channel
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-
-RESERVED = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
 
 
 class Role(StrEnum):
@@ -194,7 +192,7 @@ def find_seat(identity: Identity) -> str:
 
 def may_take_seat(identity: Identity, name: str) -> bool:
     """Whether a token may take the seat of that name in its user's team."""
-    if name in RESERVED:
+    if name in RESERVED_SEATS:
         return False
     if TokenScope.CONNECT in identity.scopes.split():
         return identity.only_agent == f"{identity.login}/{name}".lower()

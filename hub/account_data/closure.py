@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from accounts.administrators import lock_administrators
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, Halt
 from kit.clock import db_now
@@ -34,15 +35,11 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         LastAdministrator: it is theirs.
         Halted: it was not the hub's operator who asked for it.
     """
-    # Without the key: an ask under way, whose session this waits for, may still name these users.
-    users = User.objects.select_for_update(no_key=True).order_by("pk")
-    # This locks all administrators: of two that close their accounts at
-    # once, the second sees that it is the last.
-    staff = set(users.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
-    user = users.get(pk=user_id)
+    administrators = lock_administrators()
+    user = User.objects.select_for_update(no_key=True).get(pk=user_id)
     if user.closed_at is not None:
         return user
-    if staff == {user.pk}:
+    if administrators == {user.pk}:
         raise LastAdministrator("the last administrator cannot be erased: make another one first")
     if not by_operator and Halt.objects.active().filter(by_staff=True, user=user).exists():
         raise Halted("an administrator halted this account: ask them to erase it")

@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
 from rest_framework.permissions import IsAuthenticated
 
-from accounts.rest import Body, HasScope, JSONNegotiation
+from accounts.rest import Body, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
 from kit.describe import CALLER, ErrorBody
@@ -66,8 +66,7 @@ class HubAutoSchema(AutoSchema):
             operation["security"] = [{one: []} if isinstance(one, str) else one for one in operation["security"]]
         statuses = likely_errors(path, method, operation)
         classes = set(self.view.permission_classes)
-        takes_any_scope = getattr(self.view, "scope", "by its method") is None
-        if classes - {IsAuthenticated, HasScope} or (HasScope in classes and not takes_any_scope):
+        if classes - {IsAuthenticated}:
             statuses.add(403)
         if self.view.content_negotiation_class is JSONNegotiation:
             statuses.add(406)

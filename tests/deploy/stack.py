@@ -47,6 +47,11 @@ class Stack:
         assert len(found) == 1, [one.cmdline() for one in children]
         return found[0]
 
+    def find_program(self, name: str) -> psutil.Process:
+        """The child of that name."""
+        [found] = [one for one in psutil.Process(self.program.pid).children() if one.name() == name]
+        return found
+
     def wait_for(self, line: str) -> None:
         def is_printed() -> bool:
             self.program.check()

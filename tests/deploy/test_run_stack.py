@@ -45,6 +45,21 @@ def _answering(url: str, stack: Stack) -> Callable[[], Awaitable[bool]]:
     return answers
 
 
+async def test_it_goes_on_when_the_database_is_killed_while_a_process_is_started_again(tmp_path: Path) -> None:
+    with running_stack(tmp_path) as stack:
+        first, second = stack.urls
+        database, web = stack.find_program("postgres"), stack.find(second)
+        web.kill()
+        stack.wait_for("starting web 2 again")
+        database.kill()
+        stack.wait_for("PostgreSQL runs again")
+        stack.wait_for("web 2 runs again")
+        assert stack.program.output.index("PostgreSQL runs again") < stack.program.output.index("web 2 runs again")
+        await eventually(_answering(second, stack), "the agent answers again")
+        await eventually(_answering(first, stack), "the agent answers again by the other process")
+        assert stack.leave() == 0
+
+
 def test_what_cannot_start_is_told_and_nothing_stays(tmp_path: Path) -> None:
     with (
         pytest.raises(ProgramError, match="go together"),

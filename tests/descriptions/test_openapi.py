@@ -148,7 +148,7 @@ def test_every_answer_but_an_empty_one_has_a_shape() -> None:
 
 
 def test_errors_follow_from_the_form_of_a_call() -> None:
-    assert CALLS["/api/v1/me", "get"]["responses"].keys() == {"200", "401", "406"}
+    assert CALLS["/api/v1/me", "get"]["responses"].keys() == {"200", "401", "403", "406"}
     publish = CALLS["/api/v1/agents", "post"]["responses"]
     assert {"400", "401", "403", "404", "409", "413", "415"} <= publish.keys()
     assert publish["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorBody"}

@@ -97,8 +97,16 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
     async with GatewayClient(embedded_hub.url, token, agentId="tester") as tester:
         assert await tester.closed() == 1008
         assert tester.frames[-1]["content"]["code"] == 5004
-    others = (await mint(embedded_hub, "token-seat", scopes=["connect:another/coder"]))["token"]
-    async with GatewayClient(embedded_hub.url, others) as stranger:
+    async with web(embedded_hub.url, headers=bearer(token)) as client:
+        for path in ("/api/v1/me", "/v1/models", "/api/v1/questions"):
+            assert (await client.get(path)).status_code == 403, path
+
+
+async def test_the_seat_of_another_user_is_taken_by_no_token(embedded_hub: HubProcess) -> None:
+    """Also by one that was made before minting refused it."""
+    token = await mint(embedded_hub, "token-seat", scopes=["connect:token-seat/coder"])
+    sql(embedded_hub, "UPDATE accounts_credential SET only_agent = 'another/coder' WHERE id = ?", token["id"])
+    async with GatewayClient(embedded_hub.url, token["token"]) as stranger:
         assert await stranger.closed() == 1008
         assert stranger.frames[-1]["content"]["code"] == 5004
 

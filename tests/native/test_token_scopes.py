@@ -15,6 +15,7 @@ from rest_framework.permissions import AllowAny
 from accounts.authn import find_holder, presented
 from accounts.models import Credential, User
 from accounts.rest import HasBrowserSession, HasUnlimitedToken
+from agnt.keys import mint_key
 from mcp_server.calls import ToolCaller
 from mcp_server.catalog import find_handle, load_agent_tools
 from tests.native.rows import Person, api, browser, make_agent
@@ -25,6 +26,11 @@ SCOPES = ("ask", "read", "publish", "admin")
 OPEN_TO_ALL_SCOPES = {"/api/v1/me"}
 IN_A_PATH = re.compile(r"<(?:(\w+):)?\w+>")
 ANY_ID = "00000000-0000-4000-8000-000000000000"
+USAGE = f"/api/v1/sessions/{ANY_ID}/token-usage"
+SEAT_TEXT = (
+    "scopes: connect is for an agent of its user: want connect:alice/name;"
+    " a name begins with a letter, broadcast and gateway are none"
+)
 FILLED = {"int": "1", "uuid": ANY_ID, "str": "x", "path": "x", "slug": "x", None: "x"}
 
 
@@ -63,6 +69,7 @@ def _views(patterns: Any, before: str) -> Iterator[tuple[str, Any]]:
 def test_every_call_takes_its_scope_and_no_other(staff: Person) -> None:
     clients = {scope: api(token(staff, scopes=[scope])) for scope in SCOPES}
     clients["one agent"] = api(token(staff, agent="root/helper"))
+    clients["connect"] = api(token(staff, scopes=["connect:root/helper"]))
     found = list(calls())
     assert len(found) > 60
     for method, path, needed in found:
@@ -73,8 +80,59 @@ def test_every_call_takes_its_scope_and_no_other(staff: Person) -> None:
             if is_refused:
                 challenge = answer.headers["WWW-Authenticate"]
                 assert challenge == f'Bearer error="insufficient_scope", scope="{needed}"'
-    for client in clients.values():
-        assert client.get("/api/v1/me").status_code == 200
+    of_me = {scope: client.get("/api/v1/me").status_code for scope, client in clients.items()}
+    assert of_me == dict.fromkeys(clients, 200) | {"connect": 403}
+
+
+def test_no_call_takes_the_token_of_an_agent_or_a_key_of_agnt(alice: Person) -> None:
+    """But for the usage that an agent's program reports, which is then about a session that is absent."""
+    keys = {"channel": alice.channel, "agnt": mint_key(alice.user, "key").token}
+    for method, path, _ in [*calls(), ("get", "/api/v1/me", "")]:
+        for kind, text in keys.items():
+            answer = getattr(api(text), method)(path, {}, format=None if method == "get" else "json")
+            takes_it = (method, path, kind) == ("post", USAGE, "channel")
+            assert answer.status_code == (404 if takes_it else 401), (method, path, kind, answer.content)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "connect:bob/helper",
+        "connect:bob/absent",
+        "connect:absent/helper",
+        "connect:alice/gateway",
+        "connect:alice/9th",
+    ],
+)
+def test_no_token_is_for_a_seat_that_its_user_cannot_have(alice: Person, bob: Person, scope: str) -> None:
+    make_agent(bob.user)
+    refused, text = mint(alice, scopes=[scope]), SEAT_TEXT
+    assert (refused.status_code, refused.json()) == (400, {"error": "validation_failed", "message": text})
+    page = browser(alice.session)
+    agent = scope.partition(":")[2]
+    form = {"kind": "app", "name": "seat", "scope": ["connect"], "agent": agent}
+    assert page.post("/account", form).status_code == 400
+    with pytest.raises(CommandError, match=f"^--{re.escape(text)}$"):
+        call_command("mint_token", "--login", "Alice", "--scopes", scope)
+    with pytest.raises(CommandError, match="--scopes: connect is for an agent of its user"):
+        call_command("mint_token", "--login", "unknown", "--scopes", scope)
+    assert not Credential.objects.filter(scopes__contains="connect").exists()
+    assert not User.objects.named("unknown")
+
+
+def test_a_token_is_for_a_seat_of_ones_own_before_its_agent_connects(alice: Person) -> None:
+    assert mint(alice, scopes=["connect:Alice/helper"]).status_code == 201
+    form = {"kind": "app", "name": "seat", "scope": ["connect"], "agent": "alice/helper"}
+    assert "@alice/helper at the gateway" in browser(alice.session).post("/account", form).content.decode()
+
+
+def test_a_token_for_a_seat_under_an_earlier_login_is_not_replaced(alice: Person) -> None:
+    made = mint(alice, scopes=["connect:alice/helper"]).json()
+    User.objects.filter(pk=alice.user.pk).update(login="alicia")
+    refused = api(alice.session).post(f"/api/v1/tokens/{made['id']}/rotate", {}, format="json")
+    assert (refused.status_code, refused.json()["error"]) == (400, "validation_failed")
+    answer = browser(alice.session).post(f"/account/rotate/{made['id']}")
+    assert (answer.status_code, "connect:alicia/name" in answer.content.decode()) == (400, True)
 
 
 def test_a_limited_token_makes_and_revokes_none(alice: Person) -> None:

@@ -50,6 +50,9 @@ LIMITED = {  # tokens of the owner's login: test_limited_tokens.py
     "a token that only reads": Caller(token="olga reads", rank=4, kind="app", may_read=ALL, scope="read"),
     "a token that only asks": Caller(token="olga asks", rank=4, kind="app", may_read=ALL, scope="ask"),
     "a token for one agent": Caller(token="olga one agent", rank=4, kind="app", only_agent="olga/pub-main"),
+    "a token for a seat": Caller(
+        token="olga seat", rank=4, kind="app", scope="connect", only_agent="olga/pub-main"
+    ),
 }
 ONE_OF_EACH_KIND = (
     "the owner",

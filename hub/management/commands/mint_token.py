@@ -12,7 +12,16 @@ from django.utils.module_loading import import_string
 
 from accounts.models import Credential, User
 from accounts.signing import NoKey
-from accounts.tokens import JWT_FORMAT, NO_LIMITS, BadLogin, Limits, get_or_create_local_user, mint
+from accounts.tokens import (
+    JWT_FORMAT,
+    NO_LIMITS,
+    BadLogin,
+    Limits,
+    NoSuchSeat,
+    check_seat,
+    get_or_create_local_user,
+    mint,
+)
 from agnt.keys import mint_key
 from agnt.models import ApiKey
 from agnt.wire import is_name
@@ -143,7 +152,12 @@ def _limits(options: dict[str, Any]) -> Limits:
         raise CommandError("a session is limited to nothing and lasts 30 days: make a token of the kind app")
     if kind == Credential.Kind.CHANNEL and given.keys() - {"expires_in"}:
         raise CommandError("--scopes, --agent and --format are for tokens of the kind app")
-    return _checked("NewAppToken", given) if given else NO_LIMITS
+    limits = _checked("NewAppToken", given) if given else NO_LIMITS
+    try:
+        check_seat(options["login"], limits)
+    except NoSuchSeat as refused:
+        raise CommandError(f"--{refused}") from None
+    return limits
 
 
 def _checked(body_name: str, given: dict[str, Any]) -> Limits:
