@@ -35,12 +35,14 @@ from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused
 from kit.async_db import db_call
 from kit.clock import iso
 from kit.describe import Answer, ErrorBody, Operation, Parameter, Time, Url
+from kit.markdown import to_line
 
 logger = logging.getLogger(__name__)
 
 PATH = "/api/v1/questions"
 METHODS = ("GET", "HEAD")
 MAX_REPLY_CHARS = 2_000
+MAX_PREVIEW_CHARS = 400
 MAX_PARAMETERS = 64
 PARAMETERS = (
     Parameter(
@@ -64,7 +66,8 @@ class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
 
     `isKept`: whether its task can still be read. `reply`: the text of the task's last turn, cut at 2000 characters
     (`replyIsCut`); of a failed or refused one the error; null for other turns, without text, and once the task is
-    gone. `url`: the page with the task. `repeats`: how often it was refused within one minute.
+    gone. `replyPreview`: its beginning without Markdown, in one line of at most 400 characters. `url`: the page
+    with the task. `repeats`: how often it was refused within one minute.
     """
 
     id: str
@@ -81,6 +84,7 @@ class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
     url: Url | None
     reply: str | None
     reply_is_cut: bool
+    reply_preview: str | None
 
 
 class Questions(Struct, frozen=True):
@@ -161,6 +165,7 @@ class QuestionList:
             url=f"{self.public_url}/agents/{one.handle}?task={one.task_id}" if task else None,
             reply=reply[:MAX_REPLY_CHARS] or None,
             reply_is_cut=len(reply) > MAX_REPLY_CHARS,
+            reply_preview=to_line(reply, MAX_PREVIEW_CHARS) or None,
         )
 
 

@@ -8,7 +8,7 @@ import { explainEnd, explainError } from "./explain.js";
 import { PartsView } from "./parts.js";
 
 const STATES = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
-const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks you to sign in or to authorise it." };
+const ENDS = { CANCELED: "Canceled.", REJECTED: "Declined.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks you to sign in or to authorise it." };
 const EVERY_MS = 1000;
 
 export class Turn {
@@ -151,8 +151,16 @@ export class Turn {
     }
     this.setStatus(ENDS[state] ?? "Not answered.");
     if (ASKS.has(state)) return this.ask(message);
-    this.#find("failure").textContent = textOf(message);
-    this.#explain(explainEnd(textOf(message)));
+    this.#seeEnd(state, textOf(message));
+  }
+
+  // It ended without an answer. What the hub says of an end that is no fault, its explanation says better.
+  #seeEnd(state, text) {
+    const end = explainEnd(text, { wasSent: this.isTaken });
+    const failure = this.#find("failure");
+    failure.textContent = end?.wasSent && !end.isFault ? "" : text;
+    failure.classList.toggle("calm", end ? !end.isFault : state !== "FAILED");
+    if (end) this.#explain([end.caller, this.#begun ? end.counted : "", end.advice]); // today's budget: it was asked just now
   }
 
   #explain(lines) {
