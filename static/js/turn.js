@@ -149,14 +149,15 @@ export class Turn {
       if (!this.reply.text) this.reply.show(message?.parts ?? []);
       return this.#begun ? this.setStatus(`Answered in ${inSeconds(this.#seconds())}.`) : this.setStatus("Answered ", timeOf(at));
     }
-    this.setStatus(ENDS[state] ?? "Not answered.");
-    if (ASKS.has(state)) return this.ask(message);
-    this.#seeEnd(state, textOf(message));
+    if (!ASKS.has(state)) return this.#seeEnd(state, textOf(message));
+    this.setStatus(ENDS[state]);
+    this.ask(message);
   }
 
   // It ended without an answer. What the hub says of an end that is no fault, its explanation says better.
   #seeEnd(state, text) {
     const end = explainEnd(text, { wasSent: this.isTaken });
+    this.setStatus(end ? `${end.label[0].toUpperCase()}${end.label.slice(1)}.` : (ENDS[state] ?? "Not answered."));
     const failure = this.#find("failure");
     failure.textContent = end?.wasSent && !end.isFault ? "" : text;
     failure.classList.toggle("calm", end ? !end.isFault : state !== "FAILED");

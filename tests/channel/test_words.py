@@ -35,7 +35,6 @@ from agents.links.channel.refusals import (
 )
 from agents.models.choices import Failure
 
-
 DENIALS = [
     (Offline(), "@alice/helper is offline"),
     (Busy(), "@alice/helper is processing a turn for another caller"),
