@@ -119,6 +119,7 @@ def explanations() -> Mapping[str, Any]:
             "advice": one.explanation.advice,
             "counted": one.explanation.counted,
             "isFault": one.explanation.is_fault,
+            "hasNumber": one.has_number,
             "wasSent": one.explanation.is_counted is not None,
         }
         for one in (*errors.refusals(), *errors.failures())

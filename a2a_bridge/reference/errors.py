@@ -12,6 +12,10 @@ from agents.models.choices import Failure
 from kit import jsonrpc
 
 
+NUMBER = re.compile(r"\bN\b|\b60s\b")
+FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A task that ended without an answer. `when`, `then`: what happened, and what follows, for developers.
@@ -28,7 +32,12 @@ class Refusal:
     @property
     def pattern(self) -> str:
         """Knows the text with its numbers and names filled in."""
-        return "^" + re.sub(r"owner/slug|\bN\b|\b60s\b", r"\\S+", re.escape(self.text)) + "$"
+        return "^" + FILLED.sub(r"\\S+", re.escape(self.text)) + "$"
+
+    @property
+    def has_number(self) -> bool:
+        """Whether the text says how many, or how long, which no explanation does."""
+        return NUMBER.search(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,12 +154,13 @@ export class Turn {
     this.ask(message);
   }
 
-  // It ended without an answer. What the hub says of an end that is no fault, its explanation says better.
+  // It ended without an answer. The hub's text of an end that is no fault is shown for its numbers alone: the explanation
+  // says the rest.
   #seeEnd(state, text) {
     const end = explainEnd(text, { wasSent: this.isTaken });
     this.setStatus(end ? `${end.label[0].toUpperCase()}${end.label.slice(1)}.` : (ENDS[state] ?? "Not answered."));
     const failure = this.#find("failure");
-    failure.textContent = end?.wasSent && !end.isFault ? "" : text;
+    failure.textContent = end && !end.isFault && !end.hasNumber ? "" : text;
     failure.classList.toggle("calm", end ? !end.isFault : state !== "FAILED");
     if (end) this.#explain([end.caller, this.#begun ? end.counted : "", end.advice]); // today's budget: it was asked just now
   }
