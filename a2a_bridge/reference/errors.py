@@ -11,7 +11,6 @@ from agents.core.explanations import DENIED, FAILED, Explanation
 from agents.models.choices import Failure
 from kit import jsonrpc
 
-
 NUMBER = re.compile(r"\bN\b|\b60s\b")
 FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
 
