@@ -4,7 +4,7 @@ A plain ASGI callable, because task stores are read by coroutines (docs/adr/0105
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import parse_qsl
@@ -35,7 +35,6 @@ from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused
 from kit.async_db import db_call
 from kit.clock import iso
 from kit.describe import Answer, ErrorBody, Operation, Parameter, Time, Url
-from kit.markdown import to_line
 
 logger = logging.getLogger(__name__)
 
@@ -113,12 +112,13 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """Serves the list. `app_origins`: whose pages may read answers."""
+    """Serves the list. `app_origins`: whose pages may read answers. `preview`: `to_line` of `kit.markdown`."""
 
     reader: TaskReader
     ledger: Ledger
     public_url: str
     app_origins: Sequence[str]
+    preview: Callable[[str, int], str]
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -165,7 +165,7 @@ class QuestionList:
             url=f"{self.public_url}/agents/{one.handle}?task={one.task_id}" if task else None,
             reply=reply[:MAX_REPLY_CHARS] or None,
             reply_is_cut=len(reply) > MAX_REPLY_CHARS,
-            reply_preview=to_line(reply, MAX_PREVIEW_CHARS) or None,
+            reply_preview=self.preview(reply, MAX_PREVIEW_CHARS) or None,
         )
 
 

@@ -26,6 +26,7 @@ from hub.wiring import build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.markdown import to_line
 from kit.sql import SEARCHED_CHARS
 from tests.contracts.rows import Published, live_process, published, user
 from tests.contracts.stored_tasks import task
@@ -231,7 +232,7 @@ class Served:
     def __init__(self, ledger: Ledger) -> None:
         self.store = MemoryTaskStore(time.monotonic)
         reader = TaskReader(self.store, Feeds(), reply_wait_s=60)
-        self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"])
+        self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"], to_line)
 
     async def get(self, token: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, Any]:
         """Status, headers and the decoded body."""
