@@ -99,7 +99,7 @@ def _choice(agent: Agent, facts: AgentActivity) -> dict[str, Any]:
 
 
 def explanations() -> Mapping[str, Any]:
-    """For the page's script: errors by their code, and how to know a refusal or failure by its text."""
+    """For the page's script: errors by their code, and refusals and failures by the text of their task."""
     codes = [
         {
             "code": one.code,
@@ -114,8 +114,13 @@ def explanations() -> Mapping[str, Any]:
         {
             "pattern": one.pattern,
             "reason": one.reason,
-            "when": lines.plain(one.when),
-            "advice": lines.plain(one.advice),
+            "label": one.explanation.label,
+            "caller": one.explanation.caller,
+            "advice": one.explanation.advice,
+            "counted": one.explanation.counted,
+            "isFault": one.explanation.is_fault,
+            "hasNumber": one.has_number,
+            "wasSent": one.explanation.is_counted is not None,
         }
         for one in (*errors.refusals(), *errors.failures())
     ]

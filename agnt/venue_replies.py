@@ -46,9 +46,12 @@ def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
 
 
 class _Confirmation(Struct, frozen=True):
-    """The payload of a venue's answer to `booking.confirm`; more keys are ignored."""
+    """The payload of a venue's answer to `booking.confirm`; more keys are ignored.
 
-    status: Literal["confirmed", "slot_unavailable"]
+    `status`: AGNT's answer to this intent says `pending`; a venue that has settled the booking says `confirmed`.
+    """
+
+    status: Literal["pending", "confirmed", "slot_unavailable"]
     slot_id: Annotated[str, Meta(max_length=MAX_ID_CHARS)] = ""
     slot_time: Annotated[str, Meta(max_length=MAX_TIME_CHARS)] = ""
     party_size: Annotated[int, Meta(ge=1, le=MAX_PARTY_SIZE)] | None = None

@@ -19,7 +19,7 @@ examples:
   python3 connect.pyz --name reviewer --preset claude --directory ~/project
   python3 connect.pyz --name search --mcp "npx some-mcp-server" --tool search
   python3 connect.pyz --name alpha --gateway --votes --exec -- ./judge.sh
-  python3 connect.pyz --name la-brisa --agnt --exec -- ./book.py
+  python3 connect.pyz --name la-brisa --agnt --exec -- python3 book.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
 fails the task, with the end of standard error. More is in connect/README.md.

@@ -321,7 +321,7 @@ def build_services() -> HubServices:
         responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
         models=ModelList(ledger, settings.PUBLIC_URL),
         team_agents=team_agents,
-        questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS),
+        questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),
         asking=asking,
         requests=requests,
         meter=meter,
@@ -360,6 +360,12 @@ def _spans() -> Spans | None:
     trace.sample_new(settings.OTEL_SHARE)
     spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
     return spans
+
+
+def _preview(text: str, max_chars: int) -> str:
+    """The beginning of a text without Markdown. Its parser is loaded for the first one."""
+    line: str = import_module("kit.markdown").to_line(text, max_chars)
+    return line
 
 
 def _distributed() -> Any:

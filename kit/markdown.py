@@ -54,6 +54,25 @@ def to_html(text: str) -> SafeString:
     return mark_safe(clean)  # noqa: S308  it passed nh3's allow-list
 
 
+_previewer = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+
+
+def to_line(text: str, max_chars: int) -> str:
+    """The text without markup, in one line of at most `max_chars`, for a preview; an image is its description.
+
+    What comes out is text, not HTML.
+    """
+    begin = text[: 2 * max_chars].replace("\0", "")  # markup is seldom more than the text
+    words: list[str] = []
+    for token in _previewer.parse(begin):
+        # Beside texts, a token of a line of text is a break or markup without content.
+        pieces = [one.content or " " * one.type.endswith("break") for one in token.children or ()]
+        words += ("".join(pieces) if token.type == "inline" else token.content).split()
+    line = " ".join(words)
+    is_whole = len(line) <= max_chars and len(text) <= 2 * max_chars
+    return line if is_whole else f"{line[: max_chars - 1].rstrip()}…"
+
+
 SECTION_ID = "s-"  # before the ids of headings: the page has ids of its own
 DOCUMENT_TAGS = TAGS | {"h2", "div"}
 DOCUMENT_ATTRIBUTES = ATTRIBUTES | {

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
 from kit.clock import in_words, iso
-from kit.markdown import to_html
+from kit.markdown import to_html, to_line
 from kit.money import format_usd
 
 register = template.Library()
@@ -38,6 +38,12 @@ def nav_link(context: Mapping[str, Any], name: str, text: str) -> SafeString | s
 def markdown(text: str) -> SafeString:
     """A text of an owner or agent as safe HTML (`kit.markdown`)."""
     return to_html(text)
+
+
+@register.filter
+def preview(text: str, max_chars: int) -> str:
+    """The beginning of such a text as plain text in one line."""
+    return to_line(text, max_chars)
 
 
 @register.simple_tag

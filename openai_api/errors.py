@@ -9,9 +9,9 @@ from msgspec import Struct
 from a2a_bridge import errors
 from a2a_bridge.errors import denied_text
 from a2a_bridge.http_json import STATUSES
-from a2a_bridge.reference.errors import ADVICE
 from a2a_bridge.tasks.record import State, Task, text_in
 from accounts.authn import Unauthenticated
+from agents.core import explanations
 from agents.core.errors import (
     Blocked,
     Busy,
@@ -126,7 +126,7 @@ def refusal_of_denied(denied: Denied, handle: str) -> Refusal:
     return Refusal(
         status=told.status,
         code=told.code or denied.reason,
-        message=f"{denied_text(denied, handle)}. {ADVICE[type(denied)]}",
+        message=f"{denied_text(denied, handle)}. {explanations.DENIED[type(denied)].advice}",
         retry_after_s=retry_after_s,
         headers=() if told.retry_after_s in (None, _soon_s) or told.code else (NO_RETRY,),
     )

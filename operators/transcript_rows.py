@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from agents.core.errors import describe_reason
+from agents.core.explanations import explain
 from agents.models import Event, File, OpMessage, PermissionRequest, Turn
 from agents.models.choices import Outcome
 from agents.transcript.timeline import Moment
@@ -60,7 +60,7 @@ def build_rows(moments: Sequence[Moment], session_id: int) -> list[Row]:
     """
     rows = [row_of(moment) for moment in moments]
     chat_ids = {row.chat_id for row in rows if row.chat_id}
-    fields = ("chat_id", "outcome", "reason")
+    fields = ("chat_id", "outcome", "reason", "depth")
     found = Turn.objects.filter(session=session_id, chat_id__in=chat_ids).only(*fields) if chat_ids else ()
     turns = {turn.chat_id: turn for turn in found}
     asked: set[str] = set()
@@ -105,9 +105,9 @@ def row_of_request(asked: PermissionRequest) -> Row:
 
 
 def _state_of(turn: Turn) -> str:
-    if turn.outcome in (None, Outcome.COMPLETED):
-        return describe_reason(turn.reason) if turn.reason else ""
-    return f"{turn.outcome}: {describe_reason(turn.reason)}" if turn.reason else str(turn.outcome)
+    if turn.outcome in (None, Outcome.COMPLETED) and not turn.reason:
+        return ""
+    return explain(turn.outcome, turn.reason, depth=turn.depth).owner
 
 
 def _event(event: Event) -> Row:

@@ -1,6 +1,8 @@
 """`/questions`: what the visitor asked of agents; the page's script adds the replies of tasks that are kept."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -19,20 +21,20 @@ from a2a_bridge.my_questions.query import (
     find_questions,
     read_query,
 )
+from a2a_bridge.reference.errors import failures, refusals
 from accounts.models import User
-from agents.core.errors import describe_reason
-from agents.models.choices import Interruption
+from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
+from agents.models.choices import Outcome
 from agents.web.desk import require_owner
 
-SHOWN_CHARS = 600
+SHOWN_CHARS = 400
 STATES: dict[QuestionState, str] = {
     "queued": "waiting",
-    "open": "in progress",
-    "completed": "answered",
-    "failed": "failed",
-    "denied": "refused",
+    "open": OUTCOME_LABELS[None],
+    "completed": OUTCOME_LABELS[Outcome.COMPLETED],
+    "failed": OUTCOME_LABELS[Outcome.FAILED],
+    "denied": OUTCOME_LABELS[Outcome.DENIED],
 }
-COLOURS: dict[QuestionState, str] = {"completed": "good", "failed": "bad"}
 NO_TASK = "It was not asked over A2A: its reply is not kept here."
 NOT_OPEN = "You may not ask this agent any more, so its reply is not shown."
 FILTERS = ("q", "agent", "state", "day")
@@ -47,19 +49,31 @@ class Row:
     @property
     def state(self) -> str:
         """How it stands, in a word or two."""
-        one = self.question
-        return describe_reason(one.reason) if one.reason in tuple(Interruption) else STATES[one.state]
+        return STATES["queued"] if self.question.state == "queued" else self._explanation.label
 
     @property
     def colour(self) -> str:
         """The class of its badge."""
-        return COLOURS.get(self.question.state, "")
+        return "good" if self.question.state == "completed" else "bad" if self._explanation.is_fault else ""
 
     @property
     def why(self) -> str:
-        """Why it was refused, or failed."""
-        one = self.question
-        return describe_reason(one.reason) if one.state in ("failed", "denied") and one.reason else ""
+        """Why it was refused, or not answered."""
+        return self._explanation.caller if self._has_no_answer else ""
+
+    @property
+    def end(self) -> str:
+        """A regular expression of what its task says instead of a reply; `why` says it better. Else empty."""
+        return _ends().get(self.question.reason, "") if self._has_no_answer else ""
+
+    @property
+    def _has_no_answer(self) -> bool:
+        return self.question.state in ("failed", "denied")
+
+    @property
+    def _explanation(self) -> Explanation:
+        is_open = self.question.state in ("open", "queued")
+        return explain(None if is_open else self.question.state, self.question.reason)
 
     @property
     def page(self) -> str:
@@ -72,6 +86,12 @@ class Row:
         if not self.question.is_askable:
             return NOT_OPEN
         return "" if self.question.task_id else NO_TASK
+
+
+@cache
+def _ends() -> Mapping[str, str]:
+    """By reason, a regular expression of the text of a task without a reply."""
+    return {one.reason: one.pattern for one in (*refusals(), *failures())}
 
 
 @never_cache

@@ -4,7 +4,7 @@ A plain ASGI callable, because task stores are read by coroutines (docs/adr/0105
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import parse_qsl
@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 PATH = "/api/v1/questions"
 METHODS = ("GET", "HEAD")
 MAX_REPLY_CHARS = 2_000
+MAX_PREVIEW_CHARS = 400
 MAX_PARAMETERS = 64
 PARAMETERS = (
     Parameter(
@@ -64,7 +65,8 @@ class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
 
     `isKept`: whether its task can still be read. `reply`: the text of the task's last turn, cut at 2000 characters
     (`replyIsCut`); of a failed or refused one the error; null for other turns, without text, and once the task is
-    gone. `url`: the page with the task. `repeats`: how often it was refused within one minute.
+    gone. `replyPreview`: its beginning without Markdown, in one line of at most 400 characters. `url`: the page
+    with the task. `repeats`: how often it was refused within one minute.
     """
 
     id: str
@@ -81,6 +83,7 @@ class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
     url: Url | None
     reply: str | None
     reply_is_cut: bool
+    reply_preview: str | None
 
 
 class Questions(Struct, frozen=True):
@@ -109,12 +112,13 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """Serves the list. `app_origins`: whose pages may read answers."""
+    """Serves the list. `app_origins`: whose pages may read answers. `preview`: `to_line` of `kit.markdown`."""
 
     reader: TaskReader
     ledger: Ledger
     public_url: str
     app_origins: Sequence[str]
+    preview: Callable[[str, int], str]
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -161,6 +165,7 @@ class QuestionList:
             url=f"{self.public_url}/agents/{one.handle}?task={one.task_id}" if task else None,
             reply=reply[:MAX_REPLY_CHARS] or None,
             reply_is_cut=len(reply) > MAX_REPLY_CHARS,
+            reply_preview=self.preview(reply, MAX_PREVIEW_CHARS) or None,
         )
 
 

@@ -1,11 +1,9 @@
-"""The reasons why an ask is refused. Each surface has its own text for each; nothing was sent to the agent.
+"""The reasons why an ask is refused. Nothing was sent to the agent.
 
-`REASON_WORDS` are those for the owner of the agent, of all reasons that a turn can have.
+Each surface has its own text for each; people read those of `agents.core.explanations`.
 """
 
 from typing import ClassVar
-
-from agents.models.choices import Failure, Interruption
 
 
 class Denied(Exception):
@@ -172,43 +170,3 @@ class NoReceipt(Exception):
 
 class NotDelivered(Exception):
     """The prompt provably never left the hub; its unit of budget is returned."""
-
-
-DENIED_WORDS: dict[type[Denied], str] = {
-    Offline: "it was offline",
-    Busy: "it answered another caller",
-    OverCap: "the asker held as many questions as one may",
-    OverBudget: "the day’s budget was spent",
-    OverCallerBudget: "the asker’s own budget of the day was spent",
-    OverCostLimit: "the cost of the day had reached its limit",
-    OverCallerCostLimit: "the asker’s cost of the day had reached its limit",
-    Blocked: "the asker is blocked",
-    Halted: "it or the asker was halted",
-    WaitAbandoned: "its asker left before it was free",
-    Ended: "it was asked in a turn that had ended",
-    TooDeep: "too many agents passed it on",
-    Cycle: "it came through the same agent already",
-    RateLimited: "the asker asked too fast",
-}
-REASON_WORDS: dict[str, str] = {
-    **{denied.reason: words for denied, words in DENIED_WORDS.items()},
-    Failure.TIMEOUT: "no answer in time",
-    Failure.CHANNEL_LOST: "its connection was lost",
-    Failure.NOT_DELIVERED: "it never got the question",
-    Failure.REPLY_TOO_LARGE: "its answer was too large",
-    Failure.REPLY_LOST: "part of its answer was lost",
-    Failure.PROCESS_DIED: "the hub stopped unexpectedly",
-    Failure.SHUTDOWN: "the hub was shut down",
-    Failure.NOT_RECORDED: "the answer could not be recorded",
-    Failure.CANCELED: "its asker canceled it",
-    Failure.HALTED: "it or the asker was halted meanwhile",
-    Failure.AGENT_FAILED: "the agent said that it failed",
-    Failure.REJECTED: "the agent declined to answer",
-    Interruption.INPUT_REQUIRED: "asked back",
-    Interruption.AUTH_REQUIRED: "asked for permission or credentials",
-}
-
-
-def describe_reason(reason: str) -> str:
-    """The text of a stored reason; an unknown reason is returned as it is."""
-    return REASON_WORDS.get(reason, reason.replace("_", " "))

@@ -1,10 +1,13 @@
-// What an error or a failed task means and what to do, in the words of the hub's own tables (the tag `explanations`).
+// What an error or the end of a task means and what to do, in the words of the hub's own tables (the tag `explanations`).
 const known = () => JSON.parse(document.getElementById("explanations").textContent);
 
-// Of the text of a FAILED task.
-export function explainEnd(text) {
-  const one = known().ends.find((each) => new RegExp(each.pattern).test(text));
-  return one ? [one.when, one.advice].filter(Boolean) : [];
+// Of the text of a task that ended without an answer; null for what an agent said itself. Several ends may have one text:
+// one after the agent got the question (`wasSent`) is no refusal, and what only some of them say is left out.
+export function explainEnd(text, { wasSent = false } = {}) {
+  const alike = known().ends.filter((each) => new RegExp(each.pattern).test(text));
+  const ends = wasSent ? alike.filter((each) => each.wasSent) : alike;
+  const [one] = ends;
+  return one ? { ...one, counted: ends.every(({ counted }) => counted === one.counted) ? one.counted : "" } : null;
 }
 
 // Of a request that was not taken.

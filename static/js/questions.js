@@ -33,14 +33,21 @@ async function read() {
   return [];
 }
 
-function show({ id, isKept, state, reply, replyIsCut }) {
+function show({ id, isKept, state, reply, replyPreview }) {
   const row = rows.get(id);
   if (!row) return;
   const is_open = state === "open" || state === "queued";
   if (!isKept && !is_open) row.querySelector(".task")?.remove();
-  const text = reply === null ? (is_open ? UNDER_WAY : isKept ? NO_TEXT : GONE) : replyIsCut ? `${reply}…` : reply;
-  write(row, text, reply !== null);
+  const text = replyPreview ?? (is_open ? UNDER_WAY : isKept ? NO_TEXT : GONE);
+  if (saysNoMore(row, reply)) row.querySelector(".reply").remove();
+  else write(row, text, replyPreview !== null);
   rows.delete(id);
+}
+
+// A question that ended without an answer says why already; its task may have more only in the agent's own words.
+function saysNoMore(row, reply) {
+  const { end } = row.querySelector(".reply").dataset;
+  return end && (reply === null || new RegExp(end).test(reply));
 }
 
 // Rows without a task have a note of the hub in this place.

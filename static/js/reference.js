@@ -251,7 +251,7 @@ function showError({ code, message, status }, step) {
 
 function explainEnd(text) {
   const one = start.explanations.ends.find((each) => new RegExp(each.pattern).test(text));
-  if (one) explain(one.reason, one.when, one.advice);
+  if (one) explain(one.reason, one.caller, one.advice || one.counted);
 }
 
 function explain(...lines) {

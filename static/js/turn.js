@@ -8,7 +8,7 @@ import { explainEnd, explainError } from "./explain.js";
 import { PartsView } from "./parts.js";
 
 const STATES = { SUBMITTED: "Asked. Waiting for the agent…", WORKING: "The agent works on it…" };
-const ENDS = { CANCELED: "Canceled.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks you to sign in or to authorise it." };
+const ENDS = { CANCELED: "Canceled.", REJECTED: "Declined.", INPUT_REQUIRED: "The agent asks back.", AUTH_REQUIRED: "The agent asks you to sign in or to authorise it." };
 const EVERY_MS = 1000;
 
 export class Turn {
@@ -149,10 +149,20 @@ export class Turn {
       if (!this.reply.text) this.reply.show(message?.parts ?? []);
       return this.#begun ? this.setStatus(`Answered in ${inSeconds(this.#seconds())}.`) : this.setStatus("Answered ", timeOf(at));
     }
-    this.setStatus(ENDS[state] ?? "Not answered.");
-    if (ASKS.has(state)) return this.ask(message);
-    this.#find("failure").textContent = textOf(message);
-    this.#explain(explainEnd(textOf(message)));
+    if (!ASKS.has(state)) return this.#seeEnd(state, textOf(message));
+    this.setStatus(ENDS[state]);
+    this.ask(message);
+  }
+
+  // It ended without an answer. The hub's text of an end that is no fault is shown for its numbers alone: the explanation
+  // says the rest.
+  #seeEnd(state, text) {
+    const end = explainEnd(text, { wasSent: this.isTaken });
+    this.setStatus(end ? `${end.label[0].toUpperCase()}${end.label.slice(1)}.` : (ENDS[state] ?? "Not answered."));
+    const failure = this.#find("failure");
+    failure.textContent = end && !end.isFault && !end.hasNumber ? "" : text;
+    failure.classList.toggle("calm", end ? !end.isFault : state !== "FAILED");
+    if (end) this.#explain([end.caller, this.#begun ? end.counted : "", end.advice]); // today's budget: it was asked just now
   }
 
   #explain(lines) {

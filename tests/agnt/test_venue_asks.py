@@ -82,6 +82,7 @@ async def test_the_turn_runs_as_the_service_user_of_the_network(keeper: Keeper, 
     "script",
     [
         pytest.param(data(CONFIRMED), id="data"),
+        pytest.param(data({"status": "pending", "booking_id": "b-1", "venue": {"slug": "v"}}), id="network"),
         pytest.param(response(CONFIRMED), id="response-envelope"),
         pytest.param(text('{"status": "confirmed"}'), id="text"),
         pytest.param(data(CONFIRMED | {"more": [1]}), id="more-keys"),

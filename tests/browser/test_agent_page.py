@@ -127,9 +127,10 @@ async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visito
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await said(visitor, "another caller")
         await ask(visitor, "me too")
-        await said(visitor, "Not answered.")
-        assert "another caller" in await text_in(visitor, "failure")
-        assert "one caller at a time" in await text_in(visitor, "explained")
+        await said(visitor, "Refused.")
+        assert await text_in(visitor, "failure") == ""
+        explained = await text_in(visitor, "explained")
+        assert explained.startswith("The agent was answering another caller. It answers one caller at a time.")
         await visitor.check()
         agent.release.set()
         await asking
@@ -158,8 +159,8 @@ async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> 
             blocked = await owner.post("/api/v1/blocks", json={"login": "mallory"})
         assert blocked.status_code == 201, blocked.text
         await ask(visitor, "may I?")
-        await said(visitor, "Not answered.")
-        await said(visitor, "does not take your questions")
+        await said(visitor, "Refused.")
+        assert "The agent’s owner does not take your questions." in await text_in(visitor, "explained")
         assert not await may_ask(visitor)
         await visitor.check_calm()
 
@@ -169,9 +170,10 @@ async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, short
     async with online(short_wait_site, Stall) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "are you there?")
-        await said(visitor, "Not answered.")
+        await said(visitor, "No answer.")
         assert await text_in(visitor, "failure") == "agent did not reply within 1s"
-        assert await text_in(visitor, "explained")
+        assert not await visitor.page.locator("[data-part=failure].calm").count()
+        assert "It counts in today’s budget." in await text_in(visitor, "explained")
         await visitor.check_calm()
 
 

@@ -133,6 +133,8 @@ async def test_a_cancel_reaches_the_agent_also_after_a_reload(visitor: Visitor, 
         await last(visitor).get_by_text("begun", exact=True).wait_for()
         await visitor.page.get_by_role("button", name="Cancel").click()
         await said(visitor, "Canceled.")
+        assert await text_in(visitor, "explained") == "You canceled this. It counts in today’s budget."
+        assert await text_in(visitor, "failure") == ""
         await agent.heard("cancel")
         assert not await visitor.page.get_by_role("button", name="Cancel").is_visible()
         await visitor.page.get_by_role("button", name="Edit").click()

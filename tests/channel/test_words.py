@@ -1,17 +1,33 @@
 """Whatever an agent's request can come to has its words and its frames."""
 
-from collections.abc import Iterator
 from typing import get_args
 
 import pytest
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
-from agents.core.errors import Busy, Cycle, Denied, FileGone, NotPublished, Unavailable
+from agents.core.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    FileGone,
+    Halted,
+    NotPublished,
+    Offline,
+    OverBudget,
+    OverCallerBudget,
+    OverCallerCostLimit,
+    OverCap,
+    OverCostLimit,
+    RateLimited,
+    TooDeep,
+    Unavailable,
+    WaitAbandoned,
+)
 from agents.links.channel import refusals
 from agents.links.channel.frames import ProbeRequest, Request
 from agents.links.channel.refusals import (
-    DENIED_TEXT,
-    FAILURE_TEXT,
     denied_text,
     failure_text,
     refusal_text,
@@ -19,20 +35,58 @@ from agents.links.channel.refusals import (
 )
 from agents.models.choices import Failure
 
+DENIALS = [
+    (Offline(), "@alice/helper is offline"),
+    (Busy(), "@alice/helper is processing a turn for another caller"),
+    (OverCap(3), "@alice/helper already holds 3 questions of the same caller"),
+    (OverBudget(50), "@alice/helper hit its daily budget (50)"),
+    (
+        OverCallerBudget(5),
+        "the caller hit their daily budget (5) at @alice/helper, free again at 00:00 UTC",
+    ),
+    (OverCostLimit(), "@alice/helper reached its cost limit of today, free again at 00:00 UTC"),
+    (
+        OverCallerCostLimit(),
+        "the caller reached the cost limit of today at @alice/helper, free again at 00:00 UTC",
+    ),
+    (Blocked(), "@alice/helper does not take questions of this caller"),
+    (Halted(), "@alice/helper is halted"),
+    (Halted(is_caller=True), "the caller's questions are halted"),
+    (WaitAbandoned(), "the question was withdrawn before @alice/helper was free; send it again to ask"),
+    (Ended(), "the question that you ask this for was canceled or failed, stop working on it"),
+    (TooDeep(), "too many agents passed this question on, answer without asking another"),
+    (Cycle(), "the question came through @alice/helper already, answer without asking it again"),
+    (RateLimited(7), "the caller is over the rate limit, retry in 7 s"),
+]
+FAILURES = {
+    Failure.TIMEOUT: "@alice/helper did not reply in time; the reply may still come, but not here",
+    Failure.CHANNEL_LOST: "@alice/helper went offline before it replied",
+    Failure.NOT_DELIVERED: "@alice/helper is offline",
+    Failure.REPLY_TOO_LARGE: "the reply of @alice/helper was over the size limit",
+    Failure.REPLY_LOST: "part of the reply of @alice/helper was lost",
+    Failure.PROCESS_DIED: "the hub stopped before @alice/helper replied",
+    Failure.SHUTDOWN: "the hub stopped before @alice/helper replied",
+    Failure.NOT_RECORDED: "the hub could not record the reply of @alice/helper",
+    Failure.CANCELED: "the question to @alice/helper was canceled",
+    Failure.HALTED: "@alice/helper or the caller was halted before it replied",
+    Failure.AGENT_FAILED: "@alice/helper failed",
+    Failure.REJECTED: "@alice/helper refused the question",
+}
 
-def all_denials(parent: type[Denied] = Denied) -> Iterator[type[Denied]]:
-    for child in parent.__subclasses__():
-        yield child
-        yield from all_denials(child)
+
+@pytest.mark.parametrize(("denied", "words"), DENIALS, ids=lambda one: getattr(one, "reason", ""))
+def test_the_words_of_a_denial(denied: Denied, words: str) -> None:
+    assert denied_text(denied, "alice/helper") == words
 
 
-def test_every_denial_and_failure_has_its_words() -> None:
-    assert set(all_denials()) == set(DENIED_TEXT)
-    assert set(Failure) == set(FAILURE_TEXT)
-    for failure in Failure:
-        assert "{" not in failure_text(failure, "alice/helper")
-    assert denied_text(Busy(), "alice/helper").startswith("@alice/helper is processing")
+def test_the_words_of_a_failure() -> None:
+    assert {failure: failure_text(failure, "alice/helper") for failure in Failure} == FAILURES
     assert failure_text("deleted", "alice/helper") == "@alice/helper was removed"
+    assert failure_text(Failure.REJECTED, "{x}", "not {today}") == "@{x} refused the question: not {today}"
+
+
+def test_the_words_of_every_denial_are_checked() -> None:
+    assert {type(denied) for denied, _ in DENIALS} == set(Denied.__subclasses__())
 
 
 @pytest.mark.parametrize(

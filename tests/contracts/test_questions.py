@@ -26,6 +26,7 @@ from hub.wiring import build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.markdown import to_line
 from kit.sql import SEARCHED_CHARS
 from tests.contracts.rows import Published, live_process, published, user
 from tests.contracts.stored_tasks import task
@@ -231,7 +232,7 @@ class Served:
     def __init__(self, ledger: Ledger) -> None:
         self.store = MemoryTaskStore(time.monotonic)
         reader = TaskReader(self.store, Feeds(), reply_wait_s=60)
-        self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"])
+        self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"], to_line)
 
     async def get(self, token: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, Any]:
         """Status, headers and the decoded body."""
@@ -280,7 +281,7 @@ def asked_three(task_ids: tuple[str, str, str]) -> tuple[int, str, str]:
 
 async def test_a_reply_is_there_as_long_as_its_task_then_state_and_latency(served: Served) -> None:
     caller_id, token, handle = await db_call(asked_three)(("task-1", "task-2", "task-3"))
-    reply = Artifact("reply-1", (Part(text="yes " * 600),))
+    reply = Artifact("reply-1", (Part(text="**yes** " * 300),))
     for number, chat_id in ((1, "c-kept"), (3, "c-closed")):
         kept = task(
             f"task-{number}", caller_id=caller_id, chat_id=chat_id, state=State.COMPLETED, artifacts=(reply,)
@@ -289,10 +290,11 @@ async def test_a_reply_is_there_as_long_as_its_task_then_state_and_latency(serve
     status, headers, body = await served.get(token)
     closed, gone, kept_one = body["items"]
     assert (status, headers[b"cache-control"]) == (200, b"no-store")
-    assert kept_one["reply"] == ("yes " * 600)[:2000]
+    assert kept_one["reply"] == ("**yes** " * 300)[:2000]
+    assert kept_one["replyPreview"] == f"{('yes ' * 100).strip()}…"
     assert (kept_one["isKept"], kept_one["replyIsCut"], kept_one["latencyMs"]) == (True, True, 120)
     assert kept_one["url"] == f"{PUBLIC_URL}/agents/{handle}?task=task-1"
-    assert (gone["isKept"], gone["reply"], gone["url"]) == (False, None, None)
+    assert (gone["isKept"], gone["reply"], gone["replyPreview"], gone["url"]) == (False, None, None, None)
     assert (gone["state"], gone["reason"], gone["taskId"]) == ("failed", "timeout", "task-2")
     assert (closed["isKept"], closed["reply"]) == (False, None)
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agents.core.errors import (
-    DENIED_WORDS,
     Blocked,
     Busy,
     Cycle,
@@ -329,7 +328,7 @@ def test_a_disconnect_with_another_reason_closes_all_the_same() -> None:
     assert refusal('{"type":"disconnect","content":{"reason":"bored"}}').close_code == 1000
 
 
-@pytest.mark.parametrize("denied", sorted(DENIED_WORDS, key=str))
+@pytest.mark.parametrize("denied", sorted(Denied.__subclasses__(), key=str))
 def test_every_refusal_and_failure_of_the_hub_has_its_code(denied: type[Denied]) -> None:
     """No agent is 3001; an agent that cannot be asked now says so; what the hub forbids is 5004 or 1005."""
     known = {Offline: 3002, Busy: 3003, OverCap: 3003, RateLimited: 1005, Blocked: 5004, Halted: 5004}

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import User
 from agents import jobs
 from agents.core import alerts
-from agents.core.alert_conditions import LEAST_ASKS, WatchedAgent, find_conditions
+from agents.core.alerts import LEAST_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.mail import queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer

@@ -15,9 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core.errors import REASON_WORDS, Denied
 from agents.models import CallerBlock, Event
-from agents.models.choices import Failure, Interruption
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from hub import env
@@ -118,8 +116,8 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     assert listed(page) == ["gone?", "now?", "why?"]
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
-    assert ": 1 answered, 1 failed, 3 refused</text>" in page
-    assert "it answered another caller, 3 times" in page
+    assert ": 1 answered, 1 not answered, 3 refused</text>" in page
+    assert "The agent was answering another caller. 3 times." in page
     assert "an account that is gone" in page
     assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)
 
@@ -169,17 +167,24 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
     agent = make_agent(alice.user)
     for reason in ("canceled", "agent_failed", "rejected"):
         make_turn(agent, bob.user, "failed", reason=reason)
+    make_turn(agent, bob.user, "failed", reason="canceled", depth=1)
+    make_turn(agent, bob.user, "denied", reason="busy", repeats=3)
+    make_turn(agent, bob.user, question="A **bold** question\n\n- of [two](https://x.example) lines")
     make_turn(agent, bob.user, reason="input_required")
     page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert '<span class="badge good">asked back</span>' in page
-    for words in ("its asker canceled it", "the agent said that it failed", "the agent declined to answer"):
-        assert f'<span class="badge bad">failed</span> {words}' in page
+    for badge, words in (
+        ('<span class="badge">canceled</span>', "The caller canceled this."),
+        ('<span class="badge bad">failed</span>', "The agent said that it failed."),
+        ('<span class="badge">declined</span>', "The agent declined to answer."),
+        ('<span class="badge">refused</span>', "The agent was answering another caller."),
+    ):
+        assert f"{badge} {words}" in page
         assert page.count(words) == 2, "in the list and in the table of outcomes"
-
-
-def test_every_reason_has_its_words() -> None:
-    reasons = {denied.reason for denied in Denied.__subclasses__()} | set(Failure) | set(Interruption)
-    assert set(REASON_WORDS) == reasons
+    assert "The question for which another agent asked this ended before." in page
+    assert "answering another caller. 3 times." in page
+    assert "The agent answers no other caller until it has finished, for at most 60 s." in page
+    assert '<p class="said">A bold question of two lines</p>' in page
 
 
 # Words.

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kit.markdown import ATTRIBUTES, MAX_CHARS, SCROLLS, TAGS, to_html
+from kit.markdown import ATTRIBUTES, MAX_CHARS, SCROLLS, TAGS, to_html, to_line
 from tests.browser.vectors import VECTORS
 
 
@@ -27,10 +27,32 @@ def test_markdown_keeps_its_form_and_loses_its_teeth(text: str, html: str) -> No
     assert to_html(text).strip() == html
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# Report\n\n**one** and *two*, `a_b`\n\n- [x](https://e.org) y\n- z", "Report one and two, a_b x y z"),
+        ("|a|b|\n|-|-|\n|1|~~2~~|", "a b 1 2"),
+        ("![a cat](https://e.org/i.png) sits\nhere  \nnow\\\nstill", "a cat sits here now still"),
+        ("```py\nx = 1\n\ny  = *p\n```\n> quoted", "x = 1 y = *p quoted"),
+        ("<b>x</b> &amp; 2 * 3 * 4", "<b>x</b> & 2 * 3 * 4"),
+        ("[x](javascript:y) a\0b", "[x](javascript:y) ab"),
+        ("x" * 60, "x" * 60),
+        ("x" * 61, f"{'x' * 59}…"),
+        ("word " * 13, f"{'word ' * 11}word…"),
+        ("[x](https://e.org/" + "y" * 200 + ")", "[x](https://e.org/yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy…"),
+        ("[x](https://e.org/yyyyyyyyyyyyyyyyyyyy)" + " word" * 20, "x" + " word" * 11 + " wo…"),
+        ("", ""),
+    ],
+)
+def test_a_preview_is_one_line_without_markup(text: str, line: str) -> None:
+    assert to_line(text, 60) == line
+
+
 @pytest.mark.parametrize("text", ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000])
 @pytest.mark.timeout(30)
 def test_hostile_markdown_does_not_hold_up_the_page(text: str) -> None:
     assert "<script" not in to_html(text)
+    assert len(to_line(text, 600)) <= 600
 
 
 class Checked(HTMLParser):

@@ -140,7 +140,7 @@ def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person) -> None:
     assert f'id="turn-{turn.pk}"' in page
     assert f'href="#turn-{turn.pk}">its question' in page
     assert "<strong>yes</strong> &lt;b&gt;" in page
-    assert "failed: no answer in time" in page
+    assert "The agent did not answer in time." in page
 
 
 @pytest.mark.parametrize("name", ["pk", "chat_id"])

@@ -20,8 +20,31 @@ def test_it_shows_state_latency_and_a_link_to_the_task(alice: Person, bob: Perso
     assert "How &lt;b&gt;long&lt;/b&gt;?" in text
     assert "15 min 13 s" in text
     assert 'href="/agents/bob/helper?task=task-1"' in text
-    assert "it answered another caller, 3 times" in text
+    assert '<span class="badge">refused</span> The agent was answering another caller. 3 times.' in text
     assert "How" not in page_of(bob)
+
+
+def test_a_cancel_of_ones_own_and_a_polite_refusal_are_no_failures(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user, "helper")
+    for reason in ("canceled", "rejected", "timeout"):
+        make_turn(agent, alice.user, "failed", reason=reason, task_id=f"task-{reason}")
+    make_turn(agent, alice.user, "denied", reason="budget_exhausted", task_id="task-b")
+    make_turn(agent, alice.user, reason="input_required", task_id="task-i")
+    text = page_of(alice)
+    for shown in (
+        '<span class="badge">canceled</span> You canceled this.',
+        '<span class="badge">declined</span> The agent declined to answer.',
+        '<span class="badge bad">no answer</span> The agent did not answer in time.',
+        '<span class="badge">refused</span> The agent had answered as many questions as it takes in a day.',
+        '<span class="badge good">asked back</span>',
+        'data-end="^canceled by its caller$"',
+    ):
+        assert shown in text.replace("\\ ", " "), shown  # re.escape writes spaces so
+
+
+def test_a_question_is_shown_without_its_markup(alice: Person) -> None:
+    make_turn(make_agent(alice.user), alice.user, question="# Why\n\n**this** `a < b`?")
+    assert '<p class="said">Why this a &lt; b?</p>' in page_of(alice)
 
 
 def test_an_agent_that_is_not_open_any_more_is_no_link(alice: Person, bob: Person) -> None:

@@ -116,7 +116,7 @@ def test_every_state_is_written_as_each_dialect_writes_it() -> None:
 
 def test_every_refusal_is_known_by_its_text_and_says_what_to_do() -> None:
     for denied, refusal in zip(bridge_errors.DENIED_TEXT, errors.refusals(), strict=True):
-        assert refusal.advice, f"{denied.__name__} has no advice in a2a_bridge/reference/errors.py"
+        assert refusal.then, f"{denied.__name__} has no advice in agents/core/explanations.py"
         text = refusal.text.replace("owner/slug", "alice/notes").replace("N", "12")
         found = [one for one in errors.refusals() if re.search(one.pattern, text)]
         assert found == [refusal]

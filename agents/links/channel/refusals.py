@@ -6,31 +6,11 @@ Nothing on the wire tells an error from an answer: a reply begins with `error: `
 frame follows. No tool call is left hanging.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from django.db.models import Q
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
-from agents.core.errors import (
-    Blocked,
-    Busy,
-    Cycle,
-    Denied,
-    Ended,
-    FileGone,
-    Halted,
-    NotPublished,
-    Offline,
-    OverBudget,
-    OverCallerBudget,
-    OverCallerCostLimit,
-    OverCap,
-    OverCostLimit,
-    RateLimited,
-    TooDeep,
-    WaitAbandoned,
-)
+from agents.core.errors import Denied, FileGone, Halted, NotPublished
+from agents.core.explanations import DENIED, FAILED, REMOVED
 from agents.core.types import Target
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -49,7 +29,6 @@ from agents.links.channel.frames import (
     RouteResponse,
 )
 from agents.models import Agent
-from agents.models.choices import Failure
 from agents.models.session import online_sessions
 from agents.transcript.access import NotAllowed, Role
 
@@ -122,43 +101,7 @@ FILE_GONE = "a file that the prompt names is not there for the caller"
 NOT_THERE = "there is no @{name} that may be asked"
 NOT_ALLOWED = "asking @{name} takes the role {role} of that session"
 
-DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
-    Offline: lambda denied, name: f"@{name} is offline",
-    Busy: lambda denied, name: f"@{name} is processing a turn for another caller",
-    OverCap: lambda denied, name: f"@{name} already holds {denied.held} questions of the same caller",
-    OverBudget: lambda denied, name: f"@{name} hit its daily budget ({denied.budget})",
-    OverCallerBudget: lambda denied, name: (
-        f"the caller hit their daily budget ({denied.budget}) at @{name}, free again at 00:00 UTC"
-    ),
-    OverCostLimit: lambda denied, name: f"@{name} reached its cost limit of today, free again at 00:00 UTC",
-    OverCallerCostLimit: lambda denied, name: (
-        f"the caller reached the cost limit of today at @{name}, free again at 00:00 UTC"
-    ),
-    Blocked: lambda denied, name: f"@{name} does not take questions of this caller",
-    Halted: lambda denied, name: "the caller's questions are halted" if denied.is_caller else f"@{name} is halted",
-    WaitAbandoned: lambda denied, name: (
-        f"the question was withdrawn before @{name} was free; send it again to ask"
-    ),
-    Ended: lambda denied, name: "the question that you ask this for was canceled or failed, stop working on it",
-    TooDeep: lambda denied, name: "too many agents passed this question on, answer without asking another",
-    Cycle: lambda denied, name: f"the question came through @{name} already, answer without asking it again",
-    RateLimited: lambda denied, name: f"the caller is over the rate limit, retry in {denied.retry_in_s} s",
-}
-
-FAILURE_TEXT: dict[str, str] = {
-    Failure.TIMEOUT: "@{name} did not reply in time; the reply may still come, but not here",
-    Failure.CHANNEL_LOST: "@{name} went offline before it replied",
-    Failure.NOT_DELIVERED: "@{name} is offline",
-    Failure.REPLY_TOO_LARGE: "the reply of @{name} was over the size limit",
-    Failure.REPLY_LOST: "part of the reply of @{name} was lost",
-    Failure.PROCESS_DIED: "the hub stopped before @{name} replied",
-    Failure.SHUTDOWN: "the hub stopped before @{name} replied",
-    Failure.NOT_RECORDED: "the hub could not record the reply of @{name}",
-    Failure.CANCELED: "the question to @{name} was canceled",
-    Failure.HALTED: "@{name} or the caller was halted before it replied",
-    Failure.AGENT_FAILED: "@{name} failed",
-    Failure.REJECTED: "@{name} refused the question",
-}
+CALLER_HALTED = "the caller's questions are halted"
 
 
 def refusal_text(refusal: Exception, name: str) -> str:
@@ -179,12 +122,14 @@ def refusal_text(refusal: Exception, name: str) -> str:
 
 def denied_text(denied: Denied, name: str) -> str:
     """The text of a refusal; `name` without @."""
-    return DENIED_TEXT[type(denied)](denied, name)
+    if isinstance(denied, Halted) and denied.is_caller:
+        return CALLER_HALTED
+    return DENIED[type(denied)].agent.format(name=name, denied=denied)
 
 
 def failure_text(reason: str, name: str, own_words: str = "") -> str:
     """A failed turn in words; `name` without @. `own_words`: the agent's, where it said why."""
-    text = FAILURE_TEXT.get(reason, "@{name} was removed").format(name=name)
+    text = FAILED.get(reason, FAILED[REMOVED]).agent.format(name=name)
     return f"{text}: {own_words}" if own_words else text
 
 

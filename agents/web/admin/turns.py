@@ -9,9 +9,10 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
 from accounts.audit_log import record_reading
-from agents.core.errors import REASON_WORDS, describe_reason
+from agents.core.explanations import BY_REASON, explain
 from agents.models import Agent, Turn
 from agents.web.desk.audit import csv_of
+from kit.markdown import to_line
 from kit.money import format_usd
 from kit.page_tags import describe_duration
 
@@ -40,7 +41,13 @@ class OwnAgentFilter(admin.SimpleListFilter):
 ReasonFilter = make_filter(
     "reason",
     "why",
-    {reason: (words, Q(reason=reason)) for reason, words in sorted(REASON_WORDS.items(), key=itemgetter(1))},
+    {
+        reason: (words, Q(reason=reason))
+        for reason, words in sorted(
+            ((reason, one.owner) for ends in BY_REASON.values() for reason, one in ends.items() if reason),
+            key=itemgetter(1),
+        )
+    },
 )
 
 
@@ -102,7 +109,7 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="question")
     def short_question(self, turn: Turn) -> str:
         """How it begins; the turn's page has all of it."""
-        return turn.question if len(turn.question) <= SHORT_CHARS else f"{turn.question[: SHORT_CHARS - 1]}…"
+        return to_line(turn.question, SHORT_CHARS)
 
     @admin.display(description="agent", ordering="agent")
     def asked_whom(self, turn: Turn) -> str:
@@ -112,7 +119,9 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="reason", ordering="reason")
     def why(self, turn: Turn) -> str:
         """Why it was refused or failed, in words; the turn's page has the reason as stored."""
-        return describe_reason(turn.reason) or self.get_empty_value_display()
+        if not turn.reason:
+            return self.get_empty_value_display()
+        return explain(turn.outcome, turn.reason, depth=turn.depth).owner
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
-from agents.core.errors import describe_reason
+from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
 from agents.models import Agent, CallerBlock, Turn
 from agents.settings import get_settings
 from agents.transcript.replies import Reply, find_replies
@@ -37,7 +37,7 @@ OPEN = "open"
 MOST_SEARCHED = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
-OUTCOMES = {"completed": "answered", "failed": "failed", "denied": "refused", OPEN: "open"}
+OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
 
 
 @never_cache
@@ -69,10 +69,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "answered": sum(day.answered for day in days),
         "latency": latencies.all,
         "latency_days": list(zip(window.days, latencies.days, strict=True)),
-        "reasons": [
-            (OUTCOMES[one.outcome], describe_reason(one.reason), one.reason, one.count)
-            for one in figures.by_reason(turns)
-        ],
+        "reasons": [(explain(one.outcome, one.reason), one.reason, one.count) for one in figures.by_reason(turns)],
         "asker_count": figures.count_askers(turns),
         "askers": askers,
         "blocked": _blocked(owner, [one.login for one in askers]),
@@ -105,7 +102,7 @@ class AskRow:
     """One question of the list. `reply`: None where the transcript has none, or not any more."""
 
     turn: Turn
-    why: str
+    explanation: Explanation
     reply: Reply | None
     trace_url: str
 
@@ -152,7 +149,7 @@ def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:
     return [
         AskRow(
             turn,
-            describe_reason(turn.reason),
+            explain(turn.outcome, turn.reason, depth=turn.depth),
             replies.get(turn.pk),
             template.replace("{trace_id}", turn.trace_id) if turn.trace_id else "",
         )
@@ -254,11 +251,15 @@ def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
     return "".join(csv_lines(map(_cells, turns.filter(pk__in=keys))))
 
 
+def _why(turn: Turn) -> str:
+    return explain(turn.outcome, turn.reason, depth=turn.depth).owner if turn.reason else ""
+
+
 def _cells(turn: Turn) -> Sequence[object]:
     caller = turn.caller.login if turn.caller else "(public)"
     return (
         *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
-        *(describe_reason(turn.reason), turn.latency_ms, turn.repeats),
+        *(_why(turn), turn.latency_ms, turn.repeats),
         *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
         *(turn.chat_id, turn.trace_id, turn.question),
     )

@@ -1,17 +1,24 @@
 """Charts of the audit: for each day the bars that `desk/chart.html` draws, and the values it shows on hover."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from agents.core.explanations import OUTCOME_LABELS
+from agents.models.choices import Outcome
 from agents.web.desk.figures import Day, Latency
 from kit.page_tags import describe_duration
 
 LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
 MIN_BAR = 2
 MOST_LABELS = 8
-OUTCOMES = ("answered", "failed", "refused", "open")
+OUTCOMES = {
+    "answered": OUTCOME_LABELS[Outcome.COMPLETED],
+    "failed": OUTCOME_LABELS[Outcome.FAILED],
+    "refused": OUTCOME_LABELS[Outcome.DENIED],
+    "open": OUTCOME_LABELS[None],
+}
 PERCENTILES = ("p50", "p95", "p99")
 UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 
@@ -58,7 +65,7 @@ class Chart:
     about: str
     ticks: Sequence[Tick]
     columns: Sequence[Column]
-    kinds: Sequence[str]
+    kinds: Mapping[str, str]
     left: int = LEFT
     top: int = TOP
     right: int = RIGHT
@@ -104,7 +111,7 @@ def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> Chart:
         " The table has the numbers.",
         ticks=[Tick(text, _height(ms, most)) for ms, text in ticks],
         columns=_columns(days, draw, [_describe_latency(one) for one in latencies]),
-        kinds=PERCENTILES,
+        kinds={kind: kind for kind in PERCENTILES},
     )
 
 
@@ -123,7 +130,7 @@ def amount_chart(
         about=f"{about} A bar for each day; the table has the numbers.",
         ticks=[Tick(describe(number), _height(number, numbers[-1])) for number in numbers],
         columns=_columns(days, draw, [describe(amount) for amount in amounts]),
-        kinds=(kind,),
+        kinds={kind: kind},
     )
 
 
@@ -172,7 +179,7 @@ def _height(value: int, most: int) -> float:
 
 
 def _describe_day(day: Day) -> str:
-    parts = [f"{getattr(day, kind):,} {kind}" for kind in OUTCOMES if getattr(day, kind)]
+    parts = [f"{getattr(day, kind):,} {name}" for kind, name in OUTCOMES.items() if getattr(day, kind)]
     return ", ".join(parts) or "no asks"
 
 
