@@ -63,3 +63,22 @@ TOO_WIDE = """() => {
   const wide = all.filter((one) => one.getBoundingClientRect().right > innerWidth);
   return wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 150));
 }"""
+
+# What is pressed, and smaller than WCAG 2.2 wants (2.5.8): 24 pixels both ways. Not links in a sentence, and inputs
+# whose label can be pressed and is that large.
+SMALL_TARGETS = """() => {
+  const LEAST = 24;
+  const isLarge = (one) => {
+    const {width, height} = one.getBoundingClientRect();
+    return width >= LEAST && height >= LEAST;
+  };
+  const isInSentence = (one) =>
+    one.matches(":is(p, .help, .messagelist, .readonly) a") && getComputedStyle(one).display === "inline";
+  const all = document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary");
+  const small = [...all].filter((one) => {
+    if (!one.checkVisibility({visibilityProperty: true}) || one.getBoundingClientRect().right < 0) return false;
+    return !isLarge(one) && !isInSentence(one) && ![...(one.labels ?? [])].some(isLarge);
+  });
+  const sizeOf = ({width, height}) => `${Math.round(width)} × ${Math.round(height)}: `;
+  return small.slice(0, 5).map((one) => sizeOf(one.getBoundingClientRect()) + one.outerHTML.slice(0, 150));
+}"""
