@@ -5,7 +5,7 @@ Raw HTML is shown as text, images become links, and what comes out passes an all
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -112,6 +112,36 @@ def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
         link_rel="noopener",
     )
     return Document(title, mark_safe(clean), sections)  # noqa: S308  it passed nh3's allow-list
+
+
+FENCED = re.compile(r" *(`{3,}|~{3,})")
+HEADED = re.compile(r"(#{1,6}) +(.*?)(?: +#+)? *$")
+LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^()\s]*\)")
+MARKS = re.compile(r"\*\*|`|^\|?[\s|:-]+\|?$|(?<!\\)\|")
+ITEM = re.compile(r"^\s*(?:[-*>]|\d{1,2}\.) ")
+
+
+def split_document(text: str) -> Sequence[Section]:
+    """The sections of `read_document` for a tenth of its work: what a search over all documents reads."""
+    sections: list[Section] = []
+    lines: list[list[str]] = []
+    fence = ""
+    for line in text.splitlines():
+        mark, heading = FENCED.match(line), None if fence else HEADED.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif heading:
+            section_id = _new_id(heading[2], sections) if sections else ""
+            sections.append(Section(section_id, len(heading[1]), _without_marks(heading[2]), ""))
+            lines.append([])
+        elif lines:
+            lines[-1].append(line if fence else _without_marks(ITEM.sub("", line)))
+    texts = (LINK.sub(r"\1", "\n".join(below)) for below in lines)
+    return [replace(one, text=text) for one, text in zip(sections, texts, strict=True)]
+
+
+def _without_marks(line: str) -> str:
+    return MARKS.sub(lambda mark: " " if "|" in mark[0] else "", line).replace("\\|", "|").strip()
 
 
 def _add_text(sections: list[Section], text: str) -> None:
