@@ -64,8 +64,8 @@ TOO_WIDE = """() => {
   return wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 150));
 }"""
 
-# What is pressed, and smaller than WCAG 2.2 wants (2.5.8): 24 pixels both ways. Not links in a sentence, and inputs
-# whose label can be pressed and is that large.
+# What is pressed, and smaller than WCAG 2.2 wants (2.5.8): 24 pixels both ways. Not links in a sentence, and
+# not inputs whose label is that large.
 SMALL_TARGETS = """() => {
   const LEAST = 24;
   const isLarge = (one) => {
