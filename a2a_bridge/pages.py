@@ -1,6 +1,8 @@
 """The developer reference: try an agent from the browser, and read what can be sent. Also as text for programs."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -17,30 +19,81 @@ from a2a_bridge.settings import get_settings
 from a2a_bridge.versions import DIALECTS
 from accounts.oauth.pages import signed_in
 from accounts.oauth.signin_methods import find_signin_methods
-from agents.core.directory import AgentActivity, load_agent_activity
+from agents.core.directory import AgentActivity, find_askable, load_agent_activity
 from agents.models import Agent
+from agents.web.pages.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
 
-LISTED = 200
+MOST_FOUND = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An agent to pick. `facts`: what the page shows of the agent once picked, in the words of an ApiAgent."""
+
+    agent: Agent
+    facts: dict[str, Any]
+
+    @property
+    def as_json(self) -> str:
+        """For the page's script."""
+        return json.dumps(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgents:
+    """The first agents that the directory's search finds, and how many there are."""
+
+    wanted: DirectoryFilter
+    count: int
+    choices: Sequence[Choice]
+
+    @property
+    def summary(self) -> str:
+        """How many there are, in words."""
+        if not self.count:
+            return "No agent matches."
+        words = "1 agent" if self.count == 1 else f"{self.count} agents"
+        return (
+            f"{words}, the first {len(self.choices)} are listed."
+            if self.count > len(self.choices)
+            else f"{words}."
+        )
 
 
 @never_cache
 @gzip_page
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
-    """`/demos/a2a/`: with `?agent=owner/slug` that agent is picked, if the visitor may ask it."""
-    agents = choices(request.user.pk, request.GET.get("agent", "").removeprefix("@"))
+    """`/demos/a2a/`: with `?q=` the search for agents, with `?agent=owner/slug` that agent is picked.
+
+    Without an agent that the visitor may ask, the page picks the first one of the directory.
+    """
+    found, picked = find_agents(request), _picked(request)
+    if picked is None:
+        askable = find(DirectoryFilter(), request.user.pk)
+        picked = next(iter(_choices(online_first(askable)[:1])), None)
     context = {
         **contents(),
-        "agents": agents,
+        "found": found,
+        "picked": picked,
+        "max_chars": MAX_CHARS,
         "caller": signed_in(request),
         "start": {
             "hub": get_settings().public_url,
-            "agents": agents,
+            "agent": picked and picked.facts,
             "explanations": explanations(),
             "dialects": [_speech(one) for one in DIALECTS],
         },
     }
     return render(request, "reference/page.html", context)
+
+
+@never_cache
+@require_safe
+def found_agents(request: HttpRequest) -> HttpResponse:
+    """`/demos/a2a/agents`: the same search as a part of that page, for its script."""
+    context = {"found": find_agents(request), "picked": _picked(request)}
+    return render(request, "reference/found.html", context)
 
 
 @require_safe
@@ -63,14 +116,22 @@ def contents() -> dict[str, Any]:
     }
 
 
-def choices(user_id: int | None, wanted: str) -> list[dict[str, Any]]:
-    """The agents to pick from, in the words of an ApiAgent; the wanted one first, then by handle."""
-    askable = Agent.objects.askable_by(user_id)
-    listed = list(askable.order_by("handle_key")[:LISTED])
-    if wanted.isprintable() and (first := askable.at(wanted).first()):
-        listed = [first, *(agent for agent in listed if agent.pk != first.pk)]
-    facts = load_agent_activity(listed)
-    return [_choice(agent, facts[agent.pk]) for agent in listed]
+def find_agents(request: HttpRequest) -> FoundAgents:
+    """What the directory's search finds for the visitor, agents that are online first."""
+    wanted = read_filter(request)
+    agents = find(wanted, request.user.pk)
+    return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MOST_FOUND]))
+
+
+def _picked(request: HttpRequest) -> Choice | None:
+    agent = find_askable(request.GET.get("agent", "").removeprefix("@"), request.user.pk)
+    return _choices([agent])[0] if agent else None
+
+
+def _choices(agents: Iterable[Agent]) -> list[Choice]:
+    listed = list(agents)
+    activity = load_agent_activity(listed)
+    return [Choice(agent, _facts(agent, activity[agent.pk])) for agent in listed]
 
 
 def _speech(one: Dialect) -> dict[str, Any]:
@@ -84,16 +145,14 @@ def _speech(one: Dialect) -> dict[str, Any]:
     }
 
 
-def _choice(agent: Agent, facts: AgentActivity) -> dict[str, Any]:
+def _facts(agent: Agent, activity: AgentActivity) -> dict[str, Any]:
     return {
         "handle": agent.handle,
         "name": agent.name,
         "tagline": agent.tagline,
-        "description": agent.description,
-        "suggestedPrompts": agent.suggested_prompts,
         "isolated": agent.isolated,
-        "online": facts.is_online,
-        "queriesToday": facts.queries_today,
+        "online": activity.is_online,
+        "queriesToday": activity.queries_today,
         "dailyBudgetQueries": agent.daily_budget,
     }
 

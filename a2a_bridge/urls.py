@@ -14,6 +14,7 @@ BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 urlpatterns = [
     path("questions", my_questions, name="questions"),
     path("demos/a2a/", pages.reference, name="reference"),
+    path("demos/a2a/agents", pages.found_agents, name="reference-agents"),
     path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),
     path("llms.txt", pages.llms, name="llms-txt"),
     path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from kit.clock import db_now
+from kit.markdown import SECTION_ID
 from webhooks import subscription_changes
 from webhooks.catalog import ALIASES, CATALOG, TEST
 from webhooks.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
@@ -270,12 +271,16 @@ def _in_words(wait_s: float) -> str:
 
 @cache
 def verify_recipes() -> str:
-    """The how-to's section on verifying, as Markdown; empty where the docs were not installed."""
+    """The how-to's section on verifying, as Markdown; empty where the docs were not installed.
+
+    A link to another section of the how-to leads to its page in the documentation.
+    """
     try:
         text = HOWTO.read_text("utf-8")
     except FileNotFoundError:
         return ""
-    return text.partition(SECTION)[2].partition("\n## ")[0]
+    section = text.partition(SECTION)[2].partition("\n## ")[0]
+    return section.replace("](#", f"]({reverse('docs-page', args=[HOWTO.stem])}#{SECTION_ID}")
 
 
 def _sentences(errors: Any) -> Iterator[tuple[str, str]]:

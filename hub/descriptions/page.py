@@ -1,6 +1,7 @@
 """The documents as what the page shows: lists of small rows, each made of text."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -67,14 +68,17 @@ class Section:
     calls: list[Call]
 
 
+def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
+    """Path, method and operation of every call of an OpenAPI document."""
+    for path, operations in document["paths"].items():
+        yield from ((path, method, operations[method]) for method in METHODS if method in operations)
+
+
 def sections(document: Json) -> list[Section]:
     """The operations of an OpenAPI document by tag."""
     by_tag: dict[str, list[Call]] = {}
-    for path, operations in document["paths"].items():
-        for method in METHODS:
-            if method in operations:
-                operation = operations[method]
-                by_tag.setdefault(operation["tags"][0], []).append(_call(document, path, method, operation))
+    for path, method, operation in operations_of(document):
+        by_tag.setdefault(operation["tags"][0], []).append(_call(document, path, method, operation))
     return [Section(tag=tag, calls=calls) for tag, calls in sorted(by_tag.items())]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.contrib.pydantic import PydanticExtension
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
@@ -11,6 +12,9 @@ from accounts.rest import Body, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
 from kit.describe import CALLER, ErrorBody
+
+# It would import pydantic, of which the hub has no model: 5 MB, and a third of the time that the document takes.
+OpenApiSerializerExtension._registry.remove(PydanticExtension)
 
 
 class ShapeSchema(OpenApiSerializerExtension):

@@ -2,6 +2,7 @@
 
 import typing
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,8 +26,9 @@ def schemas_of(shapes: Collection[Any], *, prefix: str = "") -> tuple[list[Json]
     return list(schemas), {prefix + name: _tidy(schema) for name, schema in components.items()}
 
 
+@cache
 def schema_of(shape: Any) -> tuple[Json, Json]:
-    """The schema of one shape, and the components it refers to."""
+    """The schema of one shape, and the components it refers to; callers ask for most shapes again and again."""
     [schema], components = schemas_of([shape])
     return schema, components
 

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 from django.urls import reverse
 
-from kit.markdown import SECTION_ID, Document, read_document
+from kit.markdown import SECTION_ID, Document, Section, read_document, split_document
 
 ASKING = "Ask agents"
 PUBLISHING = "Publish agents"
@@ -41,14 +41,32 @@ FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "
 ALONE = ("glossary.md",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """One document. `name`: its file's, without the ending; `path`: below `docs`."""
 
     name: str
     path: PurePosixPath
     group: str
-    document: Document
+
+    @cached_property
+    def document(self) -> Document:
+        """As a page shows it: rendered when the page is first asked for."""
+        return read_document(self._text, _Links(self.path, shown_files()).resolve)
+
+    @property
+    def sections(self) -> Sequence[Section]:
+        """What stands under each heading."""
+        return split_document(self._text)
+
+    @cached_property
+    def title(self) -> str:
+        """The heading of the document."""
+        return self.sections[0].heading
+
+    @property
+    def _text(self) -> str:
+        return (docs_folder() / self.path).read_text()
 
     @property
     def address(self) -> str:
@@ -61,6 +79,7 @@ def docs_folder() -> Path:
     return Path(settings.BASE_DIR) / "docs"
 
 
+@cache
 def shown_files() -> dict[str, PurePosixPath]:
     """The files that the hub shows, by name, in the order of their groups."""
     folder = docs_folder()
@@ -74,13 +93,11 @@ def shown_files() -> dict[str, PurePosixPath]:
 @cache
 def pages() -> dict[str, Page]:
     """Every page by its name; the files do not change while the hub runs."""
-    files = shown_files()
     group_of = {name: group for group, names in GROUPS.items() for name in names}
-    found = {}
-    for name, path in files.items():
-        document = read_document((docs_folder() / path).read_text(), _Links(path, files).resolve)
-        found[name] = Page(name, path, group_of.get(name, FOLDERS.get(path.parts[0], REFERENCE)), document)
-    return found
+    return {
+        name: Page(name, path, group_of.get(name, FOLDERS.get(path.parts[0], REFERENCE)))
+        for name, path in shown_files().items()
+    }
 
 
 def groups() -> Iterator[tuple[str, list[Page]]]:

@@ -1,27 +1,16 @@
-// The search of the documentation, as one types: the hub finds and renders, with and without this script.
-import { load, replace } from "./fragment.js";
-import { showReach } from "./failures.js";
+// The search of the documentation, as the visitor types.
+import { replace } from "./fragment.js";
+import { searchAsTyped } from "./search_as_typed.js";
 
-const AFTER_MS = 200;
 const field = document.getElementById("q");
-let timer = 0;
-let running = new AbortController();
 
-field.addEventListener("input", () => {
-  clearTimeout(timer);
-  timer = setTimeout(search, AFTER_MS);
-});
-
-async function search() {
-  running.abort();
-  running = new AbortController();
+function addressOf(text) {
   const address = new URL(field.form.action);
-  if (field.value.trim()) address.searchParams.set("q", field.value);
-  try {
-    replace("results", await load(address, running));
-    history.replaceState(null, "", address);
-    showReach(true);
-  } catch (failure) {
-    if (failure.name !== "AbortError") showReach(false);
-  }
+  if (text) address.searchParams.set("q", text);
+  return address;
 }
+
+searchAsTyped(field, addressOf, (page, address) => {
+  replace("results", page);
+  history.replaceState(null, "", address);
+});

@@ -1,5 +1,6 @@
 // Markdown of untrusted authors as DOM nodes, by the rules of the hub's own renderer (kit/markdown.py): HTML is shown
 // as text, images become links, headings begin at h3. `renderMarkdown(text)` has no effect outside what it returns.
+import { appendCode } from "./highlight.js";
 import { appendInline, readReference } from "./markdown_inline.js";
 
 const MAX_CHARS = 100_000;
@@ -15,13 +16,15 @@ const QUOTE = /^ {0,3}> ?/;
 const MARKER = /^( {0,3})(?:([-+*])|(\d{1,9})([.)]))(?=[ \t]|$)/;
 const DASHES = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*(?:[ \t]*\|)?$/;
 
+const TASK = /^\[([ xX])\][ \t]/;
+
 export function renderMarkdown(text) {
   const fragment = document.createDocumentFragment();
   // What waits for the end: texts need all link definitions, and lists know late whether their items are paragraphs.
-  const page = { texts: [], tight: [], cells: 0, references: new Map() };
+  const page = { texts: [], tight: [], tasks: new Map(), cells: 0, references: new Map() };
   const lines = text.slice(0, MAX_CHARS).replaceAll("\0", "").split(/\r\n|\r|\n/);
   addBlocks(fragment, lines.map(expandTabs), page, 0);
-  for (const [element, source] of page.texts) appendInline(element, source, page.references);
+  for (const [element, source] of page.texts) appendInline(element, addBox(element, source, page), page.references);
   for (const paragraph of page.tight) paragraph.replaceWith(...paragraph.childNodes);
   return fragment;
 }
@@ -68,14 +71,15 @@ function addFenced(parent, lines, at) {
   let end = at + 1;
   while (end < lines.length && !closes(fence, lines[end])) end += 1;
   const inside = lines.slice(at + 1, end);
-  addCode(parent, inside.map((line) => line.slice(Math.min(indent.length, indentOf(line)))));
+  const [language] = lines[at].trim().slice(fence.length).trim().split(/\s/);
+  addCode(parent, inside.map((line) => line.slice(Math.min(indent.length, indentOf(line)))), language);
   return Math.min(end + 1, lines.length);
 }
 
-function addCode(parent, lines) {
+function addCode(parent, lines, language = "") {
   const block = append(parent, "pre");
   block.tabIndex = 0; // code that is wider than the page, by the keyboard too
-  append(block, "code").textContent = lines.map((line) => `${line}\n`).join("");
+  appendCode(append(block, "code"), lines.map((line) => `${line}\n`).join(""), language);
 }
 
 function addHeading(parent, line, at, page) {
@@ -111,10 +115,23 @@ function addList(parent, lines, at, page, depth) {
     const isSpaced = addBlocks(item, inside, page, depth + 1);
     isLoose ||= isSpaced || (items.length > 0 && isBlank(lines[end - 1]));
     items.push(item);
+    if (item.firstElementChild?.tagName === "P") page.tasks.set(item.firstElementChild, item);
     end = next;
   }
   if (!isLoose) page.tight.push(...items.flatMap((item) => [...item.children].filter(({ tagName }) => tagName === "P")));
   return end;
+}
+
+// Put a box before the first text of a list item that begins with `[ ]` or `[x]`; gives the text without it.
+function addBox(element, source, page) {
+  const task = page.tasks.has(element) ? TASK.exec(source) : null;
+  if (!task || page.references.has(task[1].trim().toLowerCase())) return source;
+  const isDone = task[1] !== " ";
+  const box = append(element, "input");
+  Object.assign(box, { type: "checkbox", disabled: true, ariaLabel: isDone ? "Done" : "To do" });
+  box.toggleAttribute("checked", isDone);
+  page.tasks.get(element).className = "task";
+  return source.slice(3);
 }
 
 // The kind of a list item, where its text begins, and its first line without the marker; null for other lines.
@@ -156,22 +173,33 @@ function goesOn(before, lines, at) {
 function addTable(parent, lines, at, page) {
   const table = append(parent, "table");
   const head = splitRow(lines[at]);
-  addRow(append(table, "thead"), "th", head, page);
+  const sides = splitRow(lines[at + 1]).map(sideOf);
+  addRow(append(table, "thead"), "th", head, sides, page);
   let end = at + 2;
   let body = null;
   while (end < lines.length && page.cells < MAX_CELLS && !isBlank(lines[end]) && !interrupts(lines, end)) {
     body ??= append(table, "tbody");
-    addRow(body, "td", splitRow(lines[end]).slice(0, head.length), page);
+    addRow(body, "td", splitRow(lines[end]).slice(0, head.length), sides, page);
     end += 1;
   }
   return end;
 }
 
-function addRow(parent, kind, cells, page) {
+function addRow(parent, kind, cells, sides, page) {
   const row = append(parent, "tr");
   page.cells += cells.length;
-  for (const cell of cells) addText(append(row, kind), cell, page);
+  cells.forEach((text, column) => {
+    const cell = append(row, kind);
+    if (sides[column]) cell.className = `align-${sides[column]}`;
+    addText(cell, text, page);
+  });
 }
+
+// How the dashes below its head align a column.
+const sideOf = (dashes) => {
+  if (dashes.endsWith(":")) return dashes.startsWith(":") ? "center" : "right";
+  return dashes.startsWith(":") ? "left" : "";
+};
 
 function isTable(lines, at) {
   const next = lines[at + 1] ?? "";

@@ -3,8 +3,10 @@ import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js"
 import { inHub } from "./addresses.js";
 import { Artifacts, PartsAsText } from "./artifacts.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
+import { replace } from "./fragment.js";
 import { MISTAKES } from "./mistakes.js";
 import { SDKS } from "./sdk_snippets.js";
+import { searchAsTyped } from "./search_as_typed.js";
 import { asCurl, asHttp, asPython, asTypeScript } from "./snippets.js";
 import { toast } from "./toast.js";
 
@@ -15,12 +17,16 @@ const start = JSON.parse(document.getElementById("start").textContent);
 const ARTIFACTS_ALONE = "No reply: the agent sent artifacts.";
 const $ = (id) => document.getElementById(id);
 const artifacts = new Artifacts($("artifacts"), PartsAsText);
-const state = { agents: start.agents, token: "", taskId: "", seen: "", messageId: newMessageId(), reading: null, reply: null };
+const state = { agent: start.agent, token: "", taskId: "", seen: "", messageId: newMessageId(), reading: null, reply: null };
 
-if ($("agent")) {
+if (state.agent) {
   for (const [key, [name]] of Object.entries(MISTAKES)) $("mistake").append(new Option(name, key));
-  $("agent").addEventListener("change", pick);
-  $("refresh")?.addEventListener("click", refresh);
+  const search = searchAsTyped($("q"), foundAddress, showFound);
+  $("find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    search();
+  });
+  $("find").parentElement.addEventListener("click", pickFound);
   $("fetch-card").addEventListener("click", fetchCard);
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -36,11 +42,11 @@ if ($("agent")) {
   $("stop").addEventListener("click", () => state.reading?.abort());
   $("mint")?.addEventListener("click", mint);
   speak();
-  pick();
+  showPicked();
 }
 
 function handle() {
-  return $("agent").value;
+  return state.agent.handle;
 }
 
 function dialect() {
@@ -78,9 +84,32 @@ const replay = (operation) => (operation === "subscribe" && dialect().version ? 
 
 // Step 1.
 
-function pick() {
-  const agent = state.agents.find((one) => one.handle === handle());
+function foundAddress(text) {
+  return inHub(`/demos/a2a/agents?${new URLSearchParams({ q: text, agent: handle() })}`);
+}
+
+function showFound(page) {
+  replace("found", page);
+  $("found-count").textContent = $("found").dataset.summary;
+}
+
+// A link of the list leads to this page with its agent picked: the script does the same and keeps what was typed.
+function pickFound(event) {
+  const link = event.target.closest("[data-choice]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  $("found").querySelector("[aria-current]")?.removeAttribute("aria-current");
+  link.setAttribute("aria-current", "true");
+  state.agent = JSON.parse(link.dataset.choice);
+  $("find").elements.agent.value = handle();
+  history.replaceState(null, "", link.href);
+  showPicked();
+}
+
+function showPicked() {
+  const { agent } = state;
   const left = Math.max(0, agent.dailyBudgetQueries - agent.queriesToday);
+  $("about-handle").textContent = `@${agent.handle}`;
   $("about-state").textContent = agent.online ? "online" : "offline";
   $("about-state").className = `state ${agent.online ? "on" : "off"}`;
   $("about-budget").textContent = `${left} of ${agent.dailyBudgetQueries} questions left today`;
@@ -91,19 +120,6 @@ function pick() {
   $("card-status").textContent = "";
   forget();
   showRequest();
-}
-
-async function refresh() {
-  const answer = await fetch(inHub("/api/v1/agents?limit=200"));
-  if (!answer.ok) return toast(`The list did not come: HTTP ${answer.status}.`);
-  const before = handle();
-  state.agents = (await answer.json()).items;
-  const options = state.agents.map((one) => new Option(`@${one.handle} (${one.online ? "online" : "offline"})`, one.handle));
-  $("agent").replaceChildren(...options);
-  if (!options.length) return location.reload();
-  if (state.agents.some((one) => one.handle === before)) $("agent").value = before;
-  pick();
-  toast(`${options.length} agent${options.length === 1 ? "" : "s"}.`);
 }
 
 // Step 2.

@@ -61,7 +61,9 @@ EVERYTHING = " | ".join(
     [
         "note Reading sales.csv",
         "say ## Sales by region\n\nThe **north** leads, see `sales.csv`:\n\n```\nmake report YEAR=2026\n```\n\n",
-        "say |Region|Q1|\n|---|---|\n|north|12|\n|south|8|",
+        'say ```python\ndef report(year=2026):  # sales\n    return read("sales.csv")\n```\n\n',
+        "say - [x] read\n- [ ] plan\n\n",
+        "say |Region|Q1|\n|:--|--:|\n|north|12|\n|south|8|",
         f"image chart {png(240)}",
         'data rows [{"region": "north", "q1": 12}, {"region": "south", "q1": 8}]',
         'data settings {"year": 2026, "final": false}',

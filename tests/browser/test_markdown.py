@@ -6,19 +6,22 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kit.markdown import MAX_CHARS, TAGS, to_html
+from kit.highlight import LANGUAGES
+from kit.markdown import ALLOWED_CLASSES, MAX_CHARS, TAGS, to_html
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.vectors import VECTORS
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
 
-AROUND = ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "[x]({})", "| {} |\n|-|\n| {} |"]
+AROUND = ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "[x]({})", "| {} |\n|-:|\n| {} |"]
+AROUND += ["- [x] {}", "```py\n{}\n```"]
 SPACES = " " * 99_000
 HOSTILE = [
     *("[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, "* a\n" * 25_000),
     *("*a " * 30_000, "*a" * 25_000 + "b*" * 25_000, "~~a" * 30_000, "a_" * 50_000, "`a``" * 25_000),
     *("[a](" * 25_000, "[a](b '" * 14_000, "[a" * 25_000 + "]" * 50_000, "&a;" * 33_000, "<a:" * 33_000),
+    *(f"```js\n{one * (99_000 // len(one))}" for one in ("'\\\\'", '"', "/*", "a1 ", "'a ", "`\\\\")),
     *(f"-{SPACES}x", f"a|b\n-|{SPACES}x", f"# {'#' * 99_000}x", f"[a]: b{SPACES}x", f"[a](b{SPACES}x"),
     "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000 + "\n" + "|\n" * 10_000,
 ]
@@ -79,6 +82,27 @@ text before
 &#65; \\*no\\* <b onclick=x>
 
 [one]: https://e.org/one "of a reference"
+
+| left | middle | right | none |
+|:---|:---:|---:|---|
+| 1 | 2 | 3 | 4 |
+
+- [ ] a task with *emphasis*
+- [x] done
+  - [X] nested
+- [y] none, \\[ ] none
+- \\[x] none
+- [x](https://e.org) a link
+1. [ ]\ttabbed
+
+- [ ] loose
+
+- [one] a reference
+"""
+PROGRAM = """# hash // slashes -- dashes /* block
+over two */ "a \\" b" 'c' `d` ""\"three
+lines""\" 12.5e3 0xFF a1 _b $c ${#d} <i>&amp; 'open
+SELECT select class def fn let const if None null nil true False
 """
 
 
@@ -112,7 +136,7 @@ class Nodes(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         children: list[Any] = []
         self._open[-1].append([tag, dict(attributes), children])
-        if tag not in ("br", "hr"):
+        if tag not in ("br", "hr", "input"):
             self._open.append(children)
 
     def handle_endtag(self, tag: str) -> None:
@@ -141,6 +165,16 @@ async def test_it_renders_what_the_hub_renders(rendering: Visitor) -> None:
         assert shown == plain(Nodes(to_html(text)).roots), text
 
 
+async def test_code_is_marked_as_the_hub_marks_it(rendering: Visitor) -> None:
+    names = [name for one in LANGUAGES for name in one.names.split()]
+    for name in [*names, "PY title", "unknown", ""]:
+        text = f"```{name}\n{PROGRAM}```"
+        shown = await rendering.page.evaluate("render", text)
+        assert shown == Nodes(to_html(text).strip()).roots, name
+        assert ("span" in str(shown)) == (name not in ("unknown", "")), name
+    await rendering.check_calm()
+
+
 async def test_nothing_in_a_text_runs_or_leads_to_a_script(rendering: Visitor) -> None:
     texts = [around.replace("{}", vector) for vector in VECTORS for around in AROUND]
     found = await rendering.page.evaluate(
@@ -162,6 +196,8 @@ async def test_nothing_in_a_text_runs_or_leads_to_a_script(rendering: Visitor) -
         texts,
     )
     attributes = {"a href", "a rel", "a title", "pre tabindex", "ol start"}
+    attributes |= {f"{one} class" for one in ALLOWED_CLASSES}
+    attributes |= {f"input {name}" for name in ("type", "disabled", "checked", "aria-label")}
     addresses = {"http:", "https:", "mailto:", "nofollow noopener ugc"}
     assert set(found) <= TAGS | attributes | addresses
     await rendering.check_calm()

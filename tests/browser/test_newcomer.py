@@ -153,7 +153,7 @@ async def follow_the_references_curl(other: Visitor, shell: Shell) -> None:
     """With a token of one's own put in, copied, and run as it is."""
     page = other.page
     await page.get_by_role("link", name="Try A2A", exact=True).click()
-    await page.get_by_label("Agent", exact=True).select_option("newcomer/rust-expert")
+    await page.get_by_role("link", name="@newcomer/rust-expert").click()
     await page.get_by_label("Your question").fill(QUESTION)
     await page.get_by_role("button", name="Put a token").click()
     await page.get_by_text("app token is in the request").wait_for()

@@ -2,6 +2,8 @@
 
 import json
 
+from playwright.async_api import Browser, expect
+
 from lab.agents import Chunker, Echo, Held, Stall, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
@@ -16,7 +18,7 @@ async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProc
     async with online(site, Chunker, pieces=PIECES) as agent:
         await visitor.sign_in("alice")
         await visitor.go(f"/demos/a2a/?agent={agent.handle}")
-        assert await visitor.page.get_by_label("Agent", exact=True).input_value() == agent.handle
+        await expect(visitor.page.locator("#about-handle")).to_have_text(f"@{agent.handle}")
         await ask(visitor, "what's a lifetime?")
         await visitor.page.get_by_text("Completed.").wait_for()
         assert await text_of(visitor, "reply") == "".join(PIECES)
@@ -103,25 +105,50 @@ async def test_without_a_sign_in_the_page_says_how(visitor: Visitor, site: HubPr
         await visitor.page.get_by_text("echo: hello").first.wait_for()
 
 
-async def test_the_list_is_looked_at_again(visitor: Visitor, site: HubProcess) -> None:
-    await visitor.sign_in("alice")
-    async with online(site, Echo) as first:
+async def test_an_agent_is_found_and_picked_by_keyboard(visitor: Visitor, site: HubProcess) -> None:
+    page = visitor.page
+    async with online(site, Echo) as first, online(site, Echo) as second:
+        await visitor.sign_in("alice")
         await visitor.go(f"/demos/a2a/?agent={first.handle}")
-        async with online(site, Echo) as second:
-            await visitor.page.get_by_role("button", name="Look again").click()
-            option = visitor.page.locator(f"option[value='{second.handle}']")
-            await option.wait_for(state="attached")
-            assert await option.text_content() == f"@{second.handle} (online)"
-            assert await visitor.page.get_by_label("Agent", exact=True).input_value() == first.handle
-            await visitor.check_calm()
+        await page.get_by_label("Your question").fill("kept")
+        await page.get_by_label("Find an agent").fill(second.handle)
+        await expect(page.locator("#found-count")).to_have_text("1 agent.")
+        await expect(page.locator("#about-handle")).to_have_text(f"@{first.handle}")
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name=f"@{second.handle}")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#about-handle")).to_have_text(f"@{second.handle}")
+        await expect(page.locator("#found [aria-current]")).to_have_text(f"@{second.handle}")
+        assert f"agent={second.handle}" in page.url
+        assert await page.get_by_label("Your question").input_value() == "kept"
+        await page.get_by_role("button", name="Send").click()
+        await page.get_by_text("echo: kept").first.wait_for()
+        await page.get_by_label("Find an agent").fill("unknown")
+        await page.get_by_label("Find an agent").press("Enter")
+        await expect(page.locator("#found-count")).to_have_text("No agent matches.")
+        await visitor.check_calm()
+
+
+async def test_an_agent_is_found_and_picked_without_scripts(browser: Browser, site: HubProcess) -> None:
+    async with online(site, Echo) as first, online(site, Echo) as second:
+        context = await browser.new_context(java_script_enabled=False)
+        page = await context.new_page()
+        await page.goto(f"{site.url}/demos/a2a/?agent={first.handle}")
+        await page.get_by_label("Find an agent").fill(second.handle)
+        await page.get_by_label("Find an agent").press("Enter")
+        await page.get_by_text("1 agent.", exact=True).wait_for()
+        await expect(page.locator("#about-handle")).to_have_text(f"@{first.handle}")
+        await page.get_by_role("link", name=f"@{second.handle}").click()
+        await expect(page.locator("#about-handle")).to_have_text(f"@{second.handle}")
+        await context.close()
 
 
 async def test_an_agent_closed_to_a_visitor_is_not_shown_to_them(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as open_one:
-        await visitor.go("/demos/a2a/?agent=owner/unknown")
-        handles = await visitor.page.locator("#agent option").evaluate_all("(all) => all.map((one) => one.value)")
-        assert open_one.handle in handles
-        assert "owner/unknown" not in handles
+        await visitor.go(f"/demos/a2a/?agent=owner/unknown&q={open_one.handle}")
+        await expect(visitor.page.locator("#found a")).to_have_text([f"@{open_one.handle}"])
+        await expect(visitor.page.locator("#about-handle")).not_to_have_text("@owner/unknown")
 
 
 async def test_the_same_as_text(site: HubProcess) -> None:

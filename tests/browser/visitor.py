@@ -12,6 +12,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, CDPSession, Locator, Page
 
 from lab.waiting import eventually
+from tests.browser.layout import DEAD_ANCHORS, OVERLAPS, TOO_WIDE
 
 MOST_BYTES = 120_000
 MOST_SHIFT = 0.01
@@ -133,13 +134,6 @@ AXE_OF_COLOURS = """async (rules) => {
   return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
 }"""
 
-TOO_WIDE = """() => {
-  if (document.documentElement.scrollWidth <= innerWidth) return [];
-  const all = [...document.querySelectorAll("body *")];
-  const wide = all.filter((one) => one.getBoundingClientRect().right > innerWidth);
-  return wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 150));
-}"""
-
 
 @dataclass
 class Visitor:
@@ -217,6 +211,9 @@ class Visitor:
         """What every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
         assert self.bytes_read < MOST_BYTES, f"{self.page.url}: {self.bytes_read} bytes"
         await self.check_accessible()
+        dead = await self.page.evaluate(DEAD_ANCHORS)
+        assert not dead, f"{self.page.url} links to {dead}"
+        await self.check_overlaps()
         await self.check_calm()  # late enough to see what moves after a while
         await self.check_phone()
 
@@ -229,19 +226,34 @@ class Visitor:
 
     async def check_accessible(self) -> None:
         """Axe finds nothing, in light and in dark."""
-        if await self.page.evaluate("typeof axe") == "undefined":
-            await self.page.evaluate(AXE_SCRIPT)
-        for scheme, looks in (("light", (AXE, AXE_OF_COLOURS)), ("dark", (AXE_OF_COLOURS,))):
-            await self.page.emulate_media(color_scheme=scheme)
-            for look in looks:
-                found = await self.page.evaluate(look, OF_COLOURS)
-                assert not found, f"{self.page.url} in {scheme}: {json.dumps(found, indent=1)}"
+        await self.page.emulate_media(color_scheme="light")
+        await self._find_no_fault(AXE)
+        await self.check_colours()
+        await self.page.emulate_media(color_scheme="dark")
+        await self.check_colours()
         await self.page.emulate_media(color_scheme="light")
 
+    async def check_colours(self) -> None:
+        """Axe finds nothing in the colours that the page has now."""
+        await self._find_no_fault(AXE_OF_COLOURS)
+
+    async def _find_no_fault(self, look: str) -> None:
+        if await self.page.evaluate("typeof axe") == "undefined":
+            await self.page.evaluate(AXE_SCRIPT)
+        found = await self.page.evaluate(look, OF_COLOURS)
+        scheme = await self.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
+        assert not found, f"{self.page.url} in {scheme}: {json.dumps(found, indent=1)}"
+
+    async def check_overlaps(self) -> None:
+        """No text is painted over another one."""
+        overlaps = await self.page.evaluate(OVERLAPS)
+        assert not overlaps, f"{self.page.url}: {overlaps}"
+
     async def check_phone(self) -> None:
-        """Nothing is wider than a small phone."""
+        """Nothing is wider than a small phone, and no text is over another one."""
         await self.page.set_viewport_size(PHONE)
         too_wide = await self.page.evaluate(TOO_WIDE)
+        await self.check_overlaps()
         await self.page.set_viewport_size(DESKTOP)
         assert not too_wide, f"{self.page.url}: {too_wide}"
 

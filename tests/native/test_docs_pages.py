@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from hub.docs.library import ASKING, FOR_DEVELOPERS, GROUPS, PUBLISHING, docs_folder, pages, shown_files
-from hub.docs.views import search
-from kit.markdown import read_document
+from hub.docs.search import Index, index, search
+from kit.markdown import read_document, split_document
 
 pytestmark = pytest.mark.django_db
 CHROME_IDS = {"main", "failures", "toasts", "theme", "q"}
@@ -82,6 +82,30 @@ def test_the_search_finds_documents_calls_and_frames_by_all_words() -> None:
     assert search(["reply_chunk"])[0].entry.address.startswith("/docs/")
     best = search(["back", "up"])[0].entry
     assert (best.page, best.heading) == ("Operate", "Back up")
+
+
+def test_the_search_reads_the_sections_that_the_pages_show() -> None:
+    for page in pages().values():
+        text = (docs_folder() / page.path).read_text()
+        shown, split = read_document(text, lambda link: link).sections, split_document(text)
+        assert [(one.id, one.level, one.heading) for one in split] == [
+            (one.id, one.level, one.heading) for one in shown
+        ], page.name
+        for one, other in zip(split, shown, strict=True):
+            assert re.findall(r"\w+", one.text) == re.findall(r"\w+", other.text), (page.name, one.heading)
+
+
+def test_the_first_search_renders_no_document() -> None:
+    pages.cache_clear()
+    assert Index().entries
+    assert not [page.name for page in pages().values() if "document" in vars(page)]
+
+
+def test_the_index_is_built_ahead_once_the_contents_are_opened() -> None:
+    html_of("/docs")
+    assert index.building is not None
+    index.building.join()
+    assert {one.kind for one in index.entries} > {"REST API", "Socket", ASKING}
 
 
 def test_the_search_shows_what_was_typed_as_text() -> None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kit.markdown import ATTRIBUTES, MAX_CHARS, SCROLLS, TAGS, to_html, to_line
+from kit.markdown import ALLOWED_CLASSES, ATTRIBUTES, MAX_CHARS, SET_ATTRIBUTES, TAGS, to_html, to_line
 from tests.browser.vectors import VECTORS
 
 
@@ -21,6 +21,23 @@ from tests.browser.vectors import VECTORS
         ("[x](javascript:y)", "<p>[x](javascript:y)</p>"),
         ("a\0b", "<p>ab</p>"),
         ("```js\n<i>\n```", '<pre tabindex="0"><code>&lt;i&gt;\n</code></pre>'),
+        ("```\nif 1\n```", '<pre tabindex="0"><code>if 1\n</code></pre>'),
+        (
+            "```js title\nlet a = '<'; // b\n```",
+            '<pre tabindex="0"><code><span class="code-keyword">let</span> a = '
+            '<span class="code-string">\'&lt;\'</span>; <span class="code-comment">// b</span>\n</code></pre>',
+        ),
+        (
+            "- [ ] a\n- [x] b",
+            '<ul>\n<li class="task"><input aria-label="To do" type="checkbox" disabled=""> a</li>\n'
+            '<li class="task"><input aria-label="Done" checked="" type="checkbox" disabled=""> b</li>\n</ul>',
+        ),
+        ("- \\[ ] a\n- [x]b", "<ul>\n<li>[ ] a</li>\n<li>[x]b</li>\n</ul>"),
+        (
+            "|a|b|c|\n|:--|:-:|--:|",
+            '<table>\n<thead>\n<tr>\n<th class="align-left">a</th>\n<th class="align-center">b</th>\n'
+            '<th class="align-right">c</th>\n</tr>\n</thead>\n</table>',
+        ),
     ],
 )
 def test_markdown_keeps_its_form_and_loses_its_teeth(text: str, html: str) -> None:
@@ -48,7 +65,12 @@ def test_a_preview_is_one_line_without_markup(text: str, line: str) -> None:
     assert to_line(text, 60) == line
 
 
-@pytest.mark.parametrize("text", ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000])
+CODE = [f"```js\n{one * (99_000 // len(one))}" for one in ("'\\\\'", '"', "/*", "a1 ", "'a ", "`\\\\")]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, *CODE]
+)
 @pytest.mark.timeout(30)
 def test_hostile_markdown_does_not_hold_up_the_page(text: str) -> None:
     assert "<script" not in to_html(text)
@@ -60,7 +82,10 @@ class Checked(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         assert tag in TAGS
-        for name, value in dict(attributes).items() - SCROLLS.get(tag, {}).items():
+        for name, value in dict(attributes).items() - SET_ATTRIBUTES.get(tag, {}).items():
+            if name == "class":
+                assert value in ALLOWED_CLASSES[tag]
+                continue
             assert name in ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set()), (tag, name)
             if name == "href":
                 assert urlsplit(value or "").scheme in ("", "http", "https", "mailto")
@@ -72,7 +97,18 @@ class Checked(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    "around", ["{}", "# {}", "- {}\n- {}", "> {}", "**{}**", "[{}](https://e.org)", "| {} |\n|-|\n| {} |"]
+    "around",
+    [
+        "{}",
+        "# {}",
+        "- {}\n- {}",
+        "> {}",
+        "**{}**",
+        "[{}](https://e.org)",
+        "| {} |\n|-:|\n| {} |",
+        "- [x] {}",
+        "```js\n{}\n```",
+    ],
 )
 def test_no_vector_leaves_anything_but_text(around: str, subtests: pytest.Subtests) -> None:
     for vector in VECTORS:

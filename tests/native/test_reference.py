@@ -11,6 +11,7 @@ from django.test import Client
 from a2a_bridge import errors as bridge_errors
 from a2a_bridge.addresses import ADDRESSES
 from a2a_bridge.dialects.dialect import STREAMS, Operation
+from a2a_bridge.pages import MOST_FOUND
 from a2a_bridge.reference import errors, lines
 from a2a_bridge.reference.contents import PAYLOADS, Language, reference
 from a2a_bridge.tasks.record import State
@@ -152,27 +153,54 @@ def test_a_cell_is_text_but_for_its_code() -> None:
     assert lines.html("`<b>` <i> & `a|b`") == "<code>&lt;b&gt;</code> &lt;i&gt; &amp; <code>a|b</code>"
 
 
-def test_the_wanted_agent_comes_first_if_the_visitor_may_ask_it(alice: Person, bob: Person) -> None:
+LISTED = re.compile(r'data-choice="[^"]*"(?: aria-current="true")?>@([^<]+)</a>')
+PICKED = re.compile(r'id="about-handle">@([^<]+)<')
+
+
+def test_the_wanted_agent_is_picked_if_the_visitor_may_ask_it(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "asleep")
     for slug in ("one", "two"):
         connect(make_agent(alice.user, slug).session)
     make_agent(alice.user, "mine", access="private")
     make_agent(alice.user, "draft", "draft")
 
-    def listed(token: str | None, wanted: str = "") -> list[str]:
-        answer = browser(token).get("/demos/a2a/", {"agent": wanted})
-        return re.findall(r'<option value="([^"]+)">', answer.content.decode())
+    def read(token: str | None, **query: str) -> tuple[list[str], list[str]]:
+        text = browser(token).get("/demos/a2a/", query).content.decode()
+        return PICKED.findall(text), LISTED.findall(text)
 
-    assert listed(None) == ["alice/one", "alice/two"]
-    assert listed(None, "@Alice/TWO") == ["alice/two", "alice/one"]
-    assert listed(bob.session, "alice/mine") == ["alice/one", "alice/two"]
-    assert listed(alice.session, "alice/mine") == ["alice/mine", "alice/one", "alice/two"]
-    assert listed(None, "alice/draft") == ["alice/one", "alice/two"]
+    askable = ["alice/one", "alice/two", "alice/asleep"]
+    assert read(None) == (["alice/one"], askable)
+    assert read(None, agent="@Alice/TWO") == (["alice/two"], askable)
+    assert read(bob.session, agent="alice/mine") == (["alice/one"], askable)
+    assert read(alice.session, agent="alice/mine") == (["alice/mine"], [*askable, "alice/mine"])
+    assert read(None, agent="alice/draft") == (["alice/one"], askable)
+    assert read(None, agent="alice/two", q="ASLEEP") == (["alice/two"], ["alice/asleep"])
+    assert read(None, q="unknown") == (["alice/one"], [])
+
+
+def test_the_page_stays_small_with_many_agents_and_finds_each(alice: Person) -> None:
+    def size() -> int:
+        return len(Client().get("/demos/a2a/").content)
+
+    for number in range(MOST_FOUND):
+        make_agent(alice.user, f"n{number:03}", tagline="x" * 100)
+    before = size()
+    for number in range(MOST_FOUND, 60):
+        make_agent(alice.user, f"n{number:03}", tagline="x" * 100)
+    assert size() - before < 100
+    for address in ("/demos/a2a/", "/demos/a2a/agents"):
+        assert LISTED.findall(Client().get(address, {"q": "n042"}).content.decode()) == ["alice/n042"]
+    text = Client().get("/demos/a2a/agents").content.decode()
+    assert len(LISTED.findall(text)) == MOST_FOUND
+    assert f"60 agents, the first {MOST_FOUND} are listed." in text
 
 
 @pytest.mark.parametrize("wanted", ["\0", "\ud800", "'", "x" * 5000, "alice/one\n", "%00", "/"])
 def test_a_hostile_address_finds_no_agent(db: None, wanted: str) -> None:
-    answer = Client().get("/demos/a2a/", {"agent": wanted.encode(errors="surrogatepass")})
-    assert answer.status_code == 200
+    for address in ("/demos/a2a/", "/demos/a2a/agents"):
+        for name in ("agent", "q"):
+            answer = Client().get(address, {name: wanted.encode(errors="surrogatepass")})
+            assert answer.status_code == 200
 
 
 def test_the_address_without_a_slash_leads_there(db: None) -> None:

@@ -134,6 +134,14 @@ def test_the_page_is_for_the_staff_alone(root: Person) -> None:
     assert Invitation.objects.filter(used_at=None, expires_at__gt=timezone.now()).count() == 1
 
 
+def test_pages_lead_the_staff_to_it_and_no_one_else(root: Person) -> None:
+    link = '<a href="/invitations"'
+    for page in ("/", "/desk", "/health"):
+        assert link in browser(root.session).get(page).content.decode()
+    for client in (browser(), browser(person("bob").session)):
+        assert link not in client.get("/").content.decode()
+
+
 def test_the_staff_takes_over_no_account_that_has_another_way_in(root: Person) -> None:
     vouched = person("olga")
     ProviderIdentity.objects.create(user=vouched.user, issuer="https://a.example", subject="1")

@@ -89,6 +89,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /agents/{owner}/{slug}/standing": CARD,
     "PAGE /demos/a2a": Rule(may=May.ANY_CALLER, ok=(302,)),
     "PAGE /demos/a2a/": PUBLIC,
+    "PAGE /demos/a2a/agents": PUBLIC,
     "PAGE /llms.txt": PUBLIC,
     "PAGE /.well-known/agent-card.json": Rule(may=May.ANY_CALLER, ok=(404,)),
     "PAGE /extensions/agent-info/v1": PUBLIC,

@@ -8,6 +8,7 @@ import pytest
 
 from accounts.middleware import PAGE_POLICY
 from kit.clock import db_now
+from kit.markdown import SECTION_ID
 from tests.native.rows import Person, browser
 from tests.webhooks.subscriptions import happen, lease_all, subscribed
 from webhooks import pages
@@ -283,5 +284,11 @@ def test_older_deliveries_are_a_page_on(alice: Person) -> None:
 def test_the_recipes_are_those_of_the_howto(alice: Person) -> None:
     own = subscribed(alice.user).subscription
     assert "def is_ours" in verify_recipes()
-    assert verify_recipes() in HOWTO.read_text()
+    in_page = f"](/docs/receive-webhooks#{SECTION_ID}"
+    assert in_page in verify_recipes()
+    assert verify_recipes().replace(in_page, "](#") in HOWTO.read_text()
+    page, howto = read(alice, f"/{own.pk}"), browser().get("/docs/receive-webhooks").content.decode()
+    anchors = re.findall(r'href="/docs/receive-webhooks#([^"]+)"', page)
+    assert anchors
+    assert all(f'id="{anchor}"' in howto for anchor in anchors)
     assert "def is_ours(secret: str" in read(alice, f"/{own.pk}")

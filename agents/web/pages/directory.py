@@ -67,8 +67,7 @@ class DirectoryFilter:
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """What this hub is, who you are, and a few agents you can ask, those online first."""
-    offline = Case(When(online(), then=0), default=1, output_field=IntegerField())
-    askable = Agent.objects.askable_by(request.user.pk).order_by(offline, "handle_key")
+    askable = online_first(Agent.objects.askable_by(request.user.pk))
     entries = entries_of(askable[: ON_FRONT_PAGE + 1], request.user.pk)
     context = {"entries": entries[:ON_FRONT_PAGE], "has_more": len(entries) > ON_FRONT_PAGE}
     return render(request, "home.html", context)
@@ -111,6 +110,12 @@ def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
         part = word.removeprefix("@")
         found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))
     return found
+
+
+def online_first(agents: AgentQuerySet) -> AgentQuerySet:
+    """The same agents by handle, those online before the others."""
+    offline = Case(When(online(), then=0), default=1, output_field=IntegerField())
+    return agents.order_by(offline, "handle_key")
 
 
 def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Entry]:

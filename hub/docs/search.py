@@ -1,0 +1,123 @@
+"""The search of the documentation: sections of documents, calls of the REST API, and frames of the sockets."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from hub.descriptions.asyncapi import asyncapi
+from hub.descriptions.openapi import openapi
+from hub.descriptions.page import SOCKETS, operations_of, sockets
+from hub.descriptions.readable import plain
+from hub.docs.library import pages
+
+MOST_FOUND = 30
+SNIPPET_CHARS = 180
+BEFORE_CHARS = 60
+IN_HEADING, IN_PAGE = 20, 5
+MOST_IN_TEXT = 4
+CALL, FRAME = "REST API", "Socket"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place that the search finds. `page`: the title of its page, `kind`: the group of that."""
+
+    kind: str
+    page: str
+    heading: str
+    address: str
+    text: str
+    lowered: tuple[str, str, str]
+
+    def weight(self, words: Sequence[str]) -> int:
+        """How well the words suit it; 0 if one does not occur."""
+        page, heading, text = self.lowered
+        total = 0
+        for word in words:
+            here = IN_HEADING * (word in heading) + IN_PAGE * (word in page) + min(text.count(word), MOST_IN_TEXT)
+            if not here:
+                return 0
+            total += here
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry, and the part of its text around the first word."""
+
+    entry: Entry
+    snippet: str
+
+
+def search(words: Sequence[str]) -> list[Found]:
+    """The entries in which every word occurs, in any case; MOST_FOUND at most."""
+    weighed = [(one.weight(words), one) for one in index.entries]
+    best = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
+    return [Found(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
+
+
+class Index:
+    """What the search reads, made of the same files and descriptions as the pages; built once, when first used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: Sequence[Entry] | None = None
+        self.building: threading.Thread | None = None
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All of it; a request that comes while another one builds it waits."""
+        with self._lock:
+            if self._entries is None:
+                self._entries = (*_of_documents(), *_of_calls(), *_of_frames())
+            return self._entries
+
+    def build_ahead(self) -> None:
+        """Build it in a thread, so that a visitor who begins to type finds it there."""
+        if self._entries is None and self.building is None:
+            self.building = threading.Thread(target=lambda: self.entries, name="docs index", daemon=True)
+            self.building.start()
+
+
+index = Index()
+
+
+def _of_documents() -> Iterator[Entry]:
+    for page in pages().values():
+        for one in page.sections:
+            address = f"{page.address}#{one.id}" if one.id else page.address
+            yield _entry(page.group, page.title, one.heading, address, one.text)
+
+
+def _of_calls() -> Iterator[Entry]:
+    for path, method, operation in operations_of(openapi()):
+        tag, parameters = operation["tags"][0], operation.get("parameters", ())
+        address = f"{reverse('api-section', args=[tag])}#{operation['operationId']}"
+        texts = [plain(operation["summary"]), plain(operation.get("description", ""))]
+        text = " ".join([*texts, *(one["name"] for one in parameters)])
+        yield _entry(CALL, tag, f"{method.upper()} {path}", address, text)
+
+
+def _of_frames() -> Iterator[Entry]:
+    address = reverse("api-section", args=[SOCKETS])
+    for socket in sockets(asyncapi()):
+        for direction in socket.directions:
+            for frame in direction.frames:
+                text = " ".join([frame.summary, *(field.name for field in frame.fields)])
+                place = f"{address}#{direction.name}-{frame.type}"
+                yield _entry(FRAME, f"{socket.path}, {direction.title.lower()}", frame.type, place, text)
+
+
+def _entry(kind: str, page: str, heading: str, address: str, text: str) -> Entry:
+    text = " ".join(text.split())
+    return Entry(kind, page, heading, address, text, (page.lower(), heading.lower(), text.lower()))
+
+
+def _snippet(entry: Entry, words: Sequence[str]) -> str:
+    places: list[Any] = [place for word in words if (place := entry.lowered[2].find(word)) >= 0]
+    start = max(0, min(places, default=0) - BEFORE_CHARS)
+    cut = entry.text[start : start + SNIPPET_CHARS]
+    return f"{'…' * bool(start)}{cut}{'…' * (start + SNIPPET_CHARS < len(entry.text))}"

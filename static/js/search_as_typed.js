@@ -1,0 +1,30 @@
+// A search form of the hub, as the visitor types: the hub finds and renders, with and without this script.
+import { showReach } from "./failures.js";
+import { load } from "./fragment.js";
+
+const AFTER_MS = 200;
+
+// `addressOf(text)` is what to load; `show(page, address)` puts what came on this page. Gives a function that searches at once.
+export function searchAsTyped(field, addressOf, show) {
+  let timer = 0;
+  let running = new AbortController();
+
+  async function search() {
+    clearTimeout(timer);
+    running.abort();
+    running = new AbortController();
+    const address = addressOf(field.value.trim());
+    try {
+      show(await load(address, running), address);
+      showReach(true);
+    } catch (failure) {
+      if (failure.name !== "AbortError") showReach(false);
+    }
+  }
+
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(search, AFTER_MS);
+  });
+  return search;
+}
