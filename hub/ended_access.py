@@ -11,6 +11,7 @@ from accounts.authn import still_good
 from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
+from agents.models.choices import Failure
 from hub.wiring import HubServices
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -129,7 +130,9 @@ class Halts:
                 halts, self._hub_services.process_id
             ):
                 if socket := link.socket(connection_id):
-                    link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")
+                    # Another process may not have looked yet: its turns hear the reason from the socket.
+                    leaving = socket.leave(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
+                    link.start(leaving, "halted")
         if held := callers.credential_ids | operator_sockets.credential_ids:
             halted = await db_call(halt_rules.find_halted_credentials)(halts, held)
             callers.dismiss(halted)

@@ -101,20 +101,19 @@ class OpenMessages:
         note: FrameNote,
     ) -> None:
         """Ask, wait and answer."""
-        is_sent = False
+        begun: BegunMessage | None = None
+        letter: StoredLetter | None = None
         try:
             try:
                 async with self._in_order:
                     try:
                         begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
-                        letter = None
                     except MustWait as waits:
                         letter = await self._store(waits)
             finally:
                 self._sending -= 1
-            is_sent = True
             note.finish()
-            if letter is None:
+            if begun is not None:
                 letter = await self._follow_turn(key, envelope, begun, sender, recent)
             if letter is not None:
                 await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
@@ -123,14 +122,14 @@ class OpenMessages:
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
-            if not is_sent:  # before it is answered: the sender may try again at once
+            if _is_unsent(begun, letter):  # before it is answered: the sender may try again at once
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             await self._say(frame)
         except Exception:
             recent.is_whole = False
             raise
         finally:
-            if not is_sent:
+            if _is_unsent(begun, letter):
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             note.fail()
             recent.end()
@@ -194,3 +193,10 @@ class OpenMessages:
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
         self._router.recent.keep(recent, frame)
         await self._say(frame)
+
+
+def _is_unsent(begun: BegunMessage | None, letter: StoredLetter | None) -> bool:
+    """Whether the gateway knows that nothing was sent to the agent, and nothing waits to be sent."""
+    if begun is None or letter is not None:
+        return letter is None
+    return begun.running.is_settled and begun.running.settled.result().is_unsent

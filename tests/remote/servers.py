@@ -14,7 +14,7 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryTaskStore, TaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
@@ -122,9 +122,11 @@ class Remote:
 
 
 @asynccontextmanager
-async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> AsyncIterator[Remote]:
-    """The official SDK's server stack with a Talker behind it."""
-    port, seen = free_port(), Seen()
+async def sdk_server(
+    binding: str = "JSONRPC", *, streams: bool = True, port: int = 0, tasks: TaskStore | None = None
+) -> AsyncIterator[Remote]:
+    """The official SDK's server stack with a Talker behind it. `port`, `tasks`: those of one that runs no more."""
+    port, seen = port or free_port(), Seen()
     url = f"http://127.0.0.1:{port}"
     rpc = AgentInterface(url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0")
     card = AgentCard(
@@ -137,7 +139,9 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="talk", name="Talk", description="Talks.", tags=["talk"])],
     )
-    handler = DefaultRequestHandler(agent_executor=Talker(seen), task_store=InMemoryTaskStore(), agent_card=card)
+    handler = DefaultRequestHandler(
+        agent_executor=Talker(seen), task_store=tasks or InMemoryTaskStore(), agent_card=card
+    )
     routes = create_agent_card_routes(card)
     if binding == "JSONRPC":
         routes += create_jsonrpc_routes(handler, "/a2a")

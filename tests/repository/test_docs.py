@@ -138,7 +138,9 @@ def test_every_error_frame_has_its_line() -> None:
 
 
 def test_every_bye_and_close_code_has_its_line() -> None:
-    sources = "".join(path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py", "hub/ended_access.py"))
+    sources = "".join(
+        path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py", "hub/ended_access.py")
+    )
     check_lines(re.findall(r"(?:bye|Bye\(reason)=\"(\w+)\"", sources), "frames.md")
     codes = {consumer.NORMAL, consumer.GOING_AWAY, consumer.POLICY_VIOLATION, consumer.SERVICE_RESTART}
     assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d{4}) \|", page("frames.md"), re.MULTILINE))
