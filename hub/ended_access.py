@@ -1,4 +1,4 @@
-"""Closes what those have open here whose access has ended: by a halt, a revocation, or with its time.
+"""Closes the sockets and streams of users and agents whose access has ended, by a halt, a revocation or expiry.
 
 Rows say so, whichever program wrote them, and every process polls them. An embedded hub first asks SQLite whether
 anything was committed since the last look, which costs microseconds (docs/adr/0060).
@@ -16,14 +16,15 @@ from hub.wiring import HubServices
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
+from kit.sql import Version
 from operators.attachments import find_lost_views
 
 
 class Changes(Protocol):
     """See `kit.sql.SqliteChanges`."""
 
-    def version(self) -> int | None:
-        """A number that differs after each commit; None: unknown."""
+    def version(self) -> Version | None:
+        """Differs after each commit; None: unknown."""
 
 
 class Revocations:
@@ -34,7 +35,7 @@ class Revocations:
     def __init__(self, hub_services: HubServices, changes: Changes) -> None:
         self._hub_services = hub_services
         self._changes = changes
-        self._read_at: int | None = None  # the version of the database at the last look at the rows
+        self._read_at: Version | None = None  # the version of the database at the last look at the rows
         self._held: set[int] = set()
         self._expires_at: datetime | None = None
 
@@ -88,7 +89,7 @@ class Halts:
     def __init__(self, hub_services: HubServices, changes: Changes) -> None:
         self._hub_services = hub_services
         self._changes = changes
-        self._read_at: int | None = None  # the version of the database at the last look at the rows
+        self._read_at: Version | None = None  # the version of the database at the last look at the rows
         self._known: set[int] = set()
 
     async def look(self) -> None:
@@ -103,7 +104,7 @@ class Halts:
         version = self._changes.version()
         if version is not None and version == self._read_at and not self._known:
             return
-        self._read_at = version
+        self._read_at = None  # until all went well: what fails is looked for again
         halts = await db_call(halt_rules.load_active_halts)()
         ripe = [one for one in halts if one.id in self._known]
         self._known = {one.id for one in halts}
@@ -112,6 +113,7 @@ class Halts:
                 self._hub_services.dispatcher.cancel(chat_id, HALTED)
         if ripe:
             await self._close(ripe)
+        self._read_at = version
 
     @property
     def _may_end_something(self) -> bool:

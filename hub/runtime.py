@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 
 from django.conf import settings
 
@@ -59,7 +60,9 @@ class Runtime:
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
         self._changes = (
-            SqliteChanges(str(settings.DATABASES["default"]["NAME"])) if settings.IS_EMBEDDED else UnknownChanges()
+            SqliteChanges(Path(str(settings.DATABASES["default"]["NAME"])))
+            if settings.IS_EMBEDDED
+            else UnknownChanges()
         )
         self._deliverer = make_delivery_thread()
         self._threads = [

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 
 from agents.core import halt_rules
 from agents.core.halt_rules import HaltSubject, Kind
@@ -13,11 +14,11 @@ from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.sockets import SocketLink
-from agents.models import Connection
+from agents.models import Connection, Halt
 from agents.models.choices import Failure
 from hub.ended_access import Halts
 from kit.async_db import db_call
-from kit.sql import UnknownChanges
+from kit.sql import UnknownChanges, Version
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published
 
@@ -99,3 +100,30 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     assert isinstance(final, Final)
     assert final.reason == Failure.HALTED
     await link.close()
+
+
+def rename(table: str, name: str) -> None:
+    with connection.schema_editor() as editor:
+        editor.execute(f"ALTER TABLE {table} RENAME TO {name}")
+
+
+class Unchanged:
+    """A database to which nothing is committed."""
+
+    def version(self) -> Version | None:
+        return 1, 1
+
+
+async def test_a_look_that_failed_is_made_again() -> None:
+    """Otherwise a halt would wait until another program writes something."""
+    _, asked = await db_call(open_turn)()
+    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(), release=never)
+    services, canceled = make_services(link), list[str]()
+    services.dispatcher = SimpleNamespace(open_turns=1, cancel=lambda chat_id, ending: canceled.append(chat_id))
+    halts = Halts(services, Unchanged())
+    await db_call(rename)(Halt._meta.db_table, "away")
+    with pytest.raises(DatabaseError):
+        await halts.look()
+    await db_call(rename)("away", Halt._meta.db_table)
+    await halts.look()
+    assert canceled == [asked.chat_id]
