@@ -17,7 +17,7 @@ from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
 from agents.models.choices import Failure
 from hub.ended_access import Halts
-from kit.async_db import db_call
+from kit.async_db import DbCalls, db_call
 from kit.sql import UnknownChanges, Version
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published
@@ -86,7 +86,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     await socket.prompt(
         Prompt(asked.chat_id, connection_id, LATE, asked.caller_login, asked.question, asked.wait_s)
     )
-    halts = Halts(make_services(link), UnknownChanges())
+    halts = Halts(make_services(link), UnknownChanges(), DbCalls(1))
     await halts.look()
     assert not socket.is_over
     await halts.look()
@@ -120,7 +120,7 @@ async def test_a_look_that_failed_is_made_again() -> None:
     link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(), release=never)
     services, canceled = make_services(link), list[str]()
     services.dispatcher = SimpleNamespace(open_turns=1, cancel=lambda chat_id, ending: canceled.append(chat_id))
-    halts = Halts(services, Unchanged())
+    halts = Halts(services, Unchanged(), DbCalls(1))
     await db_call(rename)(Halt._meta.db_table, "away")
     with pytest.raises(DatabaseError):
         await halts.look()
