@@ -8,6 +8,7 @@ from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
 from gateway.frame_log import FrameNote
+from gateway.letters import letter_queue
 from gateway.letters.letters import StoredLetter
 from gateway.messages.addressing import Sender
 from gateway.messages.duplicates import RecentMessage, key_of
@@ -50,14 +51,22 @@ class OpenMessages:
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
-        recent, told = self._router.recent, key_of(envelope)
-        if (earlier := recent.find((sender.login, sender.seat), told)) is not None:
-            key = self._enter(new_id())
-            return self._repeat(key, envelope, earlier)
+        told, by = key_of(envelope), (sender.login, sender.seat)
+        earlier = self._router.recent.find(by, told)
+        if earlier is None:
+            return self._begin(envelope, behalf, sender, wait_s, note)
+        if not earlier.letter_id:
+            return self._repeat(self._enter(new_id()), envelope, earlier)
+        note.defer()
+        return self._repeat_letter(earlier, envelope, behalf, sender, wait_s, note)
+
+    def _begin(
+        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
+    ) -> Coroutine[Any, Any, None]:
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id())
         note.defer()
         self._sending += 1
-        added = recent.add((sender.login, sender.seat), told)
+        added = self._router.recent.add((sender.login, sender.seat), key_of(envelope))
         return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
     async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
@@ -116,6 +125,7 @@ class OpenMessages:
             if begun is not None:
                 letter = await self._follow_turn(key, envelope, begun, sender, recent)
             if letter is not None:
+                recent.letter_id = letter.id
                 await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
         except FrameRefused as refused:
             note.finish(refused)
@@ -168,6 +178,32 @@ class OpenMessages:
             return
         if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):
             await self._answer(frame, recent)
+
+    async def _repeat_letter(
+        self,
+        earlier: RecentMessage,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        note: FrameNote,
+    ) -> None:
+        """Send a message again whose letter died unsent; else give the answers of the earlier one."""
+        by, told = (sender.login, sender.seat), key_of(envelope)
+        try:
+            if await self._router.read(letter_queue.died_unsent, earlier.letter_id):
+                self._router.recent.drop(by, told, earlier)
+            if (latest := self._router.recent.find(by, told)) is None:
+                await self._begin(envelope, behalf, sender, wait_s, note)
+                return
+            key = self._enter(new_id())
+            note.finish()
+            await self._repeat(key, envelope, latest)
+        except FrameRefused as refused:
+            note.finish(refused)
+            raise
+        finally:
+            note.fail()
 
     async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
         """Give the answers of an earlier message, when there are all of them."""
