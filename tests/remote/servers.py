@@ -14,7 +14,7 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
 from starlette.applications import Starlette
 
@@ -122,12 +122,16 @@ class Remote:
 
 
 @asynccontextmanager
-async def sdk_server(
-    binding: str = "JSONRPC", *, streams: bool = True, port: int = 0, tasks: TaskStore | None = None
-) -> AsyncIterator[Remote]:
-    """The official SDK's server stack with a Talker behind it. `port`, `tasks`: those of one that runs no more."""
-    port, seen = port or free_port(), Seen()
+async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> AsyncIterator[Remote]:
+    """The official SDK's server stack with a Talker behind it."""
+    port, seen = free_port(), Seen()
     url = f"http://127.0.0.1:{port}"
+    async with serving(sdk_app(url, seen, binding, streams=streams), port):
+        yield Remote(url, seen)
+
+
+def sdk_app(url: str, seen: Seen, binding: str = "JSONRPC", *, streams: bool = True) -> Any:
+    """That stack as an application; what it does to tasks outlives a server."""
     rpc = AgentInterface(url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0")
     card = AgentCard(
         name="Far talker",
@@ -139,16 +143,13 @@ async def sdk_server(
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="talk", name="Talk", description="Talks.", tags=["talk"])],
     )
-    handler = DefaultRequestHandler(
-        agent_executor=Talker(seen), task_store=tasks or InMemoryTaskStore(), agent_card=card
-    )
+    handler = DefaultRequestHandler(agent_executor=Talker(seen), task_store=InMemoryTaskStore(), agent_card=card)
     routes = create_agent_card_routes(card)
     if binding == "JSONRPC":
         routes += create_jsonrpc_routes(handler, "/a2a")
     else:
         routes += create_rest_routes(handler, path_prefix="/a2a")
-    async with serving(_recording(Starlette(routes=routes), seen), port):
-        yield Remote(url, seen)
+    return _recording(Starlette(routes=routes), seen)
 
 
 def _recording(app: Any, seen: Seen) -> Any:

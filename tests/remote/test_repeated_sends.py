@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from a2a.server.tasks import InMemoryTaskStore
-
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_storage import HubStorage, MakeStorage
 from lab.processes import free_port
 from tests.gateway.client import GatewayClient
-from tests.remote.servers import sdk_server
+from tests.remote.servers import Remote, Seen, sdk_app, serving
 from tests.remote.test_hubs import ENV, publish, words
 from tests.v1.caller import Caller, message, texts
 
@@ -30,6 +28,8 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
 ) -> None:
     hub = start_hub(make_storage("embedded"), **ENV, GATEWAY=1)
     alice, port = hub.mint("alice", "session"), free_port()
+    far = Remote(f"http://127.0.0.1:{port}", Seen())
+    app = sdk_app(far.url, far.seen)
     caller, asked = Caller(hub.url, "owner/far", alice), {"message": message("hi")}
     gateway_message: Json = {
         "content": {"role": "user", "content": "hi"},
@@ -50,12 +50,12 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
 
     async with GatewayClient(hub.url, alice) as client:
         await client.find("auth-response")
-        async with sdk_server(port=port) as far:
+        async with serving(app, port):
             await publish(hub, far)
         task, (status, _), error = await ask_all(client)
         assert texts(task["status"]["message"]["parts"]) == OFFLINE
         assert (status, error["type"]) == (502, "error")
-        async with sdk_server(port=port) as far:
+        async with serving(app, port):
             task, (status, completed), reply = await ask_all(client)
             assert "echo: hi" in words(task)
             assert (status, completed["choices"][0]["message"]["content"]) == (200, "echo: hi")
@@ -66,15 +66,13 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
 
 
 async def test_a_further_message_that_found_no_server_leaves_its_task_waiting(
-    make_storage: MakeStorage, start_hub: StartHub
+    home: HubStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_storage("embedded"), **ENV)
-    caller, port, tasks = (
-        Caller(hub.url, "owner/far", hub.mint("alice", "session")),
-        free_port(),
-        InMemoryTaskStore(),
-    )
-    async with sdk_server(port=port, tasks=tasks) as far:
+    hub = start_hub(home, **ENV)
+    caller, port = Caller(hub.url, "owner/far", hub.mint("alice", "session")), free_port()
+    far = Remote(f"http://127.0.0.1:{port}", Seen())
+    app = sdk_app(far.url, far.seen)
+    async with serving(app, port):
         await publish(hub, far)
         task = await caller.send("ask me")
     answer: dict[str, Any] = {"message": message("the red one", taskId=task["id"], contextId=task["contextId"])}
@@ -86,7 +84,7 @@ async def test_a_further_message_that_found_no_server_leaves_its_task_waiting(
     async with caller.open("SendStreamingMessage", answer, Idempotency_Key="k-4") as events:
         seen = [event async for event in events]
     assert seen[-1].state == "INPUT_REQUIRED"
-    async with sdk_server(port=port, tasks=tasks):
+    async with serving(app, port):
         done = (await caller.call("SendMessage", answer, Idempotency_Key="k-3"))["task"]
         assert done["status"]["state"] == "TASK_STATE_COMPLETED"
         assert (await caller.call("SendMessage", answer, Idempotency_Key="k-3"))["task"] == done
