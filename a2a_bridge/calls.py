@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
-from a2a_bridge.errors import agent_not_found, form_error, too_large
+from a2a_bridge.errors import agent_not_found, form_error, refused, too_large
 from a2a_bridge.repeats import JoinedTask, RepeatedSend
 from a2a_bridge.requests import Request, Send
 from a2a_bridge.streams import Frame
@@ -137,9 +137,11 @@ class Waiting(msgspec.Struct, frozen=True):
         """The answer, once the turn has ended.
 
         Raises:
-            RpcError: the dialect can show nothing of it.
+            RpcError: the dialect can show nothing of it, or the message was not sent to the agent of its task.
         """
         dialect, request, run = self.call.dialect, self.call.request, self.run
+        if isinstance(run, TaskRun) and (text := run.unsent_text):
+            raise refused(text)
         if isinstance(request, Send):
             dialect.check_answer(run.task, request)
             if request.takes_direct and dialect.render_message and not run.is_promoted:

@@ -13,7 +13,7 @@ from a2a_bridge.pushes.pushes import IN_SEND, Pushes
 from a2a_bridge.repeats import KeyClaim, digest_of, release_key
 from a2a_bridge.requests import PushTarget, Send
 from a2a_bridge.tasks.feed import Feeds
-from a2a_bridge.tasks.pieces import agent_message
+from a2a_bridge.tasks.pieces import agent_message, waiting_again
 from a2a_bridge.tasks.record import State, StatusEvent, Task, after, timestamp
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskStore
@@ -128,7 +128,7 @@ class Exchanges:
         begun = after(resumed, [working])
         if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
             return None
-        run, asked = self._with_ask(begun, call, send, claim, continues_task=True)
+        run, asked = self._with_ask(begun, call, send, claim, before=task)
         feed = await run.tell()
         feed.add(begun, [working])
         try:
@@ -175,16 +175,15 @@ class Exchanges:
 
     async def _keep_end(self, run: TaskRun, claim: KeyClaim | None, settled: SettledTurn) -> None:
         self._runs.pop(run.opening.chat_id, None)
-        if claim is not None and settled.refused is not None:  # it was not asked after all
+        if claim is not None and settled.is_unsent:
             await release_key(claim)
         await run.keep_end(settled)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""
-        event = StatusEvent(begun.seq + 1, timestamp(), task.state, task.message, usage=task.usage)
+        restored, event = waiting_again(task, begun.seq, timestamp())
         feed = self._feeds.of(task)
         feed.is_fed = False
-        restored = replace(task, seq=event.seq, updated_at=event.at)
         if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
@@ -224,9 +223,9 @@ class Exchanges:
         *,
         message_key: str = "",
         queues: bool = False,
-        continues_task: bool = False,
+        before: Task | None = None,
     ) -> tuple[TaskRun, PreparedAsk]:
-        """A task's next turn, and how it is asked."""
+        """A task's next turn, and how it is asked. `before`: see `TaskRun`."""
         identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
         run = TaskRun(
@@ -239,6 +238,7 @@ class Exchanges:
             plain_is_direct=send.plain_is_direct,
             joins_text=send.waits,
             keeper=claim,
+            before=before,
         )
         ask = Ask(
             chat_id=task.chat_id,
@@ -255,6 +255,6 @@ class Exchanges:
             traceparent=call.traceparent,
             message_key=message_key,
             queues=queues,
-            continues_task=continues_task,
+            continues_task=before is not None,
         )
         return run, PreparedAsk(ask, partial(self._keep_end, run, claim), run.writes)

@@ -52,6 +52,7 @@ KeepPosition = Callable[[str], Awaitable[None]]
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
 _KEEP = "UPDATE a2a_bridge_sendkey SET result = %s, is_plain = %s WHERE id = %s RETURNING id"
+_RELEASE = "DELETE FROM a2a_bridge_sendkey WHERE id = %s AND chat_id = %s RETURNING id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,10 @@ class KeyClaim:
     chat_id: str
     is_new: bool
 
-    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
-        """What to write with the end of the turn."""
+    def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
+        """What to write with the end of the turn; if nothing was sent, the key is free again."""
+        if settled.is_unsent:
+            return [sql.Query(_RELEASE, [self.pk, self.chat_id])]
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
 
 

@@ -1,14 +1,18 @@
 """Work of AGNT that must be done whatever process lives. Every job may run twice, late, or several at once."""
 
+import logging
 from datetime import UTC, timedelta
 
 from agnt.invoicing.batch import run_batch
 from agnt.invoicing.invoicers import make_invoicer
+from agnt.invoicing.port import InvoicerDown
 from agnt.metering import report_drift
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
+
+logger = logging.getLogger(__name__)
 
 MOST_INTERACTIONS = 1_000_000  # of a network
 
@@ -16,7 +20,12 @@ MOST_INTERACTIONS = 1_000_000  # of a network
 @job("agnt.send_invoices")
 def send_invoices() -> int:
     """Bill the days that are over, and send what was not sent; how many bills were sent."""
-    return run_batch(make_invoicer()).sent
+    try:
+        invoicer = make_invoicer()
+    except InvoicerDown as why:
+        logger.error("agnt.invoicer_down", extra={"reason": str(why)})
+        return 0
+    return run_batch(invoicer).sent
 
 
 @job("agnt.check_metering")

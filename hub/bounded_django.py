@@ -67,6 +67,7 @@ class BoundedDjango:
         self._application = application
         self._load = load
         self._loading: asyncio.Task[None] | None = None
+        self._is_loaded = False
         self._path_prefix = path_prefix
         self._limits = limits
         self._max_body_bytes = max_body_bytes
@@ -120,17 +121,24 @@ class BoundedDjango:
         await self._pass(request, send, body)
 
     async def _pass(self, request: HttpRequest, send: Send, body: bytearray) -> None:
-        if self._loading is None:
-            self._loading = asyncio.create_task(asyncio.to_thread(self._load), name="load pages")
-        if not self._loading.done():
-            # Shielded: all early requests share it, and one that leaves must not cancel it for the others.
-            await asyncio.shield(self._loading)
+        if not self._is_loaded:
+            await self._ensure_loaded()
         slots = RequestSlots(self._limits)
         scope = {**request.scope, "path": self._path_prefix + request.path, SLOTS_KEY: slots}
         try:
             await self._application(scope, receive_of(body, request.receive), send)
         finally:
             slots.release()
+
+    async def _ensure_loaded(self) -> None:
+        if self._loading is None or self._loading.done():  # first, or the try before failed
+            self._loading = asyncio.create_task(self._load_pages(), name="load pages")
+        # Shielded: all early requests share it, and one that leaves must not cancel it for the others.
+        await asyncio.shield(self._loading)
+
+    async def _load_pages(self) -> None:
+        await asyncio.to_thread(self._load)
+        self._is_loaded = True
 
 
 def is_form_in_another_charset(content_type: str) -> bool:

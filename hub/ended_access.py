@@ -1,4 +1,4 @@
-"""Closes what those have open here whose access has ended: by a halt, a revocation, or with its time.
+"""Closes the sockets and streams of users and agents whose access has ended, by a halt, a revocation or expiry.
 
 Rows say so, whichever program wrote them, and every process polls them. An embedded hub first asks SQLite whether
 anything was committed since the last look, which costs microseconds (docs/adr/0060).
@@ -11,18 +11,20 @@ from accounts.authn import still_good
 from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
+from agents.models.choices import Failure
 from hub.wiring import HubServices
-from kit.async_db import db_call
+from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
+from kit.sql import Version
 from operators.attachments import find_lost_views
 
 
 class Changes(Protocol):
     """See `kit.sql.SqliteChanges`."""
 
-    def version(self) -> int | None:
-        """A number that differs after each commit; None: unknown."""
+    def version(self) -> Version | None:
+        """Differs after each commit; None: unknown."""
 
 
 class Revocations:
@@ -30,10 +32,11 @@ class Revocations:
     (docs/adr/0020). Call `look` each second.
     """
 
-    def __init__(self, hub_services: HubServices, changes: Changes) -> None:
+    def __init__(self, hub_services: HubServices, changes: Changes, call: DbCall) -> None:
         self._hub_services = hub_services
         self._changes = changes
-        self._read_at: int | None = None  # the version of the database at the last look at the rows
+        self._call = call
+        self._read_at: Version | None = None  # the version of the database at the last look at the rows
         self._held: set[int] = set()
         self._expires_at: datetime | None = None
 
@@ -53,7 +56,7 @@ class Revocations:
         # Before the next look: a socket that was found may be attached in this moment.
         self._read_at, self._held = None if has_found else version, held
         if version is not None:
-            self._expires_at = await db_call(presence.find_next_expiry)(hub_services.process_id, held, now)
+            self._expires_at = await self._call(presence.find_next_expiry, hub_services.process_id, held, now)
 
     async def _close(self, held: set[int]) -> bool:
         """Whether anything was found."""
@@ -61,17 +64,17 @@ class Revocations:
         link, operator_sockets = hub_services.link, hub_services.operator_sockets
         found: list[object] = []
         if link.sockets:
-            for connection_id in await db_call(presence.find_revoked)(hub_services.process_id):
+            for connection_id in await self._call(presence.find_revoked, hub_services.process_id):
                 found.append(connection_id)
                 if socket := link.socket(connection_id):
                     link.start(socket.refuse("token_revoked", "this token was revoked"), "revoked")
         if held:
-            gone = held - await db_call(still_good)(held)
+            gone = held - await self._call(still_good, held)
             found += gone
             hub_services.callers.dismiss(gone)
             operator_sockets.dismiss(gone)
         if operator_sockets.credential_ids:
-            for lost in await db_call(find_lost_views)(hub_services.process_id):
+            for lost in await self._call(find_lost_views, hub_services.process_id):
                 found.append(lost)
                 hub_services.live.take(lost)
         return bool(found)
@@ -84,10 +87,11 @@ class Halts:
     later is closed.
     """
 
-    def __init__(self, hub_services: HubServices, changes: Changes) -> None:
+    def __init__(self, hub_services: HubServices, changes: Changes, call: DbCall) -> None:
         self._hub_services = hub_services
         self._changes = changes
-        self._read_at: int | None = None  # the version of the database at the last look at the rows
+        self._call = call
+        self._read_at: Version | None = None  # the version of the database at the last look at the rows
         self._known: set[int] = set()
 
     async def look(self) -> None:
@@ -102,15 +106,16 @@ class Halts:
         version = self._changes.version()
         if version is not None and version == self._read_at and not self._known:
             return
-        self._read_at = version
-        halts = await db_call(halt_rules.load_active_halts)()
+        self._read_at = None  # until all went well: what fails is looked for again
+        halts = await self._call(halt_rules.load_active_halts)
         ripe = [one for one in halts if one.id in self._known]
         self._known = {one.id for one in halts}
         if halts and self._hub_services.dispatcher.open_turns:
-            for chat_id in await db_call(halt_rules.find_halted_turns)(halts, self._hub_services.process_id):
+            for chat_id in await self._call(halt_rules.find_halted_turns, halts, self._hub_services.process_id):
                 self._hub_services.dispatcher.cancel(chat_id, HALTED)
         if ripe:
             await self._close(ripe)
+        self._read_at = version
 
     @property
     def _may_end_something(self) -> bool:
@@ -125,12 +130,14 @@ class Halts:
             self._hub_services.operator_sockets,
         )
         if link.sessions:
-            for connection_id in await db_call(halt_rules.find_halted_connections)(
-                halts, self._hub_services.process_id
+            for connection_id in await self._call(
+                halt_rules.find_halted_connections, halts, self._hub_services.process_id
             ):
                 if socket := link.socket(connection_id):
-                    link.start(socket.leave(TRY_AGAIN_LATER, bye="halted"), "halted")
+                    # Another process may not have looked yet: its turns hear the reason from the socket.
+                    leaving = socket.leave(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
+                    link.start(leaving, "halted")
         if held := callers.credential_ids | operator_sockets.credential_ids:
-            halted = await db_call(halt_rules.find_halted_credentials)(halts, held)
+            halted = await self._call(halt_rules.find_halted_credentials, halts, held)
             callers.dismiss(halted)
             operator_sockets.halt(halted)

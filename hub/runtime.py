@@ -5,6 +5,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 from django.conf import settings
 
@@ -24,7 +26,7 @@ from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
-from kit.async_db import db_call
+from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
 from kit.sql import SqliteChanges, UnknownChanges
@@ -42,6 +44,7 @@ HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DECIDE_EVERY_S = 1.0
+TIMERS_AT_ONCE = 8  # more than there are: one that waits for a lock delays no heartbeat
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
@@ -60,8 +63,13 @@ class Runtime:
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
         self._changes = (
-            SqliteChanges(str(settings.DATABASES["default"]["NAME"])) if settings.IS_EMBEDDED else UnknownChanges()
+            SqliteChanges(Path(str(settings.DATABASES["default"]["NAME"])))
+            if settings.IS_EMBEDDED
+            else UnknownChanges()
         )
+        # SQLite takes several times as long to open a connection as to answer what is asked regularly.
+        self._timer_thread = DbThread("timers") if settings.IS_EMBEDDED else None
+        self._call: DbCall = self._timer_thread.call if self._timer_thread else DbCalls(TIMERS_AT_ONCE)
         self._deliverer = make_delivery_thread()
         self._threads = [
             self._deliverer,
@@ -113,6 +121,8 @@ class Runtime:
         # everything that writes through it, spans last.
         await end("loops", self._tasks.cancel())
         self._changes.close()
+        if self._timer_thread is not None:
+            await end("timers", self._timer_thread.close())
         await end("letters", hub_services.gateway.router.letters.close())
         await end("mcp", hub_services.mcp.close())
         await end("asking", hub_services.asking.close())
@@ -153,9 +163,12 @@ class Runtime:
         self._tasks.start(hub_services.message_sender.run(), name="courier")
         self._tasks.start(every(BEAT_EVERY_S, self._beat, "beat.failed", tries=BEAT_TRIES), name="beat")
         # Not with the beat: it waits for sessions that others hold, and a process that beats late is dead.
-        self._tasks.start(every(BEAT_EVERY_S, db_call(permissions.expire_due), "expire.failed"), name="expire")
+        self._tasks.start(
+            every(BEAT_EVERY_S, partial(self._call, permissions.expire_due), "expire.failed"), name="expire"
+        )
         self._tasks.start(every(TEND_EVERY_S, self._run_link_timers, "tend.failed"), name="tend")
-        revocations, halts = Revocations(hub_services, self._changes), Halts(hub_services, self._changes)
+        revocations = Revocations(hub_services, self._changes, self._call)
+        halts = Halts(hub_services, self._changes, self._call)
         self._tasks.start(every(WATCH_EVERY_S, revocations.look, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, halts.look, "halts.failed"), name="halts")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
@@ -167,19 +180,20 @@ class Runtime:
         letters, statuses = gateway.router.letters, gateway.statuses
         self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
-        self._tasks.start(every(DECIDE_EVERY_S, db_call(close_due), "decide.failed"), name="decide")
+        self._tasks.start(every(DECIDE_EVERY_S, partial(self._call, close_due), "decide.failed"), name="decide")
         if not settings.IS_EMBEDDED:
             self._tasks.start(every(BEAT_EVERY_S, self._write_left, "sessions.failed"), name="sessions")
 
     async def _write_left(self) -> None:
         """Write to sessions what processes held that died."""
-        await db_call(write_left)(self.hub_services.process_id, is_alone=False)
+        await self._call(write_left, self.hub_services.process_id, is_alone=False)
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher
         mine = link.sessions
         others = dispatcher.connections() - set(mine)
-        beat = await db_call(presence.record_heartbeat)(self.hub_services.process_id, mine=mine, others=others)
+        process_id = self.hub_services.process_id
+        beat = await self._call(presence.record_heartbeat, process_id, mine=mine, others=others)
         dispatcher.lose(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
@@ -194,7 +208,7 @@ class Runtime:
     async def _cancel_child_turns(self) -> None:
         """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
         if parents := self.hub_services.dispatcher.parents:
-            self.hub_services.dispatcher.cancel_children_of(await db_call(ended_parents)(parents))
+            self.hub_services.dispatcher.cancel_children_of(await self._call(ended_parents, parents))
 
     async def _run_link_timers(self) -> None:
         self.hub_services.link.tend(time.monotonic())

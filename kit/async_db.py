@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
 
 from channels.db import aclose_old_connections, database_sync_to_async
 from django.db import connection
@@ -25,6 +26,13 @@ def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """
     wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(function, thread_sensitive=False)
     return wrapped
+
+
+class DbCall(Protocol):
+    """Runs one whole synchronous function of the database in another thread."""
+
+    async def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Its result."""
 
 
 class DbCalls:
@@ -66,9 +74,10 @@ class DbThread:
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, name)
 
-    async def call(self, function: Callable[[], R]) -> R:
+    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run one whole synchronous function; after a connection failure the next call gets a new connection."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, function)
+        call = partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, call)
 
     async def close(self) -> None:
         """End the thread after its current call."""

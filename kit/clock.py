@@ -65,5 +65,5 @@ def iso_or_none(moment: datetime | None) -> str | None:
 
 
 def in_words(since: str) -> str:
-    """What `timesince` found, as one says it."""
+    """A result of `timesince` as text, such as `3 days ago`."""
     return "just now" if since.startswith("0") else f"{since} ago"

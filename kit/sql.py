@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache, reduce
 from operator import or_
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import (
@@ -274,23 +275,37 @@ def moment(when: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(when)
 
 
-class SqliteChanges:
-    """Counts the commits to a file by any connection of any program (docs/adr/0060). Use it in one thread."""
+Version = tuple[int, int]
 
-    def __init__(self, path: str) -> None:
+
+class SqliteChanges:
+    """Notices commits to a file by any connection of any program (docs/adr/0060). Use it in one thread."""
+
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._opened = 0
 
-    def version(self) -> int | None:
-        """A number that differs after each commit; it takes microseconds. None: unknown, look at the tables."""
+    def version(self) -> Version | None:
+        """Differs after each commit, and for another file of that name; None: unknown, look at the tables.
+
+        It takes microseconds and waits for no lock.
+        """
         try:
-            if self._connection is None:
-                self._connection = sqlite3.connect(self._path)
-            found: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        except sqlite3.Error:
+            found = self._path.stat()
+            if self._connection is None or self._file != (found.st_dev, found.st_ino):
+                self.close()
+                self._connection = sqlite3.connect(
+                    f"{self._path.absolute().as_uri()}?mode=rw", timeout=0, uri=True
+                )
+                self._file = found.st_dev, found.st_ino
+                self._opened += 1  # each connection counts from its own beginning
+            commits: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except (OSError, sqlite3.Error):
             self.close()
             return None
-        return found
+        return self._opened, commits
 
     def close(self) -> None:
         """Close the connection; the next look opens another."""
@@ -303,7 +318,7 @@ class SqliteChanges:
 class UnknownChanges:
     """For a database that other machines write to: every look reads the tables."""
 
-    def version(self) -> int | None:
+    def version(self) -> Version | None:
         """See SqliteChanges."""
         return None
 

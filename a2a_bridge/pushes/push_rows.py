@@ -25,6 +25,7 @@ FROM a2a_bridge_pushconfig c, (VALUES {rows}) AS v
 WHERE c.task_id = %s AND {which} {lock}
 ON CONFLICT (config_id, seq) DO NOTHING
 """
+_RETURN = "UPDATE a2a_bridge_pushconfig SET chat_id = %s WHERE task_id = %s AND ended_seq IS NULL"
 # A delete under way is not waited for: whom it takes away need not be told.
 _LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF c SKIP LOCKED"}
 
@@ -45,6 +46,11 @@ def queue_pushes(task: Task, events: Sequence[TaskEvent], traceparent: str = "")
     if not task.is_terminal:
         return [sql.Query(queue, values)]
     return [sql.Query(_END.format(now=now), [task.seq, task.id]), sql.Query(queue, [*values, task.seq])]
+
+
+def return_to_turn(task: Task) -> sql.Query:
+    """The last turn of a task's addresses is the task's: a later one was not sent, and its failure is no end."""
+    return sql.Query(_RETURN, [task.chat_id, task.id])
 
 
 def payload_of(task: Task, event: TaskEvent) -> str:

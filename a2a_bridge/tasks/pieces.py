@@ -167,6 +167,12 @@ def end_of(
     return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage)]
 
 
+def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
+    """A task as it waited for its caller, after a message to it that was not sent. `seq`: of its last event."""
+    event = StatusEvent(seq + 1, at, task.state, task.message, usage=task.usage)
+    return msgspec.structs.replace(task, seq=event.seq, updated_at=at), event
+
+
 def plain_end(task: Task, settled: SettledTurn, at: str) -> Task:
     """A new task that its agent answered with a text and nothing else; its events follow from it."""
     reply = (Artifact(task.reply_id, (_text(task, settled.text),)),) if settled.text else ()

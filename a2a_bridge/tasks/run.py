@@ -9,7 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from a2a_bridge.pushes.push_rows import queue_pushes
+from a2a_bridge.errors import failure_text
+from a2a_bridge.pushes.push_rows import queue_pushes, return_to_turn
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.tasks.feed import Feed, Feeds
 from a2a_bridge.tasks.pieces import (
@@ -21,6 +22,7 @@ from a2a_bridge.tasks.pieces import (
     last_words,
     left_open,
     plain_end,
+    waiting_again,
     with_joined_text,
 )
 from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after, timestamp
@@ -28,7 +30,7 @@ from a2a_bridge.tasks.store import TaskStore
 from agents.core.errors import Denied, Unavailable
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Outcome
+from agents.models.choices import Failure, Outcome
 from agents.transcript.pieces import Piece
 from kit import sql
 
@@ -42,7 +44,7 @@ ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 class TaskWriter(Protocol):
     """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
 
-    def writes(self, task: Task, *, is_plain: bool) -> Sequence[sql.Query]:
+    def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
         """What to write in the transaction that settles it."""
 
 
@@ -78,7 +80,8 @@ class TaskRun:
     `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
     message, else only one that its agent calls a message.
     `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: also writes its end. `task`: as it is now. `followers`: how many requests wait for it while it
+    `keeper`: also writes its end. `before`: the task as it waited for the message of this turn, None of a first
+    turn. `task`: as it is now. `followers`: how many requests wait for it while it
     waits for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
@@ -94,9 +97,11 @@ class TaskRun:
         plain_is_direct: bool = True,
         joins_text: bool = False,
         keeper: TaskWriter | None = None,
+        before: Task | None = None,
     ) -> None:
         self.opening = task
         self.keeper = keeper
+        self._before = before
         self.running: RunningTurn | None = None
         self.feed: Feed | None = None
         self._store = store
@@ -132,6 +137,13 @@ class TaskRun:
     def denied(self) -> Denied | None:
         """Why its agent was not asked, at once or after a wait; None when it was, or still waits."""
         return self._end.settled.refused if self._end else self._denied
+
+    @property
+    def unsent_text(self) -> str:
+        """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
+        if self._end is None or not self._is_waiting_again(self._end.settled):
+            return ""
+        return failure_text(self._end.settled.reason, self._wait_s)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -198,8 +210,10 @@ class TaskRun:
         writes = [*self._store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
         if self.keeper is not None:
-            writes += self.keeper.writes(end.task, is_plain=not self._is_promoted(end.task))
+            writes += self.keeper.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
         if self.feed is not None:
+            if end.task.chat_id != self.opening.chat_id:
+                writes.append(return_to_turn(end.task))
             writes += queue_pushes(end.task, [*end.closed, *end.events], self._traceparent)
         return writes
 
@@ -291,10 +305,17 @@ class TaskRun:
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
+        if self._before is not None and self._is_waiting_again(settled):
+            restored, event = waiting_again(self._before, so_far.seq, at)
+            return End(settled, restored, [*events, event])
         events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
         is_whole = settled.outcome is Outcome.COMPLETED
         open_at = left_open(self._open_at, events) if is_whole else {}
         return End(settled, after(so_far, events), events, closing(open_at, at))
+
+    def _is_waiting_again(self, settled: SettledTurn) -> bool:
+        """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
+        return self._before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""

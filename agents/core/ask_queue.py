@@ -122,4 +122,4 @@ class AskQueue:
 
 
 def _make_refused_end(outcome: Outcome, reason: str, refused: Denied) -> SettledTurn:
-    return SettledTurn(outcome, reason, has_extra_writes=False, refused=refused)
+    return SettledTurn(outcome, reason, has_extra_writes=False, refused=refused, is_unsent=True)

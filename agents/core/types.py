@@ -143,7 +143,8 @@ class SettledTurn(Struct, frozen=True):
     """The one end of a turn, as stored. `text` is the reply, or the agent's own reason why there is none.
 
     `has_extra_writes`: the extra writes of its surface are committed, if there were any. `refused`: why a queued
-    ask was never sent; there is no turn then. `usage`: what the agent reported with its reply.
+    ask was never sent; there is no turn then. `usage`: what the agent reported with its reply. `is_unsent`: the
+    hub knows that nothing was sent to the agent, so asking again is safe.
     """
 
     outcome: Outcome
@@ -152,6 +153,7 @@ class SettledTurn(Struct, frozen=True):
     has_extra_writes: bool = True
     refused: Denied | None = None
     usage: Usage | None = None
+    is_unsent: bool = False
 
     @property
     def own_words(self) -> str:

@@ -33,6 +33,7 @@ from agents.core.post import (
 )
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
+from agents.models.choices import Failure
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -68,8 +69,13 @@ class Socket(Protocol):
     async def take(self, message: ToSocket) -> None:
         """Handle a message for this socket: close, forward a frame, or note a hook report."""
 
-    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
-        """Close the socket from the hub's side, with a bye frame when a reason is given."""
+    async def leave(
+        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+    ) -> None:
+        """Close the socket from the hub's side, with a bye frame if `bye` is given.
+
+        `reason`: with which its open prompts fail, in all processes that wait for them.
+        """
 
     async def refuse(self, code: str, message: str) -> None:
         """Close the socket and tell the agent not to reconnect."""

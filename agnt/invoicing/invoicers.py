@@ -16,12 +16,24 @@ from kit.money import CENT, decimal_usd
 HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
 
 
+WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is not installed: pip install 'clawbridge[stripe]'"
+
+
 def make_invoicer() -> Invoicer:
-    """Stripe's where a key is set, else files below DATA_DIR."""
+    """Stripe's where a key is set, else files below DATA_DIR.
+
+    Raises:
+        InvoicerDown: Stripe's library is not installed.
+    """
     settings = get_settings()
     if not settings.stripe_api_key:
         return CsvInvoicer(settings.invoices_dir)
-    module = import_module("agnt.invoicing.stripe_meter")  # the library is large: only where it is used
+    try:
+        module = import_module("agnt.invoicing.stripe_meter")  # the library is large: only where it is used
+    except ModuleNotFoundError as missing:
+        if missing.name != "stripe":
+            raise
+        raise InvoicerDown(WITHOUT_STRIPE) from None
     chosen: Invoicer = module.StripeInvoicer(
         settings.stripe_api_key, url=settings.stripe_api_url, meter=settings.stripe_meter
     )

@@ -23,6 +23,7 @@ from agents.core.presence import MayNotConnect
 from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
+from agents.models.choices import Failure
 from gateway.connections.client import Gateway
 from gateway.connections.client_limit import GatewayClients
 from gateway.connections.seat import NameTaken, Seat, renew_seat, take_seat
@@ -365,9 +366,9 @@ class GatewayConnection(FrameSocket):
         if (last := ending or refused).close_code:
             await self._finish(last.close_code, frames.error_frame(last))
 
-    async def _finish(self, code: int, last: Json | None) -> None:
+    async def _finish(self, code: int, last: Json | None, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""
-        await self._lose()
+        await self._lose(reason)
         with suppress(OSError):
             if last is not None and not self._closed:
                 async with asyncio.timeout(SEND_WITHIN_S):
@@ -388,8 +389,8 @@ class GatewayConnection(FrameSocket):
             logger.exception("gateway.database_away")
             await self.leave(SERVICE_RESTART)
 
-    async def _lose(self) -> None:
-        """Nothing from this socket counts any more; what it owes fails at once."""
+    async def _lose(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+        """Take nothing more from this socket, and fail its open prompts at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
         self._make_room()
@@ -397,4 +398,4 @@ class GatewayConnection(FrameSocket):
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)
             self.gateway.router.letters.expect(self.seat.session_id)
-            await self.seat.prompts.lost()
+            await self.seat.prompts.lost(reason)

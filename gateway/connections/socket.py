@@ -7,6 +7,7 @@ from agents.core.errors import NotDelivered
 from agents.core.post import Evict, Hook, Prompt, Withdrawn
 from agents.links.channel.protocol import size_of
 from agents.links.sockets import ToSocket
+from agents.models.choices import Failure
 from agents.transcript.announcements import CloseAgent
 from gateway.connections.connection import GatewayConnection
 from gateway.connections.tokens import is_refused
@@ -110,12 +111,14 @@ class GatewaySocket(GatewayConnection):
         if self.seat is not None:
             self.seat.forget_old(now)
 
-    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
-        """End the connection from the hub's side."""
+    async def leave(
+        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+    ) -> None:
+        """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
         if bye == "restart":
-            await self._finish(GOING_AWAY, frames.disconnect_frame("shutdown", "the hub restarts"))
+            await self._finish(GOING_AWAY, frames.disconnect_frame("shutdown", "the hub restarts"), reason)
         else:
-            await self._finish(code, frames.disconnect_frame("error", bye) if bye else None)
+            await self._finish(code, frames.disconnect_frame("error", bye) if bye else None, reason)
 
     async def refuse(self, code: str, message: str) -> None:
         """Reject the agent for good: it must not come back with this token.

@@ -199,6 +199,11 @@ def take_reply(letter_id: int) -> Json | None:
     return None
 
 
+def died_unsent(letter_id: int) -> bool:
+    """Whether a letter is dead, and the gateway knows that the agent was not sent it."""
+    return Letter.objects.filter(pk=letter_id, state=Letter.State.DEAD, attempts=0).exists()
+
+
 def expire_due(*, overdue_s: float = 0.0) -> int:
     """End the letters whose time is up, and was so long ago; how many."""
     due = Letter.objects.filter(

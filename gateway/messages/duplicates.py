@@ -20,9 +20,12 @@ SenderKey = tuple[str, str]  # the login, and the name of the seat
 
 
 class RecentMessage:
-    """A message that was sent. `answers`: the frames that its sender got; `is_whole`: all of them were kept."""
+    """A message that was sent. `answers`: the frames that its sender got; `is_whole`: all of them were kept.
 
-    __slots__ = ("answers", "bytes", "ended", "is_over", "is_whole", "sent_at")
+    `letter_id`: the letter as which it waited; 0 if it did not.
+    """
+
+    __slots__ = ("answers", "bytes", "ended", "is_over", "is_whole", "letter_id", "sent_at")
 
     def __init__(self, sent_at: float) -> None:
         self.sent_at = sent_at
@@ -30,6 +33,7 @@ class RecentMessage:
         self.bytes = 0
         self.is_whole = True
         self.is_over = False
+        self.letter_id = 0
         self.ended = Waiters()
 
     def end(self) -> None:

@@ -8,6 +8,7 @@ from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
 from gateway.frame_log import FrameNote
+from gateway.letters import letter_queue
 from gateway.letters.letters import StoredLetter
 from gateway.messages.addressing import Sender
 from gateway.messages.duplicates import RecentMessage, key_of
@@ -52,14 +53,22 @@ class OpenMessages:
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
-        recent, told = self._router.recent, key_of(envelope)
-        if (earlier := recent.find((sender.login, sender.seat), told)) is not None:
-            key = self._enter(new_id(), envelope)
-            return self._repeat(key, envelope, earlier)
+        told, by = key_of(envelope), (sender.login, sender.seat)
+        earlier = self._router.recent.find(by, told)
+        if earlier is None:
+            return self._begin(envelope, behalf, sender, wait_s, note)
+        if not earlier.letter_id:
+            return self._repeat(self._enter(new_id(), envelope), envelope, earlier)
+        note.defer()
+        return self._repeat_letter(earlier, envelope, behalf, sender, wait_s, note)
+
+    def _begin(
+        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
+    ) -> Coroutine[Any, Any, None]:
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
         note.defer()
         self._sending += 1
-        added = recent.add((sender.login, sender.seat), told)
+        added = self._router.recent.add((sender.login, sender.seat), key_of(envelope))
         return self._run(key, envelope, behalf, sender, wait_s, added, note)
 
     async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
@@ -104,36 +113,36 @@ class OpenMessages:
         note: FrameNote,
     ) -> None:
         """Ask, wait and answer."""
-        is_sent = False
+        begun: BegunMessage | None = None
+        letter: StoredLetter | None = None
         try:
             try:
                 async with self._in_order:
                     try:
                         begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
-                        letter = None
                     except MustWait as waits:
                         letter = await self._store(waits)
             finally:
                 self._sending -= 1
-            is_sent = True
             note.finish()
-            if letter is None:
+            if begun is not None:
                 letter = await self._follow_turn(key, envelope, begun, sender, recent)
             if letter is not None:
+                recent.letter_id = letter.id
                 await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
         except FrameRefused as refused:
             note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
-            if not is_sent:  # before it is answered: the sender may try again at once
+            if _is_unsent(begun, letter):  # before it is answered: the sender may try again at once
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             await self._say(frame)
         except Exception:
             recent.is_whole = False
             raise
         finally:
-            if not is_sent:
+            if _is_unsent(begun, letter):
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             note.fail()
             recent.end()
@@ -173,6 +182,32 @@ class OpenMessages:
         if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):
             await self._answer(frame, recent)
 
+    async def _repeat_letter(
+        self,
+        earlier: RecentMessage,
+        envelope: Envelope,
+        behalf: ActingFor,
+        sender: Sender,
+        wait_s: float,
+        note: FrameNote,
+    ) -> None:
+        """Send a message again whose letter died unsent; else give the answers of the earlier one."""
+        by, told = (sender.login, sender.seat), key_of(envelope)
+        try:
+            if await self._router.read(letter_queue.died_unsent, earlier.letter_id):
+                self._router.recent.drop(by, told, earlier)
+            if (latest := self._router.recent.find(by, told)) is None:
+                await self._begin(envelope, behalf, sender, wait_s, note)
+                return
+            key = self._enter(new_id(), envelope)
+            note.finish()
+            await self._repeat(key, envelope, latest)
+        except FrameRefused as refused:
+            note.finish(refused)
+            raise
+        finally:
+            note.fail()
+
     async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
         """Give the answers of an earlier message, when there are all of them."""
         try:
@@ -197,3 +232,10 @@ class OpenMessages:
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
         self._router.recent.keep(recent, frame)
         await self._say(frame)
+
+
+def _is_unsent(begun: BegunMessage | None, letter: StoredLetter | None) -> bool:
+    """Whether the gateway knows that nothing was sent to the agent, and nothing waits to be sent."""
+    if begun is None or letter is not None:
+        return letter is None
+    return begun.running.is_settled and begun.running.settled.result().is_unsent

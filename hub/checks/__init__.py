@@ -17,6 +17,7 @@ CHECKS = (
     "settings.check_hosts",
     "settings.check_secrets",
     "settings.check_folder",
+    "settings.check_invoices",
     "servers.check_sqlite",
     "servers.check_postgresql",
     "servers.check_worker",

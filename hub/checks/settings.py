@@ -8,6 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 
+from agnt.invoicing.invoicers import make_invoicer
+from agnt.invoicing.port import InvoicerDown
 from hub import env
 
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.gluster", "ceph", "lustre", "afs")
@@ -109,6 +111,18 @@ def check_folder() -> Iterator[CheckMessage]:
             f"{folder} is on a network filesystem ({kind}), where SQLite's locks and its WAL do not hold.",
             hint="Use a local disk, or PostgreSQL (DATABASE_URL and REDIS_URL).",
             id="clawbridge.E005",
+        )
+
+
+def check_invoices() -> Iterator[CheckMessage]:
+    """STRIPE_API_KEY needs Stripe's library."""
+    try:
+        make_invoicer()
+    except InvoicerDown as missing:
+        yield Error(
+            f"No bill is sent: {missing}.",
+            hint="Install the extra, or unset STRIPE_API_KEY: bills are files then.",
+            id="clawbridge.E010",
         )
 
 

@@ -3,8 +3,10 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -21,6 +23,7 @@ from agnt.invoicing.batch import BatchResult, run_batch
 from agnt.invoicing.invoicers import CsvInvoicer, make_invoicer
 from agnt.invoicing.stripe_meter import StripeInvoicer
 from agnt.models import Invoice, Network
+from hub.checks.settings import check_invoices
 from kit.clock import db_now
 from lab import ROOT
 from lab.hub_process import StartHub
@@ -148,6 +151,21 @@ def test_files_are_the_default_and_a_key_switches_to_stripe(
     assert list(tmp_path.rglob("*.csv"))
     settings.STRIPE_API_KEY = API_KEY
     assert isinstance(make_invoicer(), StripeInvoicer)
+
+
+def test_a_key_without_the_library_of_stripe_says_what_to_install(
+    network: Network, settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.STRIPE_API_KEY = API_KEY
+    monkeypatch.setitem(sys.modules, "stripe", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "agnt.invoicing.stripe_meter")
+    with pytest.raises(CommandError, match=re.escape("pip install 'clawbridge[stripe]'")):
+        call_command("agnt_invoices", "--send")
+    assert jobs.send_invoices() == 0
+    (record,) = [one for one in caplog.records if one.message == "agnt.invoicer_down"]
+    assert "STRIPE_API_KEY is set" in record.__dict__["reason"]
+    assert [message.id for message in check_invoices()] == ["clawbridge.E010"]
+    assert not Invoice.objects.filter(state=Invoice.State.SENT).exists()
 
 
 def test_stripe_gets_one_meter_event_for_each_customer_and_day(network: Network, stripe: StripeServer) -> None:

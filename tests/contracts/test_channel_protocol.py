@@ -9,6 +9,7 @@ from agents.links.channel import frames
 from agents.links.channel.frames import BadFrame, ChatEvent
 from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
 from agents.links.sockets import Report
+from agents.models.choices import Failure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
 
@@ -84,6 +85,10 @@ def test_a_foreign_chat_id_and_a_reply_after_the_end_are_refused(protocol: Chann
 def test_a_lost_socket_fails_what_it_owes_once(protocol: ChannelProtocol) -> None:
     assert [report.message for report in protocol.lost()] == [Final("c", 0, None, "channel_lost")]
     assert protocol.lost() == []
+
+
+def test_a_socket_that_leaves_fails_what_it_owes_with_its_reason(protocol: ChannelProtocol) -> None:
+    assert [one.message for one in protocol.lost(Failure.HALTED)] == [Final("c", 0, None, "halted_meanwhile")]
 
 
 def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(protocol: ChannelProtocol) -> None:

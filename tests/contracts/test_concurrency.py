@@ -1,7 +1,8 @@
 """Limits on how many long requests run at once, and what such a request holds meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from asgiref.sync import sync_to_async  # noqa: TID251  the thread that Django runs views in
@@ -13,14 +14,16 @@ from accounts.middleware import LongAnswerMiddleware
 from accounts.models import User
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.card import BadCard, fetch_card
-from hub.bounded_django import BoundedDjango
+from hub.bounded_django import Application, BoundedDjango
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
+from lab.waiting import eventually
 from tests.remote.cards import serving_card
 from webhooks.sending import check_url
 
 KIND = "downloads"
+WITHIN_S = 30
 
 
 def limit(per_account: int = 2, per_process: int = 3) -> ConcurrencyLimit:
@@ -66,6 +69,68 @@ def test_a_view_that_outlives_its_request_takes_nothing() -> None:
     assert counted.running() == {}
 
 
+def make_bounded(application: Application, load: Callable[[], None], counted: ConcurrencyLimit) -> BoundedDjango:
+    return BoundedDjango(
+        application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted}, load=load
+    )
+
+
+async def serve(bounded: BoundedDjango) -> None:
+    """One request; its answer is not looked at."""
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: object) -> None:
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    await bounded.serve(HttpRequest(scope, receive), send)
+
+
+async def test_early_requests_share_one_import_of_the_pages_and_wait_for_it() -> None:
+    loads, may_end, passed = list[bool](), threading.Event(), list[bool]()
+
+    def load() -> None:
+        loads.append(True)
+        assert may_end.wait(WITHIN_S)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        passed.append(may_end.is_set())
+
+    bounded = make_bounded(application, load, limit())
+    early = [asyncio.create_task(serve(bounded)) for _ in range(3)]
+
+    async def has_begun() -> bool:
+        return bool(loads)
+
+    await eventually(has_begun, "the import begins")
+    early[0].cancel()
+    await asyncio.gather(early[0], return_exceptions=True)
+    may_end.set()
+    await asyncio.gather(*early[1:], serve(bounded))
+    assert (loads, passed) == ([True], [True] * 3)
+
+
+async def test_pages_whose_import_failed_are_imported_again() -> None:
+    loads, passed = list[bool](), list[bool]()
+
+    def load() -> None:
+        loads.append(True)
+        if len(loads) == 1:
+            raise OSError
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        passed.append(True)
+
+    bounded = make_bounded(application, load, limit())
+    with pytest.raises(OSError):
+        await serve(bounded)
+    await serve(bounded)
+    await serve(bounded)
+    assert (len(loads), len(passed)) == (2, 2)
+
+
 @pytest.mark.parametrize("end", ["returns", "fails", "is cancelled"])
 async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     counted = limit()
@@ -78,22 +143,8 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
         if end == "fails":
             raise ZeroDivisionError
 
-    async def receive() -> Message:
-        return {"type": "http.request"}
-
-    async def send(message: object) -> None:
-        raise AssertionError(message)
-
-    bounded = BoundedDjango(
-        application,
-        path_prefix="",
-        max_body_bytes=1,
-        max_upload_bytes=1,
-        limits={KIND: counted},
-        load=lambda: None,
-    )
-    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    request = asyncio.create_task(bounded.serve(HttpRequest(scope, receive), send))
+    bounded = make_bounded(application, lambda: None, counted)
+    request = asyncio.create_task(serve(bounded))
     await taken.wait()
     assert counted.running() == {1: 1}
     if end == "is cancelled":

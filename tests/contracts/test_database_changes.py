@@ -9,7 +9,8 @@ from lab.processes import python, run
 
 
 def test_each_commit_changes_the_version(tmp_path: Path) -> None:
-    path = str(tmp_path / "one.sqlite3")
+    path = tmp_path / "one.sqlite3"
+    path.touch()
     changes = SqliteChanges(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
@@ -22,10 +23,8 @@ def test_each_commit_changes_the_version(tmp_path: Path) -> None:
         assert changes.version() == seen[-1]
         writer.execute("COMMIT")
         seen.append(changes.version())
-        script = (
-            f"import sqlite3; c = sqlite3.connect({path!r}); c.execute('INSERT INTO t VALUES (2)'); c.commit()"
-        )
-        run(python("-c", script), {})
+        statements = "c.execute('INSERT INTO t VALUES (2)'); c.commit()"
+        run(python("-c", f"import sqlite3; c = sqlite3.connect({str(path)!r}); {statements}"), {})
         seen.append(changes.version())
     assert None not in seen
     assert len(set(seen)) == 3
@@ -34,5 +33,49 @@ def test_each_commit_changes_the_version(tmp_path: Path) -> None:
 
 
 def test_without_a_database_the_version_is_unknown(tmp_path: Path) -> None:
-    assert SqliteChanges(str(tmp_path / "absent" / "one.sqlite3")).version() is None
+    path = tmp_path / "one.sqlite3"
+    assert SqliteChanges(path).version() is None
+    assert not path.exists()
     assert UnknownChanges().version() is None
+
+
+def make(path: Path) -> None:
+    """A database with one commit after its table was made."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE t (n)")
+        database.execute("INSERT INTO t VALUES (1)")
+        database.commit()
+
+
+def test_a_file_that_is_replaced_has_another_version(tmp_path: Path) -> None:
+    path = tmp_path / "one.sqlite3"
+    make(path)
+    changes = SqliteChanges(path)
+    before = changes.version()
+    make(tmp_path / "restored.sqlite3")
+    (tmp_path / "restored.sqlite3").replace(path)
+    assert changes.version() not in (None, before)
+    changes.close()
+
+
+def test_a_version_never_comes_again_after_a_failure(tmp_path: Path) -> None:
+    path, away = tmp_path / "one.sqlite3", tmp_path / "away.sqlite3"
+    make(path)
+    changes = SqliteChanges(path)
+    before = changes.version()
+    path.rename(away)
+    assert changes.version() is None
+    away.rename(path)
+    assert changes.version() not in (None, before)
+    changes.close()
+
+
+def test_a_look_waits_for_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "one.sqlite3"
+    make(path)
+    changes = SqliteChanges(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")  # without a WAL: no other connection may read
+        assert changes.version() is None
+    assert changes.version() is not None
+    changes.close()

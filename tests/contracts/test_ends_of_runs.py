@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from a2a_bridge.pushes.pushes import Pushes
 from a2a_bridge.requests import PushTarget
@@ -184,3 +185,27 @@ async def test_an_end_that_is_not_told_to_who_came_last_is_logged(caplog: pytest
     await pushes.add(late, PushTarget(url="https://push.invalid/"))
     said = [one.__dict__["task_id"] for one in caplog.records if one.message == "push.end_not_told"]
     assert said == [late.id]
+
+
+@pytest.mark.parametrize(("reason", "state"), [("not_delivered", "INPUT_REQUIRED"), ("canceled", "CANCELED")])
+async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(reason: str, state: str) -> None:
+    store = MemoryTaskStore(Clock())
+    before = task(state=State.INPUT_REQUIRED, seq=4, turns=1)
+    await store.put(before)
+    feeds = Feeds()
+    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    begun = replace(before, state=State.WORKING, seq=5, turns=2, chat_id="next")
+    run = TaskRun(begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, before=before)
+    feed = await run.tell()
+    unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
+    (written,) = [query for query in run.writes(unsent) if "SET chat_id" in query.statement] or [None]
+    await run.keep_end(unsent)
+    assert feed.task.state is State[state]
+    assert await store.find(before.id, caller_id=1) == run.task == feed.task
+    if reason == "canceled":
+        assert (written, run.unsent_text) == (None, "")
+        return
+    assert written is not None
+    assert written.values == [before.chat_id, before.id]
+    assert replace(run.task, seq=before.seq, updated_at=before.updated_at) == before
+    assert run.unsent_text == "agent channel offline"

@@ -10,7 +10,10 @@ from a2a_bridge.tasks.record import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
 from agents.core.errors import Unavailable
+from agents.core.types import SettledTurn
 from agents.models import Session, Turn
+from agents.models.choices import Failure, Outcome
+from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -46,12 +49,15 @@ async def not_waiting(_: str) -> None:
     raise AssertionError("none of these waits for its agent")
 
 
-def repeat_of(claim: KeyClaim) -> RepeatedSend:
-    begun = Task(
+def task_of(claim: KeyClaim) -> Task:
+    return Task(
         id=claim.task_id, caller_id=1, handle="bob/a", context_id="c", chat_id=claim.chat_id, home="p",
         state=State.SUBMITTED, updated_at=timestamp(), history=(),
     )  # fmt: skip
-    return RepeatedSend(claim, begun, wait_s=60, keep_place=not_waiting)
+
+
+def repeat_of(claim: KeyClaim) -> RepeatedSend:
+    return RepeatedSend(claim, task_of(claim), wait_s=60, keep_place=not_waiting)
 
 
 async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:
@@ -81,6 +87,21 @@ async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_tim
     assert second.chat_id != claim.chat_id
     await release_key(claim)  # it was only slow: what is not its own any more stays
     assert not (await taken()).is_new
+
+
+@pytest.mark.parametrize("is_unsent", [True, False])
+async def test_a_failure_is_kept_unless_nothing_was_sent(*, is_unsent: bool) -> None:
+    """A connection that was lost may have carried the question: that failure stays."""
+    claim = await taken()
+    reason = Failure.NOT_DELIVERED if is_unsent else Failure.CHANNEL_LOST
+    settled = SettledTurn(Outcome.FAILED, reason, is_unsent=is_unsent)
+    await db_call(sql.rows_of_each)(claim.writes(task_of(claim), settled, is_plain=False))
+    if is_unsent:
+        with pytest.raises(Unavailable):
+            await repeat_of(claim).ended(0)
+    else:
+        assert await repeat_of(claim).ended(0)
+    assert (await taken()).is_new is is_unsent
 
 
 async def test_the_key_of_an_ask_that_failed_is_never_free() -> None:

@@ -12,7 +12,7 @@ from agents.core.post import Chunk, Evict, ExtraPiece, Final, Message, Post, Pro
 from agents.core.types import Ask, Ending, OpenTurn, Target
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.sockets import Report, SocketLink, ToSocket
-from agents.models.choices import Outcome, Surface
+from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.redis_post import RedisPost
 from lab.hub_storage import DistributedStorages
@@ -43,7 +43,9 @@ class Desk:
         else:
             self.is_over = True
 
-    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+    async def leave(
+        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+    ) -> None:
         self.is_over = True
 
     async def refuse(self, code: str, message: str) -> None:

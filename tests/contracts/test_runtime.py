@@ -8,6 +8,7 @@ import pytest
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
+from agents.models.choices import Failure
 from hub.runtime import SocketDrain, end, every
 from tests.contracts.test_link import Desk
 
@@ -62,7 +63,9 @@ class Leaving(Desk):
         super().__init__()
         self._link, self._number, self._left, self._clock = link, number, left, clock
 
-    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
+    async def leave(
+        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+    ) -> None:
         self._link.detach(self._number)
         self._left.append(self._clock.now)
 

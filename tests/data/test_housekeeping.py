@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from a2a_bridge.models import SendKey
 from agents.models import Turn
+from hub.celery import app
 from hub.job_thread import JobThread, make_job_threads
+from kit.jobs import JOBS
 from lab.hub_storage import hub_env
 from lab.processes import Program, python
 from lab.waiting import until
@@ -137,3 +139,11 @@ def test_a_thread_that_does_something_looks_often(monkeypatch: pytest.MonkeyPatc
     thread.start()
     until(lambda: len(runs) > 3, "it runs again and again", within_s=WITHIN_S)
     thread.stop()
+
+
+def test_both_engines_know_every_job_of_the_schedule() -> None:
+    wanted = {job["task"] for job in settings.CELERY_BEAT_SCHEDULE.values()}
+    make_job_threads()
+    assert wanted - JOBS.keys() == set()
+    app.loader.import_default_modules()  # as a worker begins
+    assert wanted - app.tasks.keys() == set()

@@ -18,6 +18,7 @@ HOOK = "http://127.0.0.1:9/hook"  # nothing listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"}  # on agents of their own
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
+AGNT_KEY = "agntKey"
 PERMISSION = "leave-1"
 FORGOTTEN = "dreamer"  # an agent of the team that is deleted
 NOT_OFFERED = {  # known, and a 404 whatever is asked
@@ -60,6 +61,7 @@ class Seeded:
     free_session: str = ""
     ended: str = ""
     asked: str = ""
+    networks: int = 0
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -72,6 +74,24 @@ class Seeded:
         assert answer.ok, answer.text
         return answer.json()
 
+    def prepare(self, operation: Any) -> None:
+        """Give the cases of an operation that takes an AGNT key a network of their own, with its first rules.
+
+        What was generated before may have changed the rules of the demo's network, or used up its limits.
+        """
+        if AGNT_KEY not in schemes_of(operation):
+            return
+        self.networks += 1
+        owner = self.hub.mint(f"network-{self.networks}", "session")
+        made = self.http.post(
+            f"{self.hub.url}/api/v1/network/keys",
+            headers=bearer(owner),
+            json={"name": "a program"},
+            timeout=WITHIN_S,
+        )
+        assert made.ok, made.text
+        self.tokens[AGNT_KEY] = made.json()["key"]
+
     def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
         """The credential an operation takes: one to spend where it ends, another user's where it hurts."""
         definition = operation.definition.raw
@@ -79,7 +99,7 @@ class Seeded:
             return bearer(self.tokens["spent"])
         if definition["operationId"] in NOT_BY_OWNER and not is_own:
             return bearer(self.hub.mint("bob", "session"))
-        schemes = [name for one in definition.get("security", ()) for name in one]
+        schemes = schemes_of(operation)
         return bearer(self.tokens[schemes[0]]) if schemes else {}
 
     def own(self, operation: Any) -> dict[str, Any]:
@@ -92,12 +112,16 @@ class Seeded:
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
 
+def schemes_of(operation: Any) -> list[str]:
+    """The security schemes that an operation takes, its first first."""
+    return [name for one in operation.definition.raw.get("security", ()) for name in one]
+
+
 def seed(hub: HubProcess) -> Seeded:
     """The demo's owner, of the staff, with a question answered, agents to change, and credentials to spend."""
     staff = hub.mint("demo", "session", admin=True)
     tokens = {"bearer": staff, "channelToken": hub.mint("demo", "channel")}
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
-    seeded.tokens["agntKey"] = seeded.call("POST", "/network/keys", json={"name": "a program"})["key"]
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
     task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]

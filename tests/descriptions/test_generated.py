@@ -86,6 +86,7 @@ def ask(
 ) -> list[tuple[int, dict[str, Any]]]:
     """Send what schemathesis generates and check every answer; status and request of each."""
     seeded, operation = live[0], live[1][call[0]][call[1].upper()]
+    seeded.prepare(operation)
     tried: list[tuple[int, dict[str, Any]]] = []
     cases = operation.as_strategy(generation_mode=mode, path_parameters=seeded.own(operation) if is_own else None)
 

@@ -18,11 +18,22 @@ HOW = "record its cases: RECORD_CASES=1 .venv/bin/python -m pytest tests/descrip
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
 def test_recorded_requests_get_described_answers(live: tuple[Seeded, Any], call: tuple[str, str]) -> None:
     seeded, operation = live[0], live[1][call[0]][call[1].upper()]
+    seeded.prepare(operation)
     for mode in MODES:
         for is_own in (True, False):
             for kept in RECORDED.get(key_of(call, mode, is_own=is_own), []):
                 case = from_json(seeded, operation, kept, is_own=is_own)
                 send_and_check(seeded, operation, case, is_own=is_own)
+
+
+@pytest.mark.slow
+def test_a_changed_network_changes_no_later_case(live: tuple[Seeded, Any]) -> None:
+    seeded, operation = live[0], live[1]["/a2a/v1"]["POST"]
+    seeded.call("PATCH", "/network", json={"requiresSignature": True})
+    seeded.prepare(operation)
+    kept = RECORDED[key_of(("/a2a/v1", "post"), "positive", is_own=True)]
+    cases = [from_json(seeded, operation, one, is_own=True) for one in kept]
+    assert any(send_and_check(seeded, operation, case, is_own=True) < 400 for case in cases)
 
 
 def test_each_call_has_recorded_requests() -> None:

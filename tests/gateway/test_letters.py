@@ -90,6 +90,27 @@ async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: 
         assert asked["metadata"]["correlationId"] == reply["metadata"]["correlationId"]
 
 
+async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "repeaters", "alpha", "beta")
+    content = {"role": "user", "content": "hi"}
+    wanted = {"requiresResponse": True, "ttl": 1}
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        await tell(alpha, "beta", 1, ttl=1, correlationId="c-1")
+        await alpha.send("message", content, agent="beta", id="m-2", metadata=wanted | {"correlationId": "c-2"})
+        for correlation_id in ("c-1", "c-2"):
+            assert code_of(await alpha.reply(correlation_id)) == (3002, "ttl_expired")
+        async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
+            await tell(alpha, "beta", 1, ttl=60, correlationId="c-3")
+            await beta.find("message", lambda frame: frame["id"] == "m-1")
+            again = wanted | {"ttl": 60, "correlationId": "c-4"}
+            await alpha.send("message", content, agent="beta", id="m-2", metadata=again)
+            assert (await alpha.reply("c-4"))["content"]["content"] == "echo: hi"
+            await tell(alpha, "beta", 1, ttl=60)  # these were delivered: they are not again
+            await tell(alpha, "beta", 3)
+            await beta.find("message", lambda frame: frame["id"] == "m-3")
+            assert told(beta) == ["m-1", "m-2", "m-3"]
+
+
 async def test_a_letter_dies_with_its_ttl_and_is_never_late(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "short-lived", "alpha", "beta")
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:

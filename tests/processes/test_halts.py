@@ -3,6 +3,8 @@
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -26,16 +28,27 @@ async def rest(hub: HubProcess, verb: str, path: str, token: str, **body: Any) -
     return answer.json() if answer.content else None
 
 
-async def halted(hub: HubProcess, kind: str, name: str) -> Json:
-    """The halt an administrator makes."""
+@asynccontextmanager
+async def halted(hub: HubProcess, kind: str, name: str) -> AsyncIterator[None]:
+    """A halt by an administrator, for as long as the block lasts: other tests use the same hub."""
     staff = hub.mint("root", "session", admin=True)
     made: Json = await rest(hub, "POST", "/admin/halts", staff, kind=kind, name=name, reason="a test")
-    assert made["liftedAt"] is None
-    return made
+    try:
+        assert made["liftedAt"] is None
+        yield
+    finally:
+        await rest(hub, "DELETE", f"/admin/halts/{made['id']}", staff)
 
 
-async def lift(hub: HubProcess, halt: Json) -> None:
-    await rest(hub, "DELETE", f"/admin/halts/{halt['id']}", hub.mint("root", "session", admin=True))
+@asynccontextmanager
+async def halted_by_owner(hub: HubProcess, agent: Json) -> AsyncIterator[None]:
+    """A halt by the owner of an agent, for as long as the block lasts."""
+    owner, path = hub.mint("owner", "session"), f"/agents/{agent['id']}/halt"
+    await rest(hub, "POST", path, owner, reason="enough")
+    try:
+        yield
+    finally:
+        await rest(hub, "DELETE", path, owner)
 
 
 async def end_of(asking: "asyncio.Task[Json]", since: float) -> str:
@@ -67,7 +80,6 @@ async def refusal_of(agent: Echo) -> str:
 
 @pytest.mark.parametrize("by", ["its owner", "staff", "staff, by its owner"])
 async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice: str, by: str) -> None:
-    owner = hub.mint("owner", "session")
     async with online(hub, Held, agent={"concurrencyCap": 2}) as agent:
         asking = [
             asyncio.create_task(send(url, agent.handle, text, alice))
@@ -75,21 +87,17 @@ async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice
         ]
         await agent.heard("prompt", count=2)
         if by == "its owner":
-            await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner, reason="enough")
-        elif by == "staff":
-            halt = await halted(hub, "agent", agent.handle)
+            halting = halted_by_owner(hub, agent.agent)
         else:
-            halt = await halted(hub, "owner", "owner")
-        since = time.monotonic()
-        for url in {*hub.urls}:
-            assert failed_text(await send(url, agent.handle, "two", alice)) == f"agent @{agent.handle} is halted"
-        assert [await end_of(one, since) for one in asking] == ["halted before the agent answered"] * 2
-        await check_closed(agent, since)
-        assert await refusal_of(agent) == "halted"
-        if by == "its owner":
-            await rest(hub, "DELETE", f"/agents/{agent.agent['id']}/halt", owner)
-        else:
-            await lift(hub, halt)
+            halting = halted(hub, "agent", agent.handle) if by == "staff" else halted(hub, "owner", "owner")
+        async with halting:
+            since = time.monotonic()
+            for url in {*hub.urls}:
+                refused = await send(url, agent.handle, "two", alice)
+                assert failed_text(refused) == f"agent @{agent.handle} is halted"
+            assert [await end_of(one, since) for one in asking] == ["halted before the agent answered"] * 2
+            await check_closed(agent, since)
+            assert await refusal_of(agent) == "halted"
         agent.release.set()
         await agent.connect()
         assert reply_text(await send(hub.url, agent.handle, "three", alice)) == "echo: three"
@@ -104,16 +112,15 @@ async def test_a_halted_callers_streams_sockets_and_asks_end(hub: HubProcess, bo
             Operator(hub.urls[-1], alice) as operator,
         ):
             assert (await anext(events)).kind == "task"
-            halt = await halted(hub, "caller", "halted-asker")
-            since = time.monotonic()
-            seen = [event async for event in events]
-            await operator.closed.wait()
-            assert time.monotonic() - since < WITHIN_S
-            assert seen[-1].state == "FAILED"
-        refused = [failed_text(await send(url, other.handle, "now?", alice)) for url in {*hub.urls}]
-        assert {*refused} == {"your questions are halted"}
-        assert reply_text(await send(hub.url, other.handle, "I may", bob)) == "echo: I may"
-        await lift(hub, halt)
+            async with halted(hub, "caller", "halted-asker"):
+                since = time.monotonic()
+                seen = [event async for event in events]
+                await operator.closed.wait()
+                assert time.monotonic() - since < WITHIN_S
+                assert seen[-1].state == "FAILED"
+                refused = [failed_text(await send(url, other.handle, "now?", alice)) for url in {*hub.urls}]
+                assert {*refused} == {"your questions are halted"}
+                assert reply_text(await send(hub.url, other.handle, "I may", bob)) == "echo: I may"
         assert reply_text(await send(hub.url, other.handle, "back", alice)) == "echo: back"
 
 
@@ -133,17 +140,17 @@ async def test_the_command_line_halts_and_resumes(hub: HubProcess, alice: str) -
 
 
 async def test_an_owner_does_not_lift_what_staff_halted(hub: HubProcess, alice: str, bob: str) -> None:
-    owner = hub.mint("owner", "session")
     async with online(hub, Echo) as agent, web(hub.url) as client:
-        halt = await halted(hub, "agent", agent.handle)
-        await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", owner)
-        await rest(hub, "DELETE", f"/agents/{agent.agent['id']}/halt", owner)
-        assert failed_text(await send(hub.url, agent.handle, "?", alice)).endswith("is halted")
-        for token in (alice, bob):  # and no other user halts it, or learns that it is there
-            path = f"/api/v1/agents/{agent.agent['id']}/halt"
-            assert (await client.post(path, json={}, headers=bearer(token))).status_code == 404
-            assert (await client.post("/api/v1/admin/halts", json={}, headers=bearer(token))).status_code == 403
-        await lift(hub, halt)
+        async with halted(hub, "agent", agent.handle):
+            async with halted_by_owner(hub, agent.agent):
+                pass
+            assert failed_text(await send(hub.url, agent.handle, "?", alice)).endswith("is halted")
+            for token in (alice, bob):  # and no other user halts it, or learns that it is there
+                path = f"/api/v1/agents/{agent.agent['id']}/halt"
+                assert (await client.post(path, json={}, headers=bearer(token))).status_code == 404
+                assert (
+                    await client.post("/api/v1/admin/halts", json={}, headers=bearer(token))
+                ).status_code == 403
         listed = await rest(hub, "GET", "/admin/halts", hub.mint("root", "session", admin=True))
         assert [(one["byStaff"], one["liftedBy"]) for one in listed["items"][:2]] == [
             (False, "owner"),
@@ -174,12 +181,11 @@ async def test_a_halt_of_nothing_is_refused(embedded_hub: HubProcess, body: Json
 async def test_a_halt_is_told_on_every_way_to_ask(embedded_hub: HubProcess) -> None:
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
-        await rest(hub, "POST", f"/agents/{agent.agent['id']}/halt", hub.mint("owner", "session"))
-        answer = (await call(hub.url, agent.handle, alice, "SendMessage", question("?"))).json()
-        assert failed_text(answer["result"]) == f"agent @{agent.handle} is halted"
-        task = await Caller(hub.url, agent.handle, alice).send("?")
-        assert task["status"]["state"] == "TASK_STATE_FAILED"
-        async with web(hub.url) as client:
+        async with halted_by_owner(hub, agent.agent), web(hub.url) as client:
+            answer = (await call(hub.url, agent.handle, alice, "SendMessage", question("?"))).json()
+            assert failed_text(answer["result"]) == f"agent @{agent.handle} is halted"
+            task = await Caller(hub.url, agent.handle, alice).send("?")
+            assert task["status"]["state"] == "TASK_STATE_FAILED"
             body = {"prompt": "?", "mode": "ask"}
             path = f"/api/v1/peers/{agent.handle.replace('/', '%2F')}/route"
             routed = await client.post(path, json=body, headers=bearer(alice))

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.pushes import configs, missed_ends
-from a2a_bridge.pushes.push_rows import queue_pushes
+from a2a_bridge.pushes.push_rows import queue_pushes, return_to_turn
 from a2a_bridge.pushes.queue import PUSHES, RETRY_AFTER_S
 from a2a_bridge.requests import PushTarget
 from a2a_bridge.tasks.pieces import end_of
@@ -143,6 +143,14 @@ def test_a_task_and_a_caller_have_so_many_configs(alice: Person, settings: Any) 
     with pytest.raises(configs.TooMany):
         configs.keep(task_of(alice, id="task-2"), target)
     assert PushConfig.objects.count() == configs.MOST_A_TASK
+
+
+def test_the_failure_of_a_message_that_was_not_sent_is_no_end_of_its_task(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    asked, unsent = (make_turn(agent, alice.user, outcome) for outcome in ("completed", "failed"))
+    config = config_of(alice, chat_id=unsent.chat_id)
+    sql.rows_of_each([return_to_turn(task_of(alice, id=config.task_id, chat_id=asked.chat_id))])
+    assert missed_ends.sweep() == 0
 
 
 def test_the_failure_of_a_dead_process_is_told_once_and_last(alice: Person) -> None:

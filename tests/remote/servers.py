@@ -126,6 +126,12 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
     """The official SDK's server stack with a Talker behind it."""
     port, seen = free_port(), Seen()
     url = f"http://127.0.0.1:{port}"
+    async with serving(sdk_app(url, seen, binding, streams=streams), port):
+        yield Remote(url, seen)
+
+
+def sdk_app(url: str, seen: Seen, binding: str = "JSONRPC", *, streams: bool = True) -> Any:
+    """That stack as an application; what it does to tasks outlives a server."""
     rpc = AgentInterface(url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0")
     card = AgentCard(
         name="Far talker",
@@ -143,8 +149,7 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
         routes += create_jsonrpc_routes(handler, "/a2a")
     else:
         routes += create_rest_routes(handler, path_prefix="/a2a")
-    async with serving(_recording(Starlette(routes=routes), seen), port):
-        yield Remote(url, seen)
+    return _recording(Starlette(routes=routes), seen)
 
 
 def _recording(app: Any, seen: Seen) -> Any:

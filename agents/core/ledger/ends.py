@@ -126,15 +126,24 @@ class Ends:
         if ask.source is not None:
             ending = clone_files_for_source(self._database, ask, ask.source, ending)
         self._results[i] = SettledTurn(
-            ending.outcome, ending.reason, ending.text, work.has_extra_writes, usage=ending.usage
+            ending.outcome,
+            ending.reason,
+            ending.text,
+            work.has_extra_writes,
+            usage=ending.usage,
+            is_unsent=ending.returns_budget,
         )
         self._events.settled(work.turn, ending)
 
 
 def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     """The winner's end; its text is only known here when it says the same."""
-    text = work.ending.text if outcome == work.ending.outcome else ""
-    return SettledTurn(Outcome(outcome), reason, text, work.has_extra_writes, usage=work.ending.usage)
+    ending = work.ending
+    text = ending.text if outcome == ending.outcome else ""
+    is_unsent = ending.returns_budget and (outcome, reason) == (ending.outcome, ending.reason)
+    return SettledTurn(
+        Outcome(outcome), reason, text, work.has_extra_writes, usage=ending.usage, is_unsent=is_unsent
+    )
 
 
 def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:

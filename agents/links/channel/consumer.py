@@ -28,6 +28,7 @@ from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
 from agents.links.channel.requests import OpenRequests, Requests
 from agents.links.sockets import SocketLink, ToSocket
+from agents.models.choices import Failure
 from agents.transcript import permissions
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution
 from agents.transcript.pieces import ApprovalDecided
@@ -264,9 +265,11 @@ class AgentSocket(FrameSocket):
         """Whether `tend` has something to do."""
         return now - self._last_pinged >= PING_EVERY_S or now - self._last_heard >= SILENT_AFTER_S
 
-    async def leave(self, code: int, *, bye: str = "", retry: bool = True) -> None:
-        """End the connection from the hub's side."""
-        await self._lose()
+    async def leave(
+        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+    ) -> None:
+        """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
+        await self._lose(reason)
         await self._part(code, frames.Bye(reason=bye, retry=retry) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
@@ -386,14 +389,14 @@ class AgentSocket(FrameSocket):
         async with self._link.registering:
             await db_call(presence.remove_connection)(connection_id, delete_session=self._deletes_session)
 
-    async def _lose(self) -> None:
-        """Nothing from this socket counts any more; what it owes fails at once."""
+    async def _lose(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+        """Take nothing more from this socket, and fail its open prompts at once."""
         # Set before the first await: a prompt that arrives meanwhile is
         # refused, not given to a socket that failed.
         self._over = True
         if self._registered is not None:
             self._link.detach(self._registered.connection_id)
-        await self._prompts.lost()
+        await self._prompts.lost(reason)
 
     def _expire(self) -> None:
         self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")

@@ -15,6 +15,7 @@ from agents.links.channel import frames
 from agents.links.channel.payloads import ReplyFrame
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.links.sockets import Report
+from agents.models.choices import Failure
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds
 
@@ -260,9 +261,9 @@ class Prompts:
         """End a turn whose caller waits for no reply. The agent still works for that caller."""
         await self._report(self._protocol.end_told(chat_id, self._clock()))
 
-    async def lost(self) -> None:
-        """Fail the open prompts at once, because the connection is lost."""
-        await self._report(self._protocol.lost())
+    async def lost(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+        """Fail the open prompts at once with this reason, because the connection is over."""
+        await self._report(self._protocol.lost(reason))
 
     def hooked(self, *, begins: bool = False) -> None:
         """Note a report of the program. `begins`: it started to work."""

@@ -147,9 +147,9 @@ class ChannelProtocol:
         expected.tells, expected.until = False, now
         return [_final(chat_id, expected)]
 
-    def lost(self) -> list[Report]:
-        """Fail every open prompt, because the connection is lost."""
-        reports = [_final(chat_id, one, reason=Failure.CHANNEL_LOST) for chat_id, one in self._expected.items()]
+    def lost(self, reason: Failure = Failure.CHANNEL_LOST) -> list[Report]:
+        """Fail every open prompt with this reason, because the connection is over."""
+        reports = [_final(chat_id, one, reason=reason) for chat_id, one in self._expected.items()]
         self._expected.clear()
         return reports
 

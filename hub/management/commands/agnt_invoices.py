@@ -9,6 +9,7 @@ from django.db import IntegrityError
 
 from agnt.invoicing.batch import allow_again, list_open, mark_sent, run_batch
 from agnt.invoicing.invoicers import make_invoicer
+from agnt.invoicing.port import InvoicerDown
 from hub.management.command import HubCommand
 from kit.clock import iso_or_none
 from kit.money import CENT, decimal_usd
@@ -30,7 +31,7 @@ class Command(HubCommand):
         if options["customer"] and options["again"] is None:
             raise CommandError("--customer goes with --again")
         if options["send"]:
-            run_batch(make_invoicer())
+            self._send()
         if options["sent"] is not None and not mark_sent(options["sent"], ""):
             raise CommandError("there is no such bill that was not sent")
         if options["again"] is not None:
@@ -46,6 +47,12 @@ class Command(HubCommand):
                 "triedAt": iso_or_none(one.tried_at),
             }
             self.stdout.write(json.dumps(shown))
+
+    def _send(self) -> None:
+        try:
+            run_batch(make_invoicer())
+        except InvoicerDown as why:
+            raise CommandError(str(why)) from None
 
     def _allow_again(self, invoice_id: int, customer: str) -> None:
         try:

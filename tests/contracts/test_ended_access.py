@@ -1,0 +1,129 @@
+"""A process that sees a halt, and one that has not looked yet: the turns of both end as halted."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+
+from agents.core import halt_rules
+from agents.core.halt_rules import HaltSubject, Kind
+from agents.core.post import Final, LocalPost, Message, Prompt
+from agents.core.types import Ask
+from agents.core.waiting import WaitingTurns
+from agents.links.channel.consumer import AgentSocket
+from agents.links.sockets import SocketLink
+from agents.models import Connection, Halt
+from agents.models.choices import Failure
+from hub.ended_access import Halts
+from kit.async_db import DbCalls, db_call
+from kit.sql import UnknownChanges, Version
+from lab.waiting import eventually
+from tests.contracts.rows import HOME, admitted, ask, published
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LATE = "late-process"
+
+
+class Noted(LocalPost):
+    """Notes what another process is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Message]] = []
+
+    async def send(self, process_id: str, message: Message) -> bool:
+        self.sent.append((process_id, message))
+        return True
+
+
+class AgentOfOne(AgentSocket):
+    """The socket of an agent that is registered."""
+
+    session_id = 1
+
+
+async def send_nowhere(message: Any) -> None:
+    """The agent's end."""
+
+
+async def never(*_: object) -> None:
+    raise AssertionError("no reply comes late")
+
+
+def open_turn() -> tuple[int, Ask]:
+    """A turn of the late process, and the connection that it is asked over; its agent is halted."""
+    agent = published()
+    asked = ask(agent)
+    connection_id = admitted(asked).connection_id
+    halt_rules.halt_subject(HaltSubject(Kind.AGENT, agent=agent.agent), by=None, by_staff=True)
+    assert Connection.objects.get(pk=connection_id).process_id == HOME
+    return connection_id, asked
+
+
+def make_services(link: SocketLink) -> Any:
+    """The parts of a process that `Halts` looks at: nothing is open here but sockets."""
+    nothing = SimpleNamespace(credential_ids=set[int](), dismiss=lambda gone: None, halt=lambda gone: None)
+    return SimpleNamespace(
+        link=link,
+        callers=nothing,
+        operator_sockets=nothing,
+        dispatcher=SimpleNamespace(open_turns=0),
+        process_id=HOME,
+    )
+
+
+async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> None:
+    connection_id, asked = await db_call(open_turn)()
+    post = Noted()
+    link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(), release=never)
+    unused: Any = None
+    socket = AgentOfOne(
+        link=link, ledger=unused, requests=unused, meter=unused, process_id=HOME, clock=time.monotonic
+    )
+    socket.base_send = send_nowhere
+    link.attach(connection_id, socket)
+    await socket.prompt(
+        Prompt(asked.chat_id, connection_id, LATE, asked.caller_login, asked.question, asked.wait_s)
+    )
+    halts = Halts(make_services(link), UnknownChanges(), DbCalls(1))
+    await halts.look()
+    assert not socket.is_over
+    await halts.look()
+
+    async def has_left() -> bool:
+        return bool(post.sent)
+
+    await eventually(has_left, "the open prompt fails")
+    ((process_id, final),) = post.sent
+    assert process_id == LATE
+    assert isinstance(final, Final)
+    assert final.reason == Failure.HALTED
+    await link.close()
+
+
+def rename(table: str, name: str) -> None:
+    with connection.schema_editor() as editor:
+        editor.execute(f"ALTER TABLE {table} RENAME TO {name}")
+
+
+class Unchanged:
+    """A database to which nothing is committed."""
+
+    def version(self) -> Version | None:
+        return 1, 1
+
+
+async def test_a_look_that_failed_is_made_again() -> None:
+    """Otherwise a halt would wait until another program writes something."""
+    _, asked = await db_call(open_turn)()
+    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(), release=never)
+    services, canceled = make_services(link), list[str]()
+    services.dispatcher = SimpleNamespace(open_turns=1, cancel=lambda chat_id, ending: canceled.append(chat_id))
+    halts = Halts(services, Unchanged(), DbCalls(1))
+    await db_call(rename)(Halt._meta.db_table, "away")
+    with pytest.raises(DatabaseError):
+        await halts.look()
+    await db_call(rename)("away", Halt._meta.db_table)
+    await halts.look()
+    assert canceled == [asked.chat_id]
