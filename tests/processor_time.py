@@ -66,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     total = item.config.stash[TOTAL]
-    folder = item.nodeid.split("/")[1].split("::")[0]
+    path = item.nodeid.partition("::")[0]
+    folder = path.split("/")[1] if "/" in path else path  # a test may make a test file of its own
     total.begin(folder)
     total.tests[folder] += 1
     return (yield)
