@@ -12,8 +12,12 @@ from datetime import UTC, datetime
 from agents.core.errors import Busy, Offline, OverCap
 from gateway.letters.letters import LONGEST_TTL_S
 from gateway.prototype.asked import AskedFrame, OpenFrames
-from gateway.prototype.reading import BARE, READERS, find_reply_to, get_broadcast_text, is_frame
-from gateway.prototype.showing import (
+from gateway.prototype.frames import (
+    BARE,
+    READERS,
+    find_reply_to,
+    get_broadcast_text,
+    is_frame,
     show_broadcast,
     show_discovered,
     show_error,
