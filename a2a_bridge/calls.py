@@ -137,7 +137,7 @@ class Waiting(msgspec.Struct, frozen=True):
         """The answer, once the turn has ended.
 
         Raises:
-            RpcError: the dialect can show nothing of it, or the message was not sent to the agent of its task.
+            RpcError: the dialect cannot express the answer, or the message was not sent to the agent of its task.
         """
         dialect, request, run = self.call.dialect, self.call.request, self.run
         if isinstance(run, TaskRun) and (text := run.unsent_text):

@@ -225,7 +225,7 @@ class Exchanges:
         queues: bool = False,
         before: Task | None = None,
     ) -> tuple[TaskRun, PreparedAsk]:
-        """A task's next turn, and how it is asked. `before`: see `TaskRun`."""
+        """A task with its next turn, and the ask of that turn. `before`: see `TaskRun`."""
         identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
         run = TaskRun(

@@ -27,8 +27,8 @@ MOST_FOUND = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """An agent to pick. `facts`: what the page shows of the agent once picked, in the words of an ApiAgent."""
+class AgentChoice:
+    """An agent to pick. `facts`: what the page shows of a picked agent, with the names of ApiAgent."""
 
     agent: Agent
     facts: dict[str, Any]
@@ -41,15 +41,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FoundAgents:
-    """The first agents that the directory's search finds, and how many there are."""
+    """The first agents that the directory's search finds, and the number of all that it finds."""
 
     wanted: DirectoryFilter
     count: int
-    choices: Sequence[Choice]
+    choices: Sequence[AgentChoice]
 
     @property
     def summary(self) -> str:
-        """How many there are, in words."""
+        """The number of agents in words."""
         if not self.count:
             return "No agent matches."
         words = "1 agent" if self.count == 1 else f"{self.count} agents"
@@ -91,7 +91,7 @@ def reference(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def found_agents(request: HttpRequest) -> HttpResponse:
-    """`/demos/a2a/agents`: the same search as a part of that page, for its script."""
+    """`/demos/a2a/agents`: the results of the search, as a part of the page `/demos/a2a/` for its script."""
     context = {"found": find_agents(request), "picked": _picked(request)}
     return render(request, "reference/found.html", context)
 
@@ -123,15 +123,15 @@ def find_agents(request: HttpRequest) -> FoundAgents:
     return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MOST_FOUND]))
 
 
-def _picked(request: HttpRequest) -> Choice | None:
+def _picked(request: HttpRequest) -> AgentChoice | None:
     agent = find_askable(request.GET.get("agent", "").removeprefix("@"), request.user.pk)
     return _choices([agent])[0] if agent else None
 
 
-def _choices(agents: Iterable[Agent]) -> list[Choice]:
+def _choices(agents: Iterable[Agent]) -> list[AgentChoice]:
     listed = list(agents)
     activity = load_agent_activity(listed)
-    return [Choice(agent, _facts(agent, activity[agent.pk])) for agent in listed]
+    return [AgentChoice(agent, _facts(agent, activity[agent.pk])) for agent in listed]
 
 
 def _speech(one: Dialect) -> dict[str, Any]:

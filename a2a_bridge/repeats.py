@@ -65,7 +65,7 @@ class KeyClaim:
     is_new: bool
 
     def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """What to write with the end of the turn; if nothing was sent, the key is free again."""
+        """What to write with the end of the turn; if nothing was sent, this frees the key."""
         if settled.is_unsent:
             return [sql.Query(_RELEASE, [self.pk, self.chat_id])]
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]

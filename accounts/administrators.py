@@ -6,8 +6,8 @@ from accounts.models import User
 def lock_administrators() -> set[int]:
     """The ids of all administrators, whose rows stay locked until the transaction ends.
 
-    Of two transactions that take rights away at once, the second one reads what the first one left.
+    Of two concurrent transactions that take rights away, the second reads the result of the first.
     """
-    # Without the key: an ask under way, whose session the transaction may wait for, may still name these users.
+    # FOR NO KEY UPDATE: an open ask, whose session the transaction may wait for, may still reference these users.
     locked = User.objects.select_for_update(no_key=True).order_by("pk")
     return set(locked.filter(is_staff=True, is_active=True).values_list("pk", flat=True))

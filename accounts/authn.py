@@ -47,7 +47,7 @@ IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScop
 IMPLIED_SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
 SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ, TokenScope.CONNECT)
 SEAT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")  # at the gateway
-RESERVED_SEATS = frozenset({"gateway", "broadcast"})  # the hub itself, and all agents of a team: no agent's names
+RESERVED_SEATS = frozenset({"gateway", "broadcast"})  # names of the hub itself, and of all agents of a team
 
 
 def scope_text(scope: TokenScope) -> str:
@@ -77,7 +77,7 @@ class Identity(Struct, frozen=True):
         return bool(self.scopes or self.only_agent)
 
     def may(self, scope: TokenScope | None, *, agent: str = "") -> bool:
-        """Whether the credential has the scope; None: whether it is for more than a seat at the gateway.
+        """Whether the credential has the scope; for None, whether it has any scope but `connect`.
 
         `agent`: the handle, where an agent is asked or its card read.
         """
@@ -218,7 +218,7 @@ class ForeignOrigin(RequestRefused):
 
 
 class OutOfScope(RequestRefused):
-    """The token is for something else. `scope`: see `Identity.may`; for None one that suffices is named."""
+    """The token lacks the scope. `scope`: see `Identity.may`; for None the error names a scope that suffices."""
 
     def __init__(self, scope: TokenScope | None) -> None:
         scope = scope or TokenScope.READ
@@ -235,8 +235,8 @@ def check_caller(
 ) -> Identity:
     """The caller, by the token of a request and the identity that was found for it.
 
-    `scopes`: what the token has to be for; without one, more than a seat at the gateway. `agent`: the handle,
-    where an agent is asked.
+    `scopes`: the scopes that the token needs; without one, any scope but `connect`. `agent`: the handle, where an
+    agent is asked.
 
     Raises:
         Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.

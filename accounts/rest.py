@@ -219,9 +219,9 @@ def identity_of(request: Request) -> Identity:
 
 
 class HasScope(BasePermission):
-    """Of every view by default: it takes `read` where nothing changes, else `publish`, or its own `scope`.
+    """The default permission: a view takes `read` where nothing changes, else `publish`, or its own `scope`.
 
-    With a `scope` of None it takes each scope but `connect`.
+    A view whose `scope` is None takes each scope but `connect`.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:

@@ -44,15 +44,15 @@ def unseal(sealed: str, purpose: bytes) -> str:
 
 
 def seal_json(value: Any, purpose: bytes) -> str:
-    """A value as it is stored, for this purpose alone."""
+    """Encrypt a value for storage, for this purpose alone."""
     return seal(msgspec.json.encode(value).decode(), purpose)
 
 
 def open_json(sealed: str, purpose: bytes) -> Any:
-    """A stored value in the clear.
+    """Decrypt a stored value.
 
     Raises:
-        Unreadable: as `unseal`, or it is damaged.
+        Unreadable: as `unseal`, or the value is damaged.
     """
     try:
         return msgspec.json.decode(unseal(sealed, purpose))

@@ -33,7 +33,7 @@ PREFIXES = {
 }
 SESSION_LIFETIME = timedelta(days=30)
 MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signed it is published
-JWT_FORMAT = "jwt"  # of an app token, where `opaque` is the other
+JWT_FORMAT = "jwt"  # a format of app tokens; the other one is `opaque`
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
 MINTED_APPS = 20
@@ -45,7 +45,7 @@ class BadLogin(ValueError):
 
 
 class NoSuchSeat(Refused):
-    """The token would be for a seat at the gateway that its user has not; the text does not say whose it is."""
+    """The token would be for a seat at the gateway that is not its user's; the text names no owner."""
 
     code = "validation_failed"
 
@@ -92,7 +92,7 @@ def mint(
     """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
 
     Raises:
-        NoSuchSeat: it would connect an agent that cannot be of this user; nothing was stored.
+        NoSuchSeat: the token would connect an agent that cannot be this user's; nothing was stored.
         accounts.signing.NoKey: the hub cannot sign a JWT now; nothing was stored.
     """
     limits = limits or NO_LIMITS
@@ -124,10 +124,10 @@ def mint(
 
 
 def check_seat(login: str, limits: Limits) -> None:
-    """Refuse a token that takes another user's seat. One's own may be new: it is made when its agent connects.
+    """Refuse a token for another user's seat. The user's own seat may be new: it is made when its agent connects.
 
     Raises:
-        NoSuchSeat: with the same text for each agent that is not of this user, present or absent.
+        NoSuchSeat: the same text for each agent that is not this user's, whether or not the agent exists.
     """
     if TokenScope.CONNECT not in limits.scopes:
         return
@@ -189,7 +189,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
-        NoSuchSeat: the user has another login by now than the seat of the token.
+        NoSuchSeat: the user's login has changed since the token was made for its seat.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     check_tokens(old.user)
@@ -273,7 +273,7 @@ def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMI
 
     Raises:
         QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
-        NoSuchSeat: it would connect an agent that cannot be of this user.
+        NoSuchSeat: the token would connect an agent that cannot be this user's.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
     lock_owner(user.pk)

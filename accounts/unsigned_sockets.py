@@ -5,14 +5,14 @@ from collections import Counter
 from kit.addresses import network_of
 from kit.asgi import Scope
 
-PER_ADDRESS = 100  # what waits costs memory: a client of no account must not choose how much
+PER_ADDRESS = 100  # a waiting socket costs memory: a client without an account must not choose how much
 
 
 class UnsignedSockets:
     """Counts the sockets of each address that wait for a token, at most `per_address` in this process.
 
-    Behind a trusted proxy the address is the one that the proxy names. Sockets enter that named no token in their
-    upgrade; when a token comes, or the socket ends, they leave.
+    Behind a trusted proxy the address is the one that the proxy names. A socket enters if its upgrade names no
+    token, and leaves when a token comes or the socket closes.
     """
 
     def __init__(self, per_address: int = PER_ADDRESS) -> None:
@@ -21,7 +21,7 @@ class UnsignedSockets:
         self._open: Counter[str] = Counter()
 
     def enter(self, socket: object, scope: Scope) -> bool:
-        """Count a socket; False when its address has as many as one may. Again does nothing."""
+        """Count a socket; False when its address has `per_address` already. A second call does nothing."""
         if socket in self._addresses:
             return True
         client = scope.get("client")
@@ -33,7 +33,7 @@ class UnsignedSockets:
         return True
 
     def leave(self, socket: object) -> None:
-        """A socket has signed in, or is over. Again does nothing."""
+        """Stop counting a socket, which has signed in or closed. A second call does nothing."""
         address = self._addresses.pop(socket, None)
         if address is None:
             return

@@ -86,27 +86,27 @@ class UserAdmin(OwnerScopedAdmin):
     readonly_fields = ("login", "holder", "created_at", "signin_methods", "sessions", "tokens")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """The form, which knows who sends it."""
+        """The form class, with the member of the staff who sends the form."""
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.changed_by = request.user
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Not an account that was erased."""
+        """Whether the account may be changed: an erased account may not."""
         is_erased = isinstance(obj, User) and obj.closed_at is not None
         return super().has_change_permission(request, obj) and not is_erased
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Only the access; the rest of the row may have moved since."""
+        """Save only the access: other columns may have changed since the form was read."""
         obj.is_superuser = obj.is_staff
         obj.save(update_fields=["is_active", "is_staff", "is_superuser"])
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> str:  # type: ignore[override]
-        """What the history says: what was done, not which fields it was done by."""
+        """The text for the history: it names the action, not the changed fields."""
         return ", ".join(ACTS[name, form.cleaned_data[name]] for name in form.changed_data) or "changed nothing"
 
     def response_change(self, request: HttpRequest, obj: User) -> HttpResponse:
-        """Lead a user who gave up staff rights to the admin's first page: this one is gone for the user."""
+        """Redirect a user who gave up staff rights to the admin's first page: this page would refuse the user."""
         if obj.pk != request.user.pk or obj.is_staff:
             return super().response_change(request, obj)
         self.message_user(request, NO_RIGHTS_LEFT, messages.SUCCESS)
@@ -119,7 +119,7 @@ class UserAdmin(OwnerScopedAdmin):
 
     @admin.display(description="signs in with")
     def signin_methods(self, user: User) -> SafeString:
-        """By what the user can sign in."""
+        """The ways in which the user can sign in."""
         return render_to_string("admin/signin_methods.html", {"methods": list_signin_methods(user)})
 
     @admin.display(description="is signed in on")
@@ -130,6 +130,6 @@ class UserAdmin(OwnerScopedAdmin):
         return render_to_string("admin/sessions.html", {"sessions": rows})
 
     def tokens(self, user: User) -> SafeString:
-        """How many tokens of the user are accepted, with a link to them, where they are revoked."""
+        """How many tokens of the user are accepted, with a link to the page on which staff revoke them."""
         live: QuerySet[Credential] = user.credentials.live().exclude(kind=Credential.Kind.SESSION)
         return render_to_string("admin/tokens.html", {"count": live.count(), "owner": user})

@@ -48,7 +48,7 @@ def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
 class _Confirmation(Struct, frozen=True):
     """The payload of a venue's answer to `booking.confirm`; more keys are ignored.
 
-    `status`: AGNT's answer to this intent says `pending`; a venue that has settled the booking says `confirmed`.
+    `status`: `pending`, as in AGNT's own answer to this intent, or `confirmed` if the booking is settled.
     """
 
     status: Literal["pending", "confirmed", "slot_unavailable"]

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class ConnectionState(IntEnum):
-    """The states of a connection, by the numbers of the protocol."""
+    """The states of a connection, with the numbers of the protocol."""
 
     CONNECTING = 0
     OPEN = 1

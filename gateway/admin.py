@@ -1,4 +1,4 @@
-"""Teams and their sessions for their owners to look at. What sessions and letters say is sealed, and not shown."""
+"""Teams and their sessions for their owners. The texts of sessions and letters are sealed, and not shown."""
 
 from django.contrib import admin
 

@@ -70,7 +70,7 @@ class ConnectedAgents(TypedDict):
 class AgentStatus(TypedDict):
     """One agent. Times in ms since 1970; `lastSeen` and `timeSinceLastSeenMs`: null before it ever connected.
 
-    `connectionState`: of the agent's connection: 1 (open) or 3 (closed, or there was none).
+    `connectionState`: 1 (open), or 3 (closed, or the agent never connected).
     `metadata`: `role`, `isActive`, and `queued`: messages that wait for it.
     """
 
@@ -105,14 +105,14 @@ def is_health_call(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """Says how the gateway is. `ping_redis`: whether Redis answers; None where the hub uses none."""
+    """Reports the health of the gateway. `ping_redis`: whether Redis answers; None where the hub has no Redis."""
 
     public_url: str
     version: str
     ping_redis: Callable[[], Awaitable[bool]] | None = None
 
     async def show(self, user_id: int) -> GatewayHealth:
-        """How the gateway is for a team."""
+        """Get the health of the gateway for a team."""
         is_connected = await self.ping_redis() if self.ping_redis else False
         health = await db_call(show_health)(user_id, self.version, self.public_url)
         health["redisConnected"] = is_connected

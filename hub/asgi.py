@@ -64,9 +64,9 @@ SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
 
 
 def load_pages() -> None:
-    """Import all that Django serves. An embedded hub does it for the first such request (docs/adr/0163)."""
+    """Import all that Django serves. An embedded hub calls this for the first such request (docs/adr/0163)."""
     import_module(settings.ROOT_URLCONF)
-    gc.freeze()  # what was loaded stays, as in hub/server.py
+    gc.freeze()  # the modules stay in memory: no garbage collection, as in hub/server.py
 
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.

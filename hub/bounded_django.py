@@ -63,7 +63,7 @@ class BoundedDjango:
         limits: Mapping[str, ConcurrencyLimit],
         load: Callable[[], None],
     ) -> None:
-        """`load`: imports what Django serves. Called in a thread; no request is passed on before it returns."""
+        """`load`: imports the pages. Called in a thread; requests are passed on after it has returned."""
         self._application = application
         self._load = load
         self._loading: asyncio.Task[None] | None = None

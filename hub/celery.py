@@ -22,7 +22,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 
 @import_modules.connect(sender=app)
 def register_jobs(**_: Any) -> None:
-    """Make tasks of the jobs of all apps. Celery has set Django up before."""
+    """Make Celery tasks of the jobs of all apps. Celery has already set up Django."""
     autodiscover_modules("jobs")
     for name, function in JOBS.items():
         app.task(name=name, ignore_result=True)(function)

@@ -56,9 +56,9 @@ def lock(data_dir: Path) -> int:
 
 
 def record_address(data_dir: Path, url: str, *, is_alone: bool) -> Path:
-    """Record that a hub serves at an address; the file, to be deleted when it serves no more.
+    """Record that a hub serves at an address; returns the file, which the hub deletes when it stops.
 
-    Processes that share the folder have ports of their own. `is_alone`: what others left there is deleted.
+    Processes that share the folder have different ports. `is_alone`: delete the files of other processes.
     """
     folder = data_dir / SERVING
     folder.mkdir(exist_ok=True)

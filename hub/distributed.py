@@ -28,12 +28,12 @@ MOST_CONNECTIONS = 4
 
 
 class RedisRate:
-    """See `hub.limits.SharedRate`. An ask that Redis does not count within `within_s` raises TimeoutError."""
+    """See `hub.limits.SharedRate`. Raises TimeoutError if Redis does not count an ask within `within_s`."""
 
     def __init__(self, per_minute: int, url: str, *, within_s: float = STORE_WITHIN_S) -> None:
         self._within_s = within_s
         self._item = RateLimitItemPerMinute(per_minute)
-        # Few connections, for which a burst of asks waits: opening one for each would take longer.
+        # Few connections: waiting for one in a burst of asks is faster than opening one for each ask.
         self._pool = BlockingConnectionPool.from_url(url, max_connections=MOST_CONNECTIONS, timeout=within_s)
         options: dict[str, Any] = {"connection_pool": self._pool}
         self._limiter = MovingWindowRateLimiter(RedisStorage(f"async+{url}", implementation="redispy", **options))

@@ -15,9 +15,9 @@ Name = tuple[str, str]
 
 
 def bring_up_to_date() -> None:
-    """Make or change the tables so that they are those of the models. Only one process may do it at a time.
+    """Make or change the tables so that they match the models. Only one process may call this at a time.
 
-    A database without tables gets those of the models at once, because to run each migration takes seconds.
+    A database without tables gets those of the models at once, because running each migration takes seconds.
     Migrations are imported only when one of them has to run: they and their states take tens of megabytes.
     """
     known = set(_migrations())
@@ -28,7 +28,7 @@ def bring_up_to_date() -> None:
 
 
 def _migrations() -> Iterator[Name]:
-    """The app and name of each migration, by the names of their files."""
+    """The app and name of each migration, from the names of the files."""
     for app in apps.get_app_configs():
         package = find_spec(f"{app.name}.migrations")
         if package is not None:
@@ -37,7 +37,7 @@ def _migrations() -> Iterator[Name]:
 
 
 def _create_tables(known: set[Name]) -> None:
-    """Create the tables of all models, and note every migration as applied; all of it or nothing."""
+    """Create the tables of all models, and record every migration as applied, in one transaction."""
     recorder = MigrationRecorder(connection)
     with connection.schema_editor() as editor:
         models: list[type[Model]] = [recorder.Migration, *apps.get_models()]

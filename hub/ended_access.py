@@ -1,7 +1,7 @@
 """Closes the sockets and streams of users and agents whose access has ended, by a halt, a revocation or expiry.
 
-Rows say so, whichever program wrote them, and every process polls them. An embedded hub first asks SQLite whether
-anything was committed since the last look, which costs microseconds (docs/adr/0060).
+Rows in the database record this, and every process polls the rows. An embedded hub first asks SQLite whether any
+program has committed since the last look, which costs microseconds (docs/adr/0060).
 """
 
 from datetime import datetime
@@ -28,7 +28,7 @@ class Changes(Protocol):
 
 
 class Revocations:
-    """Closes what a revoked or expired token, a suspended user or a share taken back left open, in 2 s
+    """Closes sockets and streams of a revoked or expired token, a suspended user or a share taken back, in 2 s
     (docs/adr/0020). Call `look` each second.
     """
 
@@ -41,7 +41,7 @@ class Revocations:
         self._expires_at: datetime | None = None
 
     async def look(self) -> None:
-        """Close what has ended. The rows are read when they or the held credentials changed, or one expires."""
+        """Close sockets and streams. Reads the rows after a commit, other held credentials, or an expiry."""
         hub_services = self._hub_services
         held = hub_services.callers.credential_ids | hub_services.operator_sockets.credential_ids
         if not held and not hub_services.link.sockets:
@@ -51,15 +51,15 @@ class Revocations:
         is_expired = self._expires_at is not None and now >= self._expires_at
         if version is not None and version == self._read_at and held == self._held and not is_expired:
             return
-        self._read_at = None  # until all went well: what fails is looked for again
+        self._read_at = None  # until this look has succeeded: after a failure the next look reads the rows again
         has_found = await self._close(held)
-        # Before the next look: a socket that was found may be attached in this moment.
+        # Found sockets: look again, because such a socket may be attached only in this moment.
         self._read_at, self._held = None if has_found else version, held
         if version is not None:
             self._expires_at = await self._call(presence.find_next_expiry, hub_services.process_id, held, now)
 
     async def _close(self, held: set[int]) -> bool:
-        """Whether anything was found."""
+        """Close what the rows have ended; whether there was anything."""
         hub_services = self._hub_services
         link, operator_sockets = hub_services.link, hub_services.operator_sockets
         found: list[object] = []
@@ -81,10 +81,10 @@ class Revocations:
 
 
 class Halts:
-    """Ends what halted agents, owners and callers have open here (docs/adr/0060).
+    """Ends turns, sockets and streams of halted agents, owners and callers in this process (docs/adr/0060).
 
-    Call `look` several times a second. Turns end first, so that their callers get an answer; what is open a look
-    later is closed.
+    Call `look` several times a second. Turns end first, so that their callers get an answer; the next look closes
+    open sockets and streams.
     """
 
     def __init__(self, hub_services: HubServices, changes: Changes, call: DbCall) -> None:
@@ -95,10 +95,10 @@ class Halts:
         self._known: set[int] = set()
 
     async def look(self) -> None:
-        """End turns under every halt; close sockets and streams under those that were there before.
+        """End turns under every halt; close sockets and streams under halts that the last look knew.
 
-        Where nothing is open nothing is looked for: what begins later is refused at admission. Without halts the
-        rows are read again only when the database has changed.
+        A process with nothing open reads no rows: admission refuses later asks. Without halts the rows are read
+        again only when the database has changed.
         """
         if not self._may_end_something:
             self._known, self._read_at = set(), None
@@ -106,7 +106,7 @@ class Halts:
         version = self._changes.version()
         if version is not None and version == self._read_at and not self._known:
             return
-        self._read_at = None  # until all went well: what fails is looked for again
+        self._read_at = None  # until this look has succeeded: after a failure the next look reads the rows again
         halts = await self._call(halt_rules.load_active_halts)
         ripe = [one for one in halts if one.id in self._known]
         self._known = {one.id for one in halts}
@@ -134,7 +134,7 @@ class Halts:
                 halt_rules.find_halted_connections, halts, self._hub_services.process_id
             ):
                 if socket := link.socket(connection_id):
-                    # Another process may not have looked yet: its turns hear the reason from the socket.
+                    # A process that has not looked yet gets the reason of its turns from the socket.
                     leaving = socket.leave(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
                     link.start(leaving, "halted")
         if held := callers.credential_ids | operator_sockets.credential_ids:

@@ -26,14 +26,15 @@ PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
 SENDING = {"deliver", "push"}  # jobs whose work the threads of deliveries and pushes do as soon as they are woken
 
-Work = Callable[[threading.Event], object]  # what it returns is true when it did anything
+Work = Callable[[threading.Event], object]  # returns a true value when it did anything
 
 
 class JobThread:
-    """Runs its work regularly, sooner when woken, until stopped; the work may look whether it is.
+    """Runs its work regularly, sooner when woken, until stopped; the work gets the event that says so.
 
     `is_regular`: every EVERY_S, and every QUIET_EVERY_S when no run has done anything for QUIET_AFTER_S; else only
-    when woken. What this process queues wakes it, so a look finds what became due, or what commands wrote.
+    when woken. This process wakes the thread when it queues work; a regular run finds work that became due, and
+    work that commands queued.
     """
 
     def __init__(self, name: str, work: Work, *, is_regular: bool = True) -> None:
@@ -63,7 +64,7 @@ class JobThread:
 
     @property
     def wait_s(self) -> float | None:
-        """How long it waits now when nothing wakes it; None: until something does."""
+        """How long the thread waits if it is not woken; None: until it is woken."""
         if not self._is_regular:
             return None
         return EVERY_S if time.monotonic() < self._quiet_at else QUIET_EVERY_S
@@ -91,7 +92,7 @@ class Housekeeping:
         self._due_at = dict.fromkeys(names, time.monotonic())
 
     def __call__(self, stopping: threading.Event) -> bool:
-        """Whether any of them did anything."""
+        """Run the jobs that are due; whether any of them did anything."""
         has_done = False
         for name, due_at in self._due_at.items():
             if time.monotonic() >= due_at and not stopping.is_set():
@@ -126,7 +127,7 @@ def pusher() -> JobThread:
 
 
 def _run(task: str, args: Iterable[Any]) -> bool:
-    """Whether it did anything: jobs return how much, one number or several by name."""
+    """Run a job; whether it did anything. Jobs return a number of things done, or several such numbers by name."""
     try:
         done: Any = JOBS[task](*args)
     except Exception:
@@ -142,5 +143,6 @@ def _push(stopping: threading.Event) -> bool:
 
 def _calling(job: str) -> Work:
     """Calls a worker. A lost call costs seconds: the schedule finds what is due."""
-    call_worker: Callable[[str], object] = import_module("hub.distributed").call_worker  # with Celery: it is large
+    # Imported here, because the module imports Celery, which is large.
+    call_worker: Callable[[str], object] = import_module("hub.distributed").call_worker
     return lambda stopping: call_worker(job)

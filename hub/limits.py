@@ -69,9 +69,9 @@ class SharedRate(Protocol):
     """Counts the asks of a caller over several processes."""
 
     async def retry_in_s(self, caller_id: int) -> int:
-        """Count one ask; 0 when it is within the rate, else seconds until the next would be.
+        """Count one ask; 0 when it is within the rate, else seconds until the next ask would be.
 
-        Raises any exception, soon, when it cannot count.
+        Raises any exception, within a short time, when it cannot count.
         """
 
     async def close(self) -> None:
@@ -79,10 +79,10 @@ class SharedRate(Protocol):
 
 
 class CallerRate:
-    """At most so many asks a minute of one caller, over all processes with the same `shared`; messages apart.
+    """Limits the asks a minute of one caller, over all processes with the same `shared`; messages apart.
 
-    When `shared` fails this process counts for itself, and asks it again 5 s later: a lost Redis makes the limit
-    one for each process.
+    When `shared` fails, this process counts alone and tries `shared` again 5 s later: without Redis each process
+    has the limit for itself.
     """
 
     def __init__(

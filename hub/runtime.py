@@ -20,7 +20,7 @@ from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
 from gateway.connections.client import Gateway
-from gateway.sessions.writing import write_left
+from gateway.sessions.writing import write_orphaned_records
 from gateway.triad.proposals import close_due
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
@@ -44,7 +44,7 @@ HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DECIDE_EVERY_S = 1.0
-TIMERS_AT_ONCE = 8  # more than there are: one that waits for a lock delays no heartbeat
+TIMERS_AT_ONCE = 8  # more than there are timers: a timer that waits for a lock delays no heartbeat
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
@@ -67,7 +67,7 @@ class Runtime:
             if settings.IS_EMBEDDED
             else UnknownChanges()
         )
-        # SQLite takes several times as long to open a connection as to answer what is asked regularly.
+        # Opening a SQLite connection takes several times as long as a query of a timer.
         self._timer_thread = DbThread("timers") if settings.IS_EMBEDDED else None
         self._call: DbCall = self._timer_thread.call if self._timer_thread else DbCalls(TIMERS_AT_ONCE)
         self._deliverer = make_delivery_thread()
@@ -153,8 +153,8 @@ class Runtime:
             # Ends what a crash left open before the first ask is admitted:
             # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
-            if settings.GATEWAY:  # before a client asks for its sessions
-                await db_call(write_left)(hub_services.process_id, is_alone=True)
+            if settings.GATEWAY:  # before clients read their sessions
+                await db_call(write_orphaned_records)(hub_services.process_id, is_alone=True)
         # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
         for thread in self._threads:
@@ -182,11 +182,11 @@ class Runtime:
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
         self._tasks.start(every(DECIDE_EVERY_S, partial(self._call, close_due), "decide.failed"), name="decide")
         if not settings.IS_EMBEDDED:
-            self._tasks.start(every(BEAT_EVERY_S, self._write_left, "sessions.failed"), name="sessions")
+            self._tasks.start(every(BEAT_EVERY_S, self._write_orphaned, "sessions.failed"), name="sessions")
 
-    async def _write_left(self) -> None:
-        """Write to sessions what processes held that died."""
-        await self._call(write_left, self.hub_services.process_id, is_alone=False)
+    async def _write_orphaned(self) -> None:
+        """Write the records of dead processes to sessions."""
+        await self._call(write_orphaned_records, self.hub_services.process_id, is_alone=False)
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher

@@ -69,7 +69,7 @@ class HubServer(uvicorn.Server):
         self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
         self._leaving = asyncio.Event()
-        self._recorded: Path | None = None  # the file of its address
+        self._recorded: Path | None = None  # the file that records the hub's address
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so on standard output once the demo agent is online too."""
@@ -81,13 +81,13 @@ class HubServer(uvicorn.Server):
             self._tasks.start(self._say_ready(), name="ready")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve no more."""
+        """Delete the recorded address, and stop serving."""
         if self._recorded is not None:
             self._recorded.unlink(missing_ok=True)
         await super().shutdown(sockets)
 
     async def main_loop(self) -> None:
-        """uvicorn's, once a second instead of ten times; and connections that are overdue are ended."""
+        """Do uvicorn's tick once a second instead of ten times, and end overdue connections."""
         while not await self.on_tick(0):
             end_overdue(self.server_state.connections, asyncio.get_running_loop().time(), self._looked_at)
             self._looked_at = asyncio.get_running_loop().time()
@@ -110,7 +110,7 @@ class HubServer(uvicorn.Server):
         url, is_alone = settings.LOCAL_URL, settings.IS_EMBEDDED
         try:
             self._recorded = record_address(settings.DATA_DIR, url, is_alone=is_alone)
-        except OSError as failure:  # it serves all the same
+        except OSError as failure:  # the hub serves without the record
             logger.warning("address.not_recorded", extra={"failure": type(failure).__name__})
 
     async def _say_ready(self) -> None:

@@ -192,7 +192,7 @@ MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, 
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
 
 INSTALLED_APPS = [
-    "hub",  # before staticfiles: its `runserver` is the hub's
+    "hub",  # before staticfiles, so that `runserver` is the hub's
     "django.contrib.admin.apps.SimpleAdminConfig",  # hub/urls.py loads the pages of the admin
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -16,9 +16,9 @@ from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
-LEAST_PONG_S = 10.0  # of a client that wants to be pinged more often
+LEAST_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
-HEARTBEAT_TIMEOUT = 4008  # the close code of `a2a-v1`, and of no other socket
+HEARTBEAT_TIMEOUT = 4008  # a close code of `a2a-v1` alone
 
 
 class MessageQueue:
@@ -78,7 +78,7 @@ class HubSockets(WebSocketsSansIOProtocol):
         return True
 
     def set_heartbeat(self, every_s: float) -> None:
-        """See `kit.sockets.find_set_heartbeat`. A pong has to come within the same time, 10 to 20 s."""
+        """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, limited to 10 to 20 s."""
         self._has_heartbeat = True
         self.ping_interval = every_s
         self.ping_timeout = min(max(every_s, LEAST_PONG_S), PONG_WITHIN_S)
@@ -92,7 +92,7 @@ class HubSockets(WebSocketsSansIOProtocol):
             self.pong_timer = self.loop.call_later(PONG_WITHIN_S, self.keepalive_timeout)
             return
         if self._has_heartbeat and not self.close_sent and not self.transport.is_closing():
-            self.conn.fail(HEARTBEAT_TIMEOUT, "no pong came")  # else uvicorn closes with 1011
+            self.conn.fail(HEARTBEAT_TIMEOUT, "no pong came")  # otherwise uvicorn would close with 1011
         super().keepalive_timeout()
 
     def start_keepalive(self) -> None:

@@ -10,7 +10,7 @@ from hub import account_limits, connector, health_page
 from hub.descriptions import views as descriptions
 from hub.docs import views as docs_views
 
-autodiscover_modules("admin")  # fills `site`; here, because only a program that serves pages needs it
+autodiscover_modules("admin")  # registers tables with `site`; only programs that serve pages need this
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),

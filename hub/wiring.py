@@ -363,13 +363,13 @@ def _spans() -> Spans | None:
 
 
 def _preview(text: str, max_chars: int) -> str:
-    """The beginning of a text without Markdown. Its parser is loaded for the first one."""
+    """The beginning of a text without Markdown. The first call loads the parser."""
     line: str = import_module("kit.markdown").to_line(text, max_chars)
     return line
 
 
 def _distributed() -> Any:
-    """What an embedded hub has no use for, and never loads."""
+    """The module that an embedded hub never loads."""
     return import_module("hub.distributed")
 
 

@@ -1,10 +1,10 @@
-"""Addresses of clients as they are counted."""
+"""Groups addresses of clients for counts and limits."""
 
 import ipaddress
 
 
 def network_of(address: str) -> str:
-    """What an address of a client is counted as: all of an IPv6 /64 is one, and one network has them all."""
+    """The key under which to count a client: its IPv4 address, or its IPv6 /64, which one client may have."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

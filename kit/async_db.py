@@ -29,10 +29,10 @@ def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 class DbCall(Protocol):
-    """Runs one whole synchronous function of the database in another thread."""
+    """Runs one whole synchronous database function in another thread."""
 
     async def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Its result."""
+        """Run the function, and return its result."""
 
 
 class DbCalls:

@@ -1,7 +1,6 @@
 """Marks comments, strings, numbers and keywords of program text, as `static/js/highlight.js` does.
 
-The time is linear in the text, whatever is in it: a string ends after STRING_CHARS, and what looks further always
-matches.
+The time is linear in any text: a string ends after STRING_CHARS, and a pattern without that limit always matches.
 """
 
 import re
@@ -19,8 +18,8 @@ TRIPLE = r'"""[\s\S]*?(?:"""|(?![\s\S]))'
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
-    """How some languages are written. `comment`: a pattern; `quotes`: around strings of one line."""
+class LanguageSyntax:
+    """The syntax that some languages share. `comment`: a pattern. `quotes`: the quotes of strings of one line."""
 
     names: str
     comment: str
@@ -29,7 +28,7 @@ class Language:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Finds the next comment, string, word or number."""
+        """Matches a comment, string, word or number."""
         strings = "|".join(
             rf"{quote}(?:[^{quote}\\\n]|\\[^\n]){{0,{STRING_CHARS}}}{quote}" for quote in self.quotes
         )
@@ -38,14 +37,14 @@ class Language:
 
 
 LANGUAGES = (
-    Language(
+    LanguageSyntax(
         "python py",
         rf"{TRIPLE}|{HASH}",
         "\"'",
         "and as assert async await break case class continue def del elif else except False finally for from "
         "global if import in is lambda match None nonlocal not or pass raise return True try while with yield",
     ),
-    Language(
+    LanguageSyntax(
         "javascript js jsx mjs typescript ts tsx",
         SLASHES,
         "\"'`",
@@ -54,7 +53,7 @@ LANGUAGES = (
         "public readonly return static super switch this throw true try type typeof undefined var void while "
         "yield",
     ),
-    Language(
+    LanguageSyntax(
         "rust rs",
         SLASHES,
         '"',
@@ -62,7 +61,7 @@ LANGUAGES = (
         "match mod move mut pub ref return self Self static struct super trait true type unsafe use where "
         "while",
     ),
-    Language(
+    LanguageSyntax(
         "c cpp c++ h hpp java kotlin kt go golang csharp cs swift php scala dart",
         SLASHES,
         "\"'`",
@@ -73,20 +72,20 @@ LANGUAGES = (
         "this throw throws true try type typedef union unsigned using val var virtual void volatile when "
         "while",
     ),
-    Language(
+    LanguageSyntax(
         "shell sh bash zsh console",
         HASH,
         "\"'",
         "case do done elif else esac export fi for function if in local return set then unset until while",
     ),
-    Language(
+    LanguageSyntax(
         "ruby rb",
         HASH,
         "\"'`",
         "and begin class def do else elsif end false if in module nil not or require rescue return self super "
         "then true unless until when while yield",
     ),
-    Language(
+    LanguageSyntax(
         "sql",
         DASHES,
         "\"'",
@@ -95,7 +94,7 @@ LANGUAGES = (
         "offset on or order outer primary references returning right rollback select set table then true "
         "union unique update using values view when where with",
     ),
-    Language(
+    LanguageSyntax(
         "json yaml yml toml ini",
         HASH,
         "\"'",
@@ -106,7 +105,7 @@ IN_ANY_CASE = {"sql"}
 
 
 def highlight(text: str, language: str) -> str:
-    """Program text as HTML; of a language that is not in the table only escaped."""
+    """Program text as HTML; text of a language that is not in the table is only escaped."""
     found = _by_name().get(language.lower())
     if found is None:
         return escapeHtml(text)

@@ -1,4 +1,4 @@
-"""The jobs of the hub, by name: a thread of the embedded hub runs them, elsewhere Celery's worker does."""
+"""The jobs of the hub, by name. An embedded hub runs them in a thread, other hubs in a Celery worker."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ JOBS: dict[str, Callable[..., object]] = {}
 
 
 def job(name: str) -> Callable[[F], F]:
-    """Register a function as the job of this name. Each app's `jobs.py` does, as `hub.settings` names them."""
+    """Register a function as the job of this name, in an app's `jobs.py`; `hub.settings` has the names."""
 
     def register(function: F) -> F:
         JOBS[name] = function

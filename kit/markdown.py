@@ -25,7 +25,7 @@ TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "span", "input"),
 }
-# Code that is wider than the page scrolls by the keyboard too; a box shows the state of a task.
+# `tabindex`: the keyboard scrolls wide code too. `disabled`: a box only shows the state of a task.
 SET_ATTRIBUTES = {"pre": {"tabindex": "0"}, "input": {"type": "checkbox", "disabled": ""}}
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "input": {"checked", "aria-label"}}
 ALIGNED = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
@@ -36,14 +36,14 @@ BOX_LABELS = {False: "To do", True: "Done"}
 
 
 def _align_cells(state: StateCore) -> None:
-    """The policy of the pages forbids styles: a class says how a column is aligned."""
+    """Align columns by a class, because the Content-Security-Policy forbids styles."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs["class"] = ALIGNED[str(token.attrs.pop("style"))]
 
 
 def _mark_tasks(state: StateCore) -> None:
-    """`- [ ] text` and `- [x] text` begin with a box."""
+    """Begin the list items `- [ ] text` and `- [x] text` with a box."""
     for item, paragraph, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if item.type == "list_item_open" and paragraph.type == "paragraph_open" and inline.children:
             first = inline.children[0]
@@ -99,14 +99,14 @@ _previewer = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(
 
 
 def to_line(text: str, max_chars: int) -> str:
-    """The text without markup, in one line of at most `max_chars`, for a preview; an image is its description.
+    """The text without markup, in one line of at most `max_chars`, for a preview, with the descriptions of images.
 
-    What comes out is text, not HTML.
+    The result is text, not HTML.
     """
-    begin = text[: 2 * max_chars].replace("\0", "")  # markup is seldom more than the text
+    begin = text[: 2 * max_chars].replace("\0", "")  # markup is seldom longer than the text
     words: list[str] = []
     for token in _previewer.parse(begin):
-        # Beside texts, a token of a line of text is a break or markup without content.
+        # A token that is not text is a line break, or markup without content.
         pieces = [one.content or " " * one.type.endswith("break") for one in token.children or ()]
         words += ("".join(pieces) if token.type == "inline" else token.content).split()
     line = " ".join(words)
@@ -183,7 +183,7 @@ ITEM = re.compile(r"^\s*(?:[-*>]|\d{1,2}\.) ")
 
 
 def split_document(text: str) -> Sequence[Section]:
-    """The sections of `read_document` for a tenth of its work: what a search over all documents reads."""
+    """The sections of `read_document`, for a search over all documents, in a tenth of the time."""
     sections: list[Section] = []
     lines: list[list[str]] = []
     fence = ""

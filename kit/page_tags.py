@@ -42,7 +42,7 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def preview(text: str, max_chars: int) -> str:
-    """The beginning of such a text as plain text in one line."""
+    """The beginning of a Markdown text as plain text in one line."""
     return to_line(text, max_chars)
 
 

@@ -22,7 +22,7 @@ async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, m
 
 
 async def send_refusal(send: Send, status: int, code: str, message: str) -> None:
-    """As `refuse_upgrade`, once the upgrade was received."""
+    """Refuse an upgrade that was received already; see `refuse_upgrade`."""
     headers = [(b"content-type", b"application/json")]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})
@@ -38,9 +38,9 @@ def find_send_now(send: Send) -> SendNow | None:
 
 
 def find_set_heartbeat(send: Send) -> SetHeartbeat | None:
-    """Sets how often the server pings the client, in seconds.
+    """Find the function that sets the interval of the server's pings, in seconds.
 
-    None where `send` is not the server's own, or its server pings nothing.
+    None where `send` is not the server's own, or the server sends no pings.
     """
     found: SetHeartbeat | None = getattr(getattr(send, "__self__", None), "set_heartbeat", None)
     return found

@@ -279,7 +279,7 @@ Version = tuple[int, int]
 
 
 class SqliteChanges:
-    """Notices commits to a file by any connection of any program (docs/adr/0060). Use it in one thread."""
+    """Notices commits to a SQLite file by any program (docs/adr/0060). Use each instance in one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -288,9 +288,9 @@ class SqliteChanges:
         self._opened = 0
 
     def version(self) -> Version | None:
-        """Differs after each commit, and for another file of that name; None: unknown, look at the tables.
+        """A version that differs after each commit and for a new file of that name; None: unknown.
 
-        It takes microseconds and waits for no lock.
+        The call takes microseconds and waits for no lock.
         """
         try:
             found = self._path.stat()
@@ -300,7 +300,7 @@ class SqliteChanges:
                     f"{self._path.absolute().as_uri()}?mode=rw", timeout=0, uri=True
                 )
                 self._file = found.st_dev, found.st_ino
-                self._opened += 1  # each connection counts from its own beginning
+                self._opened += 1  # each connection has a count of its own
             commits: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         except (OSError, sqlite3.Error):
             self.close()
@@ -308,7 +308,7 @@ class SqliteChanges:
         return self._opened, commits
 
     def close(self) -> None:
-        """Close the connection; the next look opens another."""
+        """Close the connection; the next call of `version` opens another."""
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()

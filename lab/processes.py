@@ -76,7 +76,7 @@ class Program:
         """Start it, and return when it is ready.
 
         Raises:
-            ProgramError: it ended instead, or was not ready in time; then it still runs.
+            ProgramError: the program ended, or was not ready in time; in the second case it still runs.
         """
         self.launch()
         while not self.is_ready(self):
@@ -123,7 +123,7 @@ class Program:
             raise ProgramError(self.last_output())
 
     def check_in_time(self) -> None:
-        """Raise ProgramError when the time in which it has to be ready is over."""
+        """Raise ProgramError when the program was not ready in time."""
         if time.monotonic() > self.started_at + self.within_s:
             raise ProgramError(f"{self.name} was not ready in {self.within_s:g} s; {self.last_output()}")
 
@@ -175,7 +175,7 @@ class Program:
             self.process.wait()
 
     def kill_children(self) -> None:
-        """End what is left of its process group at once, also when it has ended itself."""
+        """Kill all processes of the program's process group, also when the program itself has ended."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 

@@ -43,7 +43,7 @@ class ModelAnswers:
     """Answers `COMPLETIONS_PATH` or `RESPONSES_PATH`, in the form of `wire`.
 
     `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model
-    without an owner; None: there are none.
+    without an owner; None: the hub has no such models.
     """
 
     runner: CallRunner

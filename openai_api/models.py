@@ -51,7 +51,7 @@ def get_handle(model: str) -> str:
 
 
 def find_team_name(model: str) -> str:
-    """The name of the agent of a team that a model's id names; empty: it names none, or one with its owner."""
+    """The name of a team's agent in a model's id; empty if the id names no agent, or an agent with its owner."""
     name = model.removeprefix(MODEL_PREFIX)
     return name if model.startswith(MODEL_PREFIX) and "/" not in name else ""
 

@@ -1,7 +1,7 @@
 """`POST /agent/{name}`: a completion by the agent of that name in the caller's team, published or not.
 
 OpenClaw's gateway passes such requests on to the model of an agent. `/chat/completions` and `/v1/chat/completions`
-below it are the same, so that clients of OpenAI's API take `/agent/{name}` as their base address.
+below this path are the same, so that clients of OpenAI's API take `/agent/{name}` as their base address.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ STATUSES = {
     ErrorCode.PERMISSION_DENIED: (403, ""),
     ErrorCode.INVALID_CONTENT: (400, ""),
 }
-OUT_OF_BUDGET = 429  # of a limit that has no code in the protocol
+OUT_OF_BUDGET = 429  # the status for a limit without a code in the protocol
 
 
 def is_team_agent(path: str) -> bool:
@@ -60,7 +60,7 @@ def is_team_agent(path: str) -> bool:
 
 
 class TeamWire(ChatWire):
-    """Chat completions whose model is the agent of the address, whatever the body names."""
+    """Chat completions whose model is the agent of the address, not the model in the body."""
 
     def __init__(self, public_url: str, name: str) -> None:
         super().__init__(public_url)
@@ -75,7 +75,7 @@ class TeamWire(ChatWire):
 
 @dataclass(frozen=True, slots=True)
 class TeamAgents:
-    """Answers `PATH`. `reply_wait_s`: how long an agent may take that has no wait of its own."""
+    """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own."""
 
     http: GatewayHttp
     gateway: Gateway
@@ -83,15 +83,15 @@ class TeamAgents:
     stream_max_age_s: float
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
+        """Answer one request; no input of a client makes this raise."""
         found = PATH.fullmatch(request.path)
         name = found[1] if found else ""
         await answer_request(request, send, TeamWire(self.http.public_url, name), self._ask)
 
     async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
         body = await request.read_checked(("POST",))
-        await self.http.get_caller(request, TokenScope.ASK)  # first, whatever else is wrong
-        assert isinstance(answer.chat, TeamWire)  # noqa: S101  for the type checker: `__call__` made it
+        await self.http.get_caller(request, TokenScope.ASK)  # before other faults are reported
+        assert isinstance(answer.chat, TeamWire)  # noqa: S101  for the type checker: `__call__` made the wire
         await self.ask(request, answer, answer.chat.read(body), answer.chat.agent)
 
     async def ask(self, request: HttpRequest, answer: ChatAnswer, asked: AskedAnswer, name: str) -> None:
@@ -162,7 +162,7 @@ class TeamAgents:
 
 
 def refuse(refused: FrameRefused) -> Exception:
-    """The error of OpenAI's API for what the hub refused."""
+    """The error of OpenAI's API for a refusal of the hub."""
     if refused.code is ErrorCode.AGENT_NOT_FOUND:
         return agent_not_found()
     if refused.reason == "unavailable":
@@ -175,7 +175,7 @@ def refuse(refused: FrameRefused) -> Exception:
 
 
 def make_task(identity: Identity, name: str, running: RunningTurn, settled: SettledTurn) -> Task:
-    """What a turn has become, as the task that answers show."""
+    """The task that the answer shows, from a settled turn."""
     is_done = settled.outcome is Outcome.COMPLETED
     failure = refuse_failed(settled.reason, settled.own_words)
     text = output_of(settled, running.pieces) if is_done else str(failure)
@@ -202,7 +202,7 @@ async def _settle(running: RunningTurn) -> SettledTurn:
 async def _stream(
     identity: Identity, name: str, running: RunningTurn, settled: "asyncio.Future[SettledTurn]"
 ) -> AsyncIterator[Frame | None]:
-    """The one frame of a stream, for an agent of a team answers in one; before it keep-alives."""
+    """The one data frame of a stream, after keep-alives: an agent of a team answers in one piece."""
     while not (await asyncio.wait({settled}, timeout=KEEPALIVE_S))[0]:
         yield None
     yield "", TaskNews(make_task(identity, name, running, settled.result()))

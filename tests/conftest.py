@@ -54,7 +54,7 @@ def _inject_settings(**_: object) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what only `make test-deep` runs, and keep together what shares a hub."""
+    """Mark tests that only `make test-deep` runs, and keep tests that share a hub on one worker."""
     for item in items:
         is_listed = item.path.relative_to(Path(__file__).parent).as_posix() in DEEP_ON_POSTGRESQL
         if is_listed and item.get_closest_marker("distributed"):

@@ -16,7 +16,7 @@ import pytest
 SHARES = Path(__file__).with_name("README.md")
 SHARE = re.compile(r"^\| `(\w+)` \| (\d+) \|", re.MULTILINE)
 COLLECTING = "collecting"
-KEY = "processor seconds"  # in what a worker reports
+KEY = "processor seconds"  # the key in a worker's report
 TOTAL = pytest.StashKey["ProcessorTime"]()
 
 
@@ -30,13 +30,13 @@ class ProcessorTime:
         self._read = 0.0
 
     def begin(self, folder: str) -> None:
-        """Count from now on for this folder; a folder that goes on is not read again."""
+        """Count for this folder from now on; does nothing if this is the current folder."""
         if folder != self._folder:
             self.read()
             self._folder = folder
 
     def read(self) -> None:
-        """Count what was used since the last reading."""
+        """Add the time since the last reading to the current folder."""
         now = _seconds_of_the_tree()
         self.seconds[self._folder] += now - self._read
         self._read = now

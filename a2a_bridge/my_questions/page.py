@@ -58,13 +58,13 @@ class Row:
 
     @property
     def why(self) -> str:
-        """Why it was refused, or not answered."""
+        """Why the question was refused, or not answered."""
         return self._explanation.caller if self._has_no_answer else ""
 
     @property
-    def end(self) -> str:
-        """A regular expression of what its task says instead of a reply; `why` says it better. Else empty."""
-        return _ends().get(self.question.reason, "") if self._has_no_answer else ""
+    def end_pattern(self) -> str:
+        """A regular expression for the text of the task, which `why` replaces; empty when there is a reply."""
+        return _end_patterns().get(self.question.reason, "") if self._has_no_answer else ""
 
     @property
     def _has_no_answer(self) -> bool:
@@ -89,8 +89,8 @@ class Row:
 
 
 @cache
-def _ends() -> Mapping[str, str]:
-    """By reason, a regular expression of the text of a task without a reply."""
+def _end_patterns() -> Mapping[str, str]:
+    """For each reason, a regular expression for the text of a task without a reply."""
     return {one.reason: one.pattern for one in (*refusals(), *failures())}
 
 

@@ -49,7 +49,7 @@ def queue_pushes(task: Task, events: Sequence[TaskEvent], traceparent: str = "")
 
 
 def return_to_turn(task: Task) -> sql.Query:
-    """The last turn of a task's addresses is the task's: a later one was not sent, and its failure is no end."""
+    """Set the turn of a task's push addresses back to the task's: the later turn was unsent, and ends no task."""
     return sql.Query(_RETURN, [task.chat_id, task.id])
 
 

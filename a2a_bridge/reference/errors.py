@@ -19,7 +19,7 @@ FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
 class Refusal:
     """A task that ended without an answer. `when`, `then`: what happened, and what follows, for developers.
 
-    `explanation`: for people. `pattern` is a regular expression of both Python and JavaScript that knows the text.
+    `explanation`: for people. `pattern`: matches the text, as a regular expression of Python and of JavaScript.
     """
 
     reason: str
@@ -35,7 +35,7 @@ class Refusal:
 
     @property
     def has_number(self) -> bool:
-        """Whether the text says how many, or how long, which no explanation does."""
+        """Whether the text has a number or a duration, which no explanation has."""
         return NUMBER.search(self.text) is not None
 
 

@@ -168,7 +168,7 @@ def end_of(
 
 
 def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
-    """A task as it waited for its caller, after a message to it that was not sent. `seq`: of its last event."""
+    """A task that waits for its caller again after an unsent message to the task. `seq`: of its last event."""
     event = StatusEvent(seq + 1, at, task.state, task.message, usage=task.usage)
     return msgspec.structs.replace(task, seq=event.seq, updated_at=at), event
 

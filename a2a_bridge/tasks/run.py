@@ -80,9 +80,9 @@ class TaskRun:
     `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
     message, else only one that its agent calls a message.
     `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
-    `keeper`: also writes its end. `before`: the task as it waited for the message of this turn, None of a first
-    turn. `task`: as it is now. `followers`: how many requests wait for it while it
-    waits for a free agent; it gives up its place when the last of them leaves, unless it `outlives_followers`.
+    `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
+    turn. `task`: the current task. `followers`: how many requests wait for the task while it waits for a free
+    agent; the task gives up its place when the last of them leaves, unless it `outlives_followers`.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ NOTHING_SET_UP = (
 
 @dataclass(frozen=True, slots=True)
 class AccountMethod:
-    """A way to sign in to one account. `made_at`, `used_at`: where the hub keeps them."""
+    """A way to sign in to one account. `made_at`, `used_at`: None where the hub does not keep them."""
 
     name: str
     made_at: datetime | None = None
@@ -73,7 +73,7 @@ def check_signin_possible() -> None:
 
 
 def list_signin_methods(user: User) -> list[AccountMethod]:
-    """By what a user can sign in; empty for an account that only holds tokens."""
+    """The ways in which a user can sign in; empty for an account that only holds tokens."""
     found = [AccountMethod(f"GitHub (account {user.github_id})")] if user.github_id is not None else []
     found += [
         AccountMethod(one.issuer, one.created_at, one.last_used_at)

@@ -32,7 +32,7 @@ ENDED_AT_ONCE = 500
 FAILURES_WITHIN = timedelta(hours=1)
 LEAST_ASKS = 5
 
-ConditionKey = tuple[int, AlertKind]  # of an agent's id
+ConditionKey = tuple[int, AlertKind]  # an agent's id, and the kind of the alert
 
 
 class WatchedAgent(NamedTuple):
@@ -46,7 +46,7 @@ class WatchedAgent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`threshold`: of the rule; `value`: percent; `since` None: it is not known, it began when it was found."""
+    """`threshold`: of the rule; `value`: percent; `since`: its begin; None: unknown, so when the hub found it."""
 
     threshold: int
     value: int = 0
@@ -231,17 +231,17 @@ def _moment(moment: datetime) -> str:
 def find_conditions(
     agents: Sequence[WatchedAgent], now: datetime, raised: Collection[ConditionKey]
 ) -> dict[ConditionKey, Condition]:
-    """Those that hold now; of agents that are offline also where it is too short for an alert.
+    """The conditions that hold now; those of offline agents, also before they last long enough for an alert.
 
-    `raised`: of which there are alerts. A failure alert ends below half of its threshold, so that a share that
-    goes up and down around the threshold makes one alert.
+    `raised`: the conditions that have alerts. A failure alert ends below half of its threshold, so that
+    a share that goes up and down around the threshold makes one alert.
     """
     rules = _load_rules({agent.owner_id for agent in agents})
     found = _find_offline(agents, rules) | _find_spent(agents, rules)
     return found | _find_failing(agents, rules, now, raised)
 
 
-Rules = Mapping[tuple[int, AlertKind], int]  # thresholds, by an owner's id
+Rules = Mapping[tuple[int, AlertKind], int]  # the threshold for an owner's id and a kind
 
 
 def _load_rules(owner_ids: Collection[int]) -> Rules:
@@ -256,7 +256,7 @@ def _with_rule(agents: Sequence[WatchedAgent], rules: Rules, kind: AlertKind) ->
 
 def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionKey, Condition]:
     """An agent with a connection is offline since it was last seen. A remote server is offline while its breaker
-    is open or half-open; when that began is not known, so it is the first time it is found.
+    is open or half-open; its begin is unknown, so it is the time at which the hub first finds it.
     """
     watched = _with_rule(agents, rules, AlertKind.OFFLINE)
     ids = [agent.session_id for agent, _ in watched]

@@ -1,6 +1,6 @@
 """The reasons why an ask is refused. Nothing was sent to the agent.
 
-Each surface has its own text for each; people read those of `agents.core.explanations`.
+Each surface has its own text for each reason; people read the texts of `agents.core.explanations`.
 """
 
 from typing import ClassVar
@@ -69,7 +69,7 @@ class OverCallerCostLimit(Denied):
 class RateLimited(Denied):
     """The caller asks faster than CALLER_RATE_PER_MINUTE.
 
-    `counts_messages`: or a token of the caller sends messages to the caller's own sessions faster than it may.
+    `counts_messages`: a token sends messages to its user's own sessions faster than MESSAGES_A_SECOND.
     """
 
     reason = "rate_limited"

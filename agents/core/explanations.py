@@ -1,6 +1,6 @@
 """How asks end, in words for each reader: the caller, the owner of the agent, and an agent that asked another one.
 
-This is the only table of these texts. Programs read others, which never change: each surface has an `errors.py`.
+This is the only table of these texts. Programs read others, which never change, from each surface's `errors.py`.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ from agents.models.choices import Failure, Interruption, Outcome
 REMOVED = "deleted"  # the reason where the agent, and with it the row of the turn, is gone
 
 
-class Claim(StrEnum):
-    """What becomes of the session's claim, for the owner."""
+class ClaimState(StrEnum):
+    """Until when the session's claim is held after an ask, in words for the owner."""
 
     FREED = "The agent can be asked at once."
     OFFLINE = "The agent can be asked when it is connected again."
@@ -41,9 +41,9 @@ class Claim(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One way an ask ends, or stands.
+    """One way an ask ends, or the state of an ask that has not ended.
 
-    `label`: one or two words. `is_fault`: something went wrong, so that pages show it in red.
+    `label`: one or two words. `is_fault`: something went wrong, so pages show the end in red.
     `caller`, `owner`: sentences for the caller, as "you", and for the owner of the agent.
     `advice`: what the caller can do; clients of MCP and of OpenAI's API get it, too.
     `agent`: for the model of an agent that asked another one: a clause in which `{name}` is the agent that was
@@ -58,16 +58,16 @@ class Explanation:
     advice: str = ""
     is_fault: bool = False
     is_counted: bool | None = None
-    claim: Claim | None = None
+    claim: ClaimState | None = None
 
     @property
     def counted(self) -> str:
-        """What the ask did to the budget, for the caller on the same day."""
+        """Whether the ask counts in the budget, for the caller on the same day."""
         return {True: "It counts in today’s budget.", False: "It does not count.", None: ""}[self.is_counted]
 
     @property
     def remains(self) -> str:
-        """What the ask did to the budget, and what holds the agent: for the owner."""
+        """Whether the ask counts in the budget, and when the agent can be asked again; for the owner."""
         if self.claim is None:
             return ""
         counted = "It counts in the day’s budget." if self.is_counted else "It was given back to the day’s budget."
@@ -83,7 +83,7 @@ def _failed(
     owner: str,
     agent: str,
     advice: str,
-    claim: Claim,
+    claim: ClaimState,
     *,
     label: str = "failed",
     is_fault: bool = True,
@@ -139,7 +139,7 @@ DENIED: Mapping[type[Denied], Explanation] = {
         "The agent had reached its cost limit of the day.",
         "The agent had reached its cost limit of the day.",
         "@{name} reached its cost limit of today, free again at 00:00 UTC",
-        "It cost as much today as its owner allows. It takes questions again at midnight UTC.",
+        "The agent cost as much today as its owner allows. It takes questions again at midnight UTC.",
     ),
     OverCallerCostLimit: _refused(
         "Your questions had reached this agent’s cost limit of the day.",
@@ -170,7 +170,7 @@ DENIED: Mapping[type[Denied], Explanation] = {
         "An agent asked this for a question of yours that had ended.",
         "An agent asked this for a question that had ended.",
         "the question that you ask this for was canceled or failed, stop working on it",
-        "The question for which an agent asked on was canceled or failed. Ask again.",
+        "The question that led an agent to ask this was canceled or failed. Ask again.",
     ),
     TooDeep: _refused(
         "Too many agents had passed the question on.",
@@ -197,7 +197,7 @@ FAILED: Mapping[str, Explanation] = {
         "The agent did not answer in time.",
         "@{name} did not reply in time; the reply may still come, but not here",
         ASK_AGAIN,
-        Claim.LINGERS,
+        ClaimState.LINGERS,
         label="no answer",
     ),
     Failure.CHANNEL_LOST: _failed(
@@ -205,14 +205,14 @@ FAILED: Mapping[str, Explanation] = {
         "The connection to the agent was lost.",
         "@{name} went offline before it replied",
         ASK_AGAIN,
-        Claim.OFFLINE,
+        ClaimState.OFFLINE,
     ),
     Failure.NOT_DELIVERED: _failed(
         "The agent could not be reached: it did not get your question.",
         "The agent could not be reached: it did not get the question.",
         "@{name} is offline",
         "Ask again when it is online.",
-        Claim.OFFLINE,
+        ClaimState.OFFLINE,
         is_counted=False,
     ),
     Failure.REPLY_TOO_LARGE: _failed(
@@ -220,42 +220,42 @@ FAILED: Mapping[str, Explanation] = {
         "The answer was larger than the hub passes on.",
         "the reply of @{name} was over the size limit",
         "Ask for less at once.",
-        Claim.LINGERS,
+        ClaimState.LINGERS,
     ),
     Failure.REPLY_LOST: _failed(
         "The hub lost a part of the agent’s answer.",
         "The hub lost a part of the answer.",
         "part of the reply of @{name} was lost",
         ASK_AGAIN,
-        Claim.LINGERS,
+        ClaimState.LINGERS,
     ),
     Failure.PROCESS_DIED: _failed(
         "The hub stopped unexpectedly before the agent had answered.",
         "The hub stopped unexpectedly.",
         "the hub stopped before @{name} replied",
         ASK_AGAIN,
-        Claim.FREED,
+        ClaimState.FREED,
     ),
     Failure.SHUTDOWN: _failed(
         "The hub was shut down before the agent had answered.",
         "The hub was shut down.",
         "the hub stopped before @{name} replied",
         ASK_AGAIN,
-        Claim.LINGERS_CONNECTED,
+        ClaimState.LINGERS_CONNECTED,
     ),
     Failure.NOT_RECORDED: _failed(
         "The hub could not record the agent’s answer.",
         "The hub could not record the answer.",
         "the hub could not record the reply of @{name}",
         ASK_AGAIN,
-        Claim.UNTIL_RECORDED,
+        ClaimState.UNTIL_RECORDED,
     ),
     Failure.CANCELED: _failed(
         "You canceled this.",
         "The caller canceled this.",
         "the question to @{name} was canceled",
         "",
-        Claim.LINGERS,
+        ClaimState.LINGERS,
         label="canceled",
         is_fault=False,
     ),
@@ -264,7 +264,7 @@ FAILED: Mapping[str, Explanation] = {
         "The agent, your account or the caller was halted meanwhile.",
         "@{name} or the caller was halted before it replied",
         LET_GO_ON,
-        Claim.LINGERS_CONNECTED,
+        ClaimState.LINGERS_CONNECTED,
         label="halted",
         is_fault=False,
     ),
@@ -273,14 +273,14 @@ FAILED: Mapping[str, Explanation] = {
         "The agent said that it failed.",
         "@{name} failed",
         "",
-        Claim.FREED,
+        ClaimState.FREED,
     ),
     Failure.REJECTED: _failed(
         "The agent declined to answer.",
         "The agent declined to answer.",
         "@{name} refused the question",
         "",
-        Claim.FREED,
+        ClaimState.FREED,
         label="declined",
         is_fault=False,
     ),
@@ -289,7 +289,7 @@ FAILED: Mapping[str, Explanation] = {
         "The agent was removed.",
         "@{name} was removed",
         "",
-        Claim.FREED,
+        ClaimState.FREED,
     ),
 }
 COMPLETED: Mapping[str, Explanation] = {
@@ -306,13 +306,13 @@ COMPLETED: Mapping[str, Explanation] = {
 IN_PROGRESS = Explanation(
     label="in progress", caller="The agent has your question.", owner="The agent has the question."
 )
-# Where an agent asked, in a turn of its own: neither its caller nor the caller's caller canceled this one.
+# Of an ask that an agent made: neither that agent nor its caller canceled this ask itself.
 CANCELED_ONWARD = _failed(
-    "The question for which an agent asked this ended before.",
-    "The question for which another agent asked this ended before.",
+    "An agent asked this for a question that has ended since.",
+    "Another agent asked this for a question that has ended since.",
     FAILED[Failure.CANCELED].agent,
     "",
-    Claim.LINGERS,
+    ClaimState.LINGERS,
     label="canceled",
     is_fault=False,
 )
@@ -331,9 +331,9 @@ BY_REASON: Mapping[Outcome, Mapping[str, Explanation]] = {
 
 
 def explain(outcome: str | None, reason: str = "", *, depth: int = 0) -> Explanation:
-    """How a stored ask ended, or that it has not. `depth`: how many agents passed it on.
+    """Explain how a stored ask ended, or that it has not ended. `depth`: how many agents passed the ask on.
 
-    The reason of a later release, read after a downgrade, is its own text.
+    An unknown reason, stored by a later release before a downgrade, is itself the text.
     """
     if outcome is None:
         return IN_PROGRESS

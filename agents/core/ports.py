@@ -29,8 +29,8 @@ class Link(Protocol):
         """Stop what the link still does; the process ends."""
 
 
-MESSAGES_A_SECOND = 100.0  # of a credential to the sessions of its user
-MESSAGES_AT_ONCE = 200.0  # after a pause
+MESSAGES_A_SECOND = 100.0  # messages of one credential to the sessions of its user
+MESSAGES_AT_ONCE = 200.0  # messages of one credential after a pause
 
 
 class Limits(Protocol):

@@ -163,7 +163,7 @@ def _disconnect(connection_id: int) -> Session | None:
 
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:
     """Delete connections whose sockets no process holds any more."""
-    if not connections.exists():  # as nearly always: the query below costs several times as much
+    if not connections.exists():  # nearly always: the query below costs several times as much
         return
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
     # In the order in which the ledger locks sessions, or each could wait for the other.

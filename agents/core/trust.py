@@ -1,4 +1,4 @@
-"""Whether an agent is asked by its owner or by a stranger: decided by owner, here, for every link (docs/adr/0151).
+"""Whether an agent is asked by its owner or by a stranger: decided here by owner, for every link (docs/adr/0151).
 
 An agent that asks another one acts for the user who asked first. Agents of one owner that ask each other for that
 owner are no strangers; an agent of the same owner that passes on the question of another user asks for that user.
@@ -15,7 +15,7 @@ def is_own(ask: Ask, owner_id: int) -> bool:
 
 
 def is_own_turn() -> Case:
-    """`is_own` of stored turns. Of the sessions that passed one on the last is stored, unless it was deleted."""
+    """`is_own` for stored turns. A turn stores the last session that passed it on, unless that was deleted."""
     passed_by_own = Q(depth=0) | Q(source_session__owner=F("session__owner"))
     return Case(When(passed_by_own, caller=F("session__owner"), then=Value(True)), default=Value(False))
 
@@ -23,15 +23,15 @@ def is_own_turn() -> Case:
 def isolates(*, is_own: bool, is_isolated_agent: bool, is_chain_lost: bool = False) -> bool:
     """Whether an agent reaches no other session while it works on a question.
 
-    `is_isolated_agent`: its owner wants that for the questions of strangers. `is_chain_lost`: agents passed the
-    question on, and it is not known which.
+    `is_isolated_agent`: its owner isolates it for questions of strangers. `is_chain_lost`: agents passed the
+    question on, and the hub does not know which agents.
     """
     return not is_own and (is_isolated_agent or is_chain_lost)
 
 
 def is_progress(ask: Ask, owner_id: int) -> bool:
-    """Whether an agent tells a session of its own owner something about what that session asked it.
+    """Whether an agent tells a session of its own owner something about that session's question.
 
-    Its sender waits for no reply, so no two agents wait for each other.
+    The agent waits for no reply, so no two agents wait for each other.
     """
     return ask.tells and ask.target.session_id in ask.chain and is_own(ask, owner_id)

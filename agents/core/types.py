@@ -75,7 +75,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
     the token that sends a message over the gateway to a session of the token's own user, which is counted by it
     instead of by its caller; None for every other ask. `passed_by_stranger`: an agent of another owner than the
-    caller passed it on. `writes`: what its surface writes in the transaction that admits it.
+    caller passed it on. `writes`: what its surface writes in the transaction that admits the ask.
     """
 
     chat_id: str

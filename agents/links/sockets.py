@@ -74,7 +74,7 @@ class Socket(Protocol):
     ) -> None:
         """Close the socket from the hub's side, with a bye frame if `bye` is given.
 
-        `reason`: with which its open prompts fail, in all processes that wait for them.
+        `reason`: the reason with which its open prompts fail, in all processes that wait for them.
         """
 
     async def refuse(self, code: str, message: str) -> None:

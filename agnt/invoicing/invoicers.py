@@ -20,7 +20,7 @@ WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is not installed: 
 
 
 def make_invoicer() -> Invoicer:
-    """Stripe's where a key is set, else files below DATA_DIR.
+    """Make the invoicer: Stripe's if STRIPE_API_KEY is set, else one that writes files below DATA_DIR.
 
     Raises:
         InvoicerDown: Stripe's library is not installed.

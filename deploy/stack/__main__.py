@@ -53,7 +53,7 @@ def end(stack: Stack) -> None:
 
 
 def watch(stack: Stack) -> NoReturn:
-    """Start again what ends by itself, as a supervisor would.
+    """Start each program again that ends by itself.
 
     Raises:
         ProgramError: a program ends again and again.
@@ -61,7 +61,7 @@ def watch(stack: Stack) -> NoReturn:
     supervisor = Supervisor(stack.servers, [*stack.jobs, *stack.webs, *stack.front], tell=tell)
     while True:
         time.sleep(LOOK_EVERY_S)
-        if stack.webs[0] in supervisor.look():  # the demo agent lives in it, and has a new token
+        if stack.webs[0] in supervisor.look():  # the demo agent runs in this process, and has a new token
             tell(stack.demo_lines())
 
 

@@ -110,9 +110,9 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
 
 
 def as_information(frame: Json) -> Json:
-    """A reply or a decision as a message about it, for an agent of another team.
+    """A message about a reply or a decision, for an agent of another team.
 
-    There a frame of its own type could be taken for one of that team.
+    That agent could take a frame of type `response` or `decision` for one of its own team.
     """
     content = {"role": "agent", "content": {frame["type"]: frame["content"]}}
     metadata = {key: value for key, value in frame["metadata"].items() if key != "requiresResponse"}

@@ -64,13 +64,13 @@ def _read_frame(acl: Json) -> Json:
     """The frame that an ACL message stands for.
 
     Raises:
-        FrameRefused: it is not in order, or stands for none that is sent over HTTP.
+        FrameRefused: the message is not in order, or stands for no frame that clients may send over HTTP.
     """
     frame = from_acl(acl, frames.now_ms())
     if frame["type"] in REPLIES:
         if "agent" not in frame:
             raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
-        # An agent takes each `error` as one of the gateway, and may end its connection.
+        # An agent takes each `error` for an error of the gateway, and may end its connection.
         is_told = frame["type"] == "error" or frame["agent"].startswith("@")
         return as_information(frame) if is_told else frame
     if frame["type"] not in SENT:
@@ -80,6 +80,6 @@ def _read_frame(acl: Json) -> Json:
 
 
 async def _deliver(client: Client, envelope: Envelope) -> None:
-    """Send an agent a reply or a decision as a frame of that type. From outside it decides nothing."""
+    """Send an agent a reply or a decision as a frame of that type. Such a decision decides no proposal."""
     check_action(client.identity, Action.SEND, own="", agent="")
     send_to_agent(client, envelope)

@@ -181,13 +181,13 @@ class GatewayConnection(FrameSocket):
         headers.pop("cookie", None)
         token = presented(headers)
         given = token.digest if token else digest(self._parameters.token) if self._parameters.token else ""
-        if not given and not await self._may_wait():
+        if not given and not await self._admit_unsigned():
             return
         await self.accept(self._parameters.subprotocol)
         within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
         self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
         await self._guard(self._begin(given))
-        # A token that has expired is answered, and another one awaited.
+        # The hub answers an expired token, and waits for another token.
         is_waiting = self._sign_in.identity is None and not self._over
         if is_waiting and not self._unsigned.enter(self, self.scope):
             await self._finish(TRY_AGAIN_LATER, None)

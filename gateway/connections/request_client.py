@@ -56,10 +56,10 @@ class RequestClient:
     async def exchange(
         self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None" = None
     ) -> Json | None:
-        """Handle a frame; the frame that answers it, or None. What is refused is an `error` frame.
+        """Handle a frame; the frame that answers it, or None. A refusal is an `error` frame.
 
-        An `event` says what becomes of a message, and is the answer where no other comes. `handle`: handles it
-        instead of the handler of its type.
+        An `event` with the state of a message is the answer only if no other frame comes. `handle`: handles the
+        frame instead of the handler of its type.
         """
         self.note.bytes = len(frames.encode(frame))
         try:

@@ -146,9 +146,9 @@ class Seat:
         return sender is not None and envelope.agent in ("", sender)
 
     def driver_of(self, envelope: Envelope) -> Driver | None:
-        """The caller on whose behalf the agent sends a frame; None: its owner. `parentId`: in which message.
+        """The caller on whose behalf the agent sends a frame; None: its owner. `parentId`: its message.
 
-        An agent is in no turn any more once no asker waits for its answer, if its owner asked.
+        If only the owner asked, the caller is None once no asker waits for the agent's answer.
         """
         opened = self._open.get(str(envelope.metadata.get("parentId", "")))
         driver = self.prompts.driver(opened.chat_id if opened else "")

@@ -24,7 +24,7 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
 
 
 async def discover(client: Client, envelope: Envelope) -> None:
-    """List agents, or show one; with `services` the agents and the services. Each answer has `agents`."""
+    """List agents, or show one; with `services` list agents and services. Each answer has `agents`."""
     match envelope.content["action"]:
         case "get":
             content = {"agents": [(await agents.get_agent(client, envelope, envelope.content))["agent"]]}

@@ -1,4 +1,4 @@
-"""What frames and services say of the client's own team: statuses, workspaces, health (sections 7, 9 and 16)."""
+"""Frames and services about the client's own team: statuses, workspaces, health (sections 7, 9 and 16)."""
 
 from accounts.models import User
 from gateway.connections.client import Client
@@ -45,7 +45,7 @@ async def show_workspaces(client: Client, envelope: Envelope) -> None:
 
 
 async def show_gateway(client: Client, envelope: Envelope, params: Json) -> Json:
-    """How the gateway is for the client's team."""
+    """Get the health of the gateway for the client's team."""
     return {**await client.gateway.health.show(get_team(client, envelope))}
 
 

@@ -199,8 +199,8 @@ def take_reply(letter_id: int) -> Json | None:
     return None
 
 
-def died_unsent(letter_id: int) -> bool:
-    """Whether a letter is dead, and the gateway knows that the agent was not sent it."""
+def has_died_unsent(letter_id: int) -> bool:
+    """Whether a letter is dead, and the gateway knows that it never sent the letter to the agent."""
     return Letter.objects.filter(pk=letter_id, state=Letter.State.DEAD, attempts=0).exists()
 
 
@@ -254,7 +254,7 @@ def _store_reply(letter: Letter) -> bool:
 
 
 def _open_reply(letter: Letter) -> Json:
-    """The reply that a letter keeps; an error where no key opens it any more."""
+    """The reply that a letter keeps; an error if no key opens the reply any more."""
     try:
         return open_frame(letter.reply)
     except Unreadable:

@@ -16,7 +16,7 @@ from agents.transcript.storage import MEBIBYTE
 from gateway.letters.sealed import seal_frame, show_frame
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.sessions.entries import Place
-from gateway.sessions.held_entries import Held
+from gateway.sessions.held_entries import HeldRecord
 from gateway.settings import get_settings
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -104,11 +104,11 @@ def find_obstacle(session_id: int, caller_id: int, sender: str, priority: Letter
 
 
 @transaction.atomic
-def store_letter(draft: Draft, *, is_wanted: bool = False, held: Held | None = None) -> StoredLetter | None:
+def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | None = None) -> StoredLetter | None:
     """Put a message into the recipient's inbox. None: neither its `ttl` nor its team's policy lets it wait.
 
-    A message that waits already is not stored twice. `is_wanted`: it waits in any case. `held`: its entry of
-    sessions, which is held when the message is stored.
+    A message that waits already is not stored twice. `is_wanted`: the message waits in any case. `held`: its
+    entry of sessions, which is stored with the message.
 
     Raises:
         NoSuchTarget: the recipient is gone.

@@ -1,4 +1,4 @@
-"""The frames of letters as they are stored: sealed, as the entries of sessions are (docs/adr/0155)."""
+"""Encrypts the frames of letters for storage, as the entries of sessions are encrypted (docs/adr/0155)."""
 
 import msgspec
 
@@ -8,19 +8,19 @@ from gateway.models import Letter
 from gateway.wire.envelope import Json
 
 PURPOSE = b"a2a-v1 letters"
-_PLAIN = "{"  # how a frame begins that was stored before frames were sealed
+_PLAIN = "{"  # the beginning of a frame that was stored before frames were sealed
 
 
 def seal_frame(frame: Json) -> str:
-    """A frame as it is stored."""
+    """Encrypt a frame for storage."""
     return sealing.seal_json(frame, PURPOSE)
 
 
 def open_frame(stored: str) -> Json:
-    """A frame from its row.
+    """Decrypt a frame from its row.
 
     Raises:
-        Unreadable: it is damaged, or no key opens it.
+        Unreadable: the frame is damaged, or no key opens it.
     """
     if stored.startswith(_PLAIN):
         plain: Json = msgspec.json.decode(stored)
@@ -30,7 +30,7 @@ def open_frame(stored: str) -> Json:
 
 
 def show_frame(stored: str) -> Json:
-    """A frame for a list or an export of all rows; its content is empty when it cannot be read."""
+    """A frame for a list or an export of all rows; an unreadable frame has empty content."""
     try:
         return open_frame(stored) if stored else {}
     except Unreadable:
@@ -38,7 +38,7 @@ def show_frame(stored: str) -> Json:
 
 
 def reseal_letters() -> tuple[int, int]:
-    """Seal the frames of all letters anew with the newest key; how many were, and how many could not be read."""
+    """Seal the frames of all letters anew with the newest key; the numbers of sealed and of unreadable ones."""
     for column in ("envelope", "reply"):
         for letter in Letter.objects.filter(**{f"{column}__startswith": _PLAIN}).only(column).iterator():
             stored = getattr(letter, column)

@@ -22,7 +22,7 @@ SenderKey = tuple[str, str]  # the login, and the name of the seat
 class RecentMessage:
     """A message that was sent. `answers`: the frames that its sender got; `is_whole`: all of them were kept.
 
-    `letter_id`: the letter as which it waited; 0 if it did not.
+    `letter_id`: the letter of a message that waited; 0 if the message did not wait.
     """
 
     __slots__ = ("answers", "bytes", "ended", "is_over", "is_whole", "letter_id", "sent_at")

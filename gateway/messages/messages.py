@@ -101,7 +101,7 @@ class MessageRouter:
             FrameRefused: nothing was sent.
             MustWait: nothing was sent; it may be stored.
         """
-        envelope = stamp(envelope)  # what is delivered and its entries in sessions have one id
+        envelope = stamp(envelope)  # the delivered message and its entries in sessions have the same id
         text, parts, task_id = question or Question(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")

@@ -93,7 +93,7 @@ class OpenMessages:
 
     def _enter(self, key: str, envelope: Envelope) -> str:
         if len(self._open) >= MOST_OPEN:
-            # A message that wants no response is open for the moment in which it is sent: it came too fast.
+            # A message that wants no response is open only while the hub sends it: the client sends too fast.
             text = TOO_MANY_OPEN if envelope.wants_response else RATE_TEXT
             raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
         if key in self._open:
@@ -135,7 +135,7 @@ class OpenMessages:
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
-            if _is_unsent(begun, letter):  # before it is answered: the sender may try again at once
+            if _is_unsent(begun, letter):  # before the refusal is sent: the sender may send again at once
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             await self._say(frame)
         except Exception:
@@ -191,10 +191,10 @@ class OpenMessages:
         wait_s: float,
         note: FrameNote,
     ) -> None:
-        """Send a message again whose letter died unsent; else give the answers of the earlier one."""
+        """Send a message again if its letter died unsent; else repeat the answers to the earlier message."""
         by, told = (sender.login, sender.seat), key_of(envelope)
         try:
-            if await self._router.read(letter_queue.died_unsent, earlier.letter_id):
+            if await self._router.read(letter_queue.has_died_unsent, earlier.letter_id):
                 self._router.recent.drop(by, told, earlier)
             if (latest := self._router.recent.find(by, told)) is None:
                 await self._begin(envelope, behalf, sender, wait_s, note)
@@ -235,7 +235,7 @@ class OpenMessages:
 
 
 def _is_unsent(begun: BegunMessage | None, letter: StoredLetter | None) -> bool:
-    """Whether the gateway knows that nothing was sent to the agent, and nothing waits to be sent."""
+    """Whether the gateway knows that nothing was sent to the agent, and no letter waits to be sent."""
     if begun is None or letter is not None:
         return letter is None
     return begun.running.is_settled and begun.running.settled.result().is_unsent

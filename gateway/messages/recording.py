@@ -7,7 +7,7 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from gateway.messages.replies import content_of, reply_id
 from gateway.sessions.entries import Entry, Place, Record
-from gateway.sessions.held_entries import Held, hold
+from gateway.sessions.held_entries import HeldRecord, hold
 from gateway.sessions.recorder import SessionRecorder
 from gateway.wire.envelope import Envelope
 from gateway.wire.frames import now_ms
@@ -15,10 +15,11 @@ from kit import sql
 
 
 class Recording:
-    """One message. `place`: None, it belongs in no session. `key`: that no other message has.
+    """One message. `place`: None, the message belongs in no session. `key`: no other message has this key.
 
-    What `hold_message` and `hold_reply` return is written with the commit of what they are of; then `add_message`
-    and `add_reply` pass it on to the recorder. `running`: its turn, once it is committed.
+    The ledger or the letter queue writes the row that `hold_message` or `hold_reply` makes, in the transaction of
+    the message or reply; then `add_message` or `add_reply` passes the record on to the recorder. `running`: the
+    turn of the message, once it is committed.
     """
 
     running: RunningTurn
@@ -28,22 +29,22 @@ class Recording:
         self._place = place
         self._envelope = envelope
         self._key = key
-        self._message: Held | None = None
-        self._reply: Held | None = None
+        self._message: HeldRecord | None = None
+        self._reply: HeldRecord | None = None
 
-    def hold_message(self) -> Held | None:
-        """The message as it is held; None when it belongs in no session."""
+    def hold_message(self) -> HeldRecord | None:
+        """Make the record and the row of the message; None when it belongs in no session."""
         envelope = self._envelope
         role = envelope.content.get("role", "user")
         self._message = self._hold("message", role, envelope.said, envelope.id, envelope.timestamp_ms)
         return self._message
 
     async def add_message(self) -> None:
-        """The message was accepted, and what holds it is committed."""
+        """Pass the message on to the recorder, after the commit of its row."""
         await self._add(self._message)
 
     def hold_reply(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """What holds its reply. See `agents.core.ledger.ExtraWrites`."""
+        """Make the row of the reply. See `agents.core.ledger.ExtraWrites`."""
         self._reply = None
         if self._envelope.wants_response and settled.outcome is Outcome.COMPLETED:
             self._reply = self._hold("reply", "agent", content_of(self.running, settled), reply_id(self.running))
@@ -56,13 +57,13 @@ class Recording:
 
     def _hold(
         self, part: str, role: str, content: object, entry_id: str, timestamp_ms: int | None = None
-    ) -> Held | None:
+    ) -> HeldRecord | None:
         if self._place is None:
             return None
         stamp = now_ms() if timestamp_ms is None else timestamp_ms
         entry = Entry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
         return hold(Record(self._place, entry), f"{self._key}-{part}", self._recorder.process_id)
 
-    async def _add(self, held: Held | None) -> None:
+    async def _add(self, held: HeldRecord | None) -> None:
         if held is not None:
             await self._recorder.add(held.record, len(held.record.sealed))

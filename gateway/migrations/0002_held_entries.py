@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
-    # two steps: not needed, no older code knows this table
+    # in one step, because no older code uses this table
     operations = [
         migrations.CreateModel(
             name='HeldEntry',

@@ -12,7 +12,7 @@ class Letter(models.Model):
     `recipient`: the session of its seat. `owner`: the recipient's, whose inbox it fills. `sender_owner`: the user
     on whose behalf it was sent; `sender_session`: the seat that sent it, null: a client without one; `sender`: the
     name that the recipient sees. `addressed_to`: the recipient's name as the sender wrote it. `chain`: the
-    sessions that the message came through. `envelope`: what the frame carries, sealed (`gateway.letters.sealed`).
+    sessions that the message came through. `envelope`: the frame, sealed (`gateway.letters.sealed`).
     `expires_at`: null, it waits for ever. `reason`: why it was not delivered. `tells`: the channel of the sender's
     receipts.
 

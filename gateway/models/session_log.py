@@ -43,10 +43,10 @@ class SessionLog(models.Model):
 
 
 class HeldEntry(models.Model):
-    """An entry that is committed with its message, and deleted when it is in its sessions (docs/adr/0153).
+    """An entry that is committed with its message, and deleted when its sessions have the entry (docs/adr/0153).
 
-    `process_id`: the process that writes it to its sessions. `about`: the entry without its content, and where it
-    belongs, as JSON. `content`: as in `SessionEntry`.
+    `process_id`: the process that writes it to its sessions. `about`: the entry without its content, and its
+    place, as JSON. `content`: as in `SessionEntry`.
     """
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="held_entries", db_index=False)

@@ -1,4 +1,4 @@
-"""What the two sides of a socket of the dialect asked each other and have not answered. No I/O."""
+"""The frames of one socket of the dialect that the hub or the client has not answered yet. No I/O."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Kept = TypeVar("Kept")
 
 @dataclass
 class AskedFrame:
-    """A frame of the client that the hub has not answered to its end. `made`: the frame in `a2a-v1`.
+    """A frame of the client to which the hub has not sent the last answer. `made`: the frame in `a2a-v1`.
 
-    `is_queued`: the client knows that its message waits; `is_sent_again`: to the inbox of its recipient.
+    `is_queued`: the client knows that its message waits. `is_sent_again`: sent again, to the recipient's inbox.
     """
 
     frame: Json
@@ -30,17 +30,17 @@ class AskedFrame:
 
     @property
     def is_told(self) -> bool:
-        """Whether it is a message that has an answer only if it fails."""
+        """Whether the frame is a message that is answered only if it fails."""
         return self.type == "message" and self.made["metadata"].get("requiresResponse") is not True
 
 
 class OpenFrames:
-    """By correlation id; the latest MOST_OPEN of each kind."""
+    """Finds unanswered frames by correlation id; keeps the latest MOST_OPEN of each kind."""
 
     def __init__(self) -> None:
         self._answered: OrderedDict[str, AskedFrame] = OrderedDict()
-        self._told: OrderedDict[str, AskedFrame] = OrderedDict()  # apart: many of them push no other frame out
-        # What the client is asked, by correlation ids and by ids of frames: the ids of each.
+        self._told: OrderedDict[str, AskedFrame] = OrderedDict()  # apart: many tells push out no other frame
+        # Messages for the client, under their correlation id and under their frame id: both ids.
         self._of_client: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
     def add(self, correlation_id: object, asked: AskedFrame) -> None:
@@ -52,7 +52,7 @@ class OpenFrames:
         return self._answered.get(correlation_id) or self._told.get(correlation_id)
 
     def close(self, correlation_id: str) -> None:
-        """Note that a frame of the client was answered to its end."""
+        """Note that a frame of the client got its last answer."""
         self._answered.pop(correlation_id, None)
         self._told.pop(correlation_id, None)
 
@@ -62,14 +62,14 @@ class OpenFrames:
             _keep(self._of_client, known, (correlation_id, frame_id))
 
     def find_message(self, known: str) -> str:
-        """The correlation id of a message that the client is to answer; empty: there is none.
+        """The correlation id of a message that the client is to answer; empty if there is none.
 
-        `known`: that id, or the id of the frame.
+        `known`: the correlation id, or the id of the frame.
         """
         return self._of_client.get(known, ("", ""))[0]
 
     def answer_message(self, correlation_id: object) -> bool:
-        """Note that the client answers a message; False: it was not asked that."""
+        """Note that the client answers a message; False: the client got no such message."""
         if not isinstance(correlation_id, str) or correlation_id not in self._of_client:
             return False
         for known in self._of_client[correlation_id]:

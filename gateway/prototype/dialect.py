@@ -31,8 +31,8 @@ from kit import strict_json
 from kit.clock import iso
 from kit.ids import unguessable
 
-PREFIX = "prototype-"  # of the correlation ids of frames that have none of their own
-NO_FRAME = "{}"  # stands for JSON that is no object: the prototype answers neither
+PREFIX = "prototype-"  # begins the correlation ids of frames whose sender gave none
+NO_FRAME = "{}"  # replaces JSON that is no object: the prototype answers neither
 LISTS = frozenset({"register", "discover"})
 NOT_SENT = frozenset({Offline.reason, Busy.reason, OverCap.reason, "status_busy", "ttl_expired"})
 
@@ -40,7 +40,7 @@ NOT_SENT = frozenset({Offline.reason, Busy.reason, OverCap.reason, "status_busy"
 class PrototypeDialect:
     """The frames of one socket, in both directions. `now`: the time that is written into frames.
 
-    `name`: the agent in the client's address. `further`: what the hub is to be sent besides what the client sends.
+    `name`: the agent in the client's address. `further`: frames for the hub besides those that the client sends.
     """
 
     def __init__(self, now: Callable[[], datetime], port: int, name: str = "") -> None:
@@ -48,7 +48,7 @@ class PrototypeDialect:
         self._now = now
         self._port = port
         self._name = name
-        self._seat = name  # or the name that the client has registered
+        self._seat = name  # later the name that the client registers
         self._open = OpenFrames()
 
     def welcome(self) -> str:
@@ -57,7 +57,7 @@ class PrototypeDialect:
         return self._encode({"type": "welcome", "clientId": unguessable("gw-"), "gateway": gateway})
 
     def read(self, text: str) -> str:
-        """A message of the client in `a2a-v1`; what cannot be read is left as it is, and refused as such."""
+        """A message of the client in `a2a-v1`; an unreadable message is unchanged, so that the hub refuses it."""
         if len(text) > MAX_FRAME_BYTES:
             return text
         try:
@@ -84,7 +84,7 @@ class PrototypeDialect:
         return json.dumps(made)
 
     def write(self, text: str) -> list[str]:
-        """A frame of the hub as frames of the dialect; none: the dialect has none for it."""
+        """A frame of the hub as frames of the dialect; empty if the dialect has no such frame."""
         frame = json.loads(text)
         correlation_id = frame.get("metadata", {}).get("correlationId", "")
         about = {"correlationId": correlation_id}
@@ -125,16 +125,17 @@ class PrototypeDialect:
         return [self._encode(one | about) for one in shown]
 
     def _write_event(self, frame: Json, asked: AskedFrame | None, about: Json) -> list[str]:
-        """An event; that a message of the client waits is an error."""
+        """An event of the hub; the event that the client's message waits becomes an error."""
         if asked is None or frame.get("content", {}).get("event") != "message.queued":
-            return [self._encode(frame)]  # without the id at the top: the client would take it for the answer
+            # Without the id at the top: with the id the client would take the event for the answer.
+            return [self._encode(frame)]
         is_news, asked.is_queued = not asked.is_queued, True
         return [self._encode(show_not_connected(asked, is_queued=True) | about)] if is_news else []
 
     def _write_error(self, content: Json, asked: AskedFrame | None) -> list[Json]:
         reason = content.get("reason", "")
         if asked is not None and asked.type in LISTS and reason == "isolated":
-            # The client has its seat all the same, and finds no other agent now.
+            # The client has its seat although it is isolated, and finds no other agent now.
             own = {"name": self._seat or asked.made.get("from"), "status": "online"}
             return [self._write_agents([own], asked)]
         if asked is not None and asked.type == "message" and reason in NOT_SENT:
@@ -143,9 +144,9 @@ class PrototypeDialect:
         return [] if shown is None else [shown]
 
     def _send_again(self, asked: AskedFrame) -> bool:
-        """Put a message that was not sent into the inbox of its recipient, where it waits for no answer.
+        """Put an unsent message into the inbox of its recipient, as a message that wants no response.
 
-        False: it was there already, or the client has said itself how long it may wait.
+        False: this was done already, or the client's message has a `ttl` of its own.
         """
         metadata = asked.made["metadata"]
         if asked.is_sent_again or "ttl" in metadata:
@@ -158,7 +159,7 @@ class PrototypeDialect:
         return True
 
     def _write_message(self, frame: Json, asked: AskedFrame | None, correlation_id: str) -> Json:
-        """A message for the client, or the answer to its own, which has content of the same form."""
+        """A message for the client. An answer to the client's message has content in the form of that message."""
         metadata, content = frame.get("metadata", {}), frame.get("content", {})
         if asked is None and metadata.get("requiresResponse") is True:
             self._open.add_message(correlation_id, frame["id"])
@@ -172,11 +173,11 @@ class PrototypeDialect:
         return show_registered(agents, self._seat)
 
     def _encode(self, frame: Json) -> str:
-        """A frame with its time as text."""
+        """A frame as JSON, with its time as text."""
         return json.dumps(frame | {"timestamp": self._time_of(frame.get("timestamp"))})
 
     def _time_of(self, given_ms: object) -> str:
-        """A time as text: now, where there is none, or its sender named one that no calendar has."""
+        """A time as text: the current time if the sender gave none, or one out of range."""
         try:
             moment = datetime.fromtimestamp(given_ms / 1000, UTC) if isinstance(given_ms, int) else self._now()
         except (OverflowError, OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Frames of the prototype and of `a2a-v1`, each as the other dialect has it. No I/O.
+"""Translates frames of the prototype to `a2a-v1`, and back. No I/O.
 
 `READERS` translate the frames of clients. Each reader gets a frame and the name of the agent in the address of its
-client, which wins over names in frames. The functions `show_…` make the frames that clients are sent.
+client, which takes precedence over names in frames. The functions `show_…` make the frames for clients.
 """
 
 import json
@@ -15,13 +15,12 @@ from gateway.wire.frames import now_ms
 
 OFFLINE = "offline"
 
-BARE = (
-    "bareContent"  # in the metadata: the content had no role, and its recipient in the dialect gets it as it was
-)
+# A key of the metadata: the content had no role, so recipients in the dialect get the content unchanged.
+BARE = "bareContent"
 
 
 def is_frame(value: object) -> bool:
-    """Whether it is an object with a type; what else is wrong in it is found when it is translated."""
+    """Whether the value is an object with a type; other faults are found in the translation."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("type"), str)
@@ -30,7 +29,7 @@ def is_frame(value: object) -> bool:
 
 
 def find_reply_to(frame: Json) -> str:
-    """The id of the message that a message answers, as `sendResponse` of the prototype's client says it."""
+    """The id of the message that a message answers, from the field of the prototype's `sendResponse`."""
     content = frame.get("content")
     text = content.get("content") if isinstance(content, dict) else None
     if not isinstance(text, str) or '"in_reply_to"' not in text:
@@ -44,7 +43,7 @@ def find_reply_to(frame: Json) -> str:
 
 
 def _read_register(frame: Json, name: str) -> Json:
-    """A list of agents: its `from` takes the seat."""
+    """A `discovery` frame, whose `from` takes the seat."""
     return {"type": "discovery", "content": {"action": "list"}, "from": name or frame.get("agentId")}
 
 
@@ -79,7 +78,7 @@ def _read_broadcast(frame: Json, name: str) -> Json:
 
 
 def get_broadcast_text(frame: Json) -> Any:
-    """What a broadcast says, as its recipients get it."""
+    """The content of a broadcast as its recipients get it."""
     content = frame.get("content", frame.get("message"))
     return content["message"] if isinstance(content, dict) and "message" in content else content
 
@@ -91,7 +90,7 @@ def _read_vote(frame: Json, name: str) -> Json:
 
 
 def _copy(frame: Json, name: str, besides: str) -> Json:
-    """The members of a frame but `besides`, and but its sender where the address has named it."""
+    """The members of a frame without `besides`, and without the sender if the address names the sender."""
     left_out = {besides, "correlationId", *(("from",) if name else ())}
     return {key: value for key, value in frame.items() if key not in left_out}
 
@@ -119,9 +118,9 @@ def show_discovered(agents: Sequence[Json]) -> Json:
 
 
 def show_broadcast(said: Any, result: Json, sender: str) -> list[Json]:
-    """The result of a broadcast, after the broadcast itself, which reaches its sender, too.
+    """The broadcast, which reaches its sender, too, and its result.
 
-    `sender`: empty, if it is no agent.
+    `sender`: empty if the sender is not an agent.
     """
     shown = {"type": "broadcast-result", **result}
     if not sender:
@@ -132,13 +131,13 @@ def show_broadcast(said: Any, result: Json, sender: str) -> list[Json]:
 
 
 def show_pong(heartbeat: Json, received: str, name: str) -> Json:
-    """A pong, whose own time is a number."""
+    """A pong, whose timestamp is a number."""
     told = {"received": received, "agentHeartbeat": heartbeat.get("agentHeartbeat", {})}
     return {"type": "pong", "timestamp": now_ms(), "agentId": name or None, "heartbeat": told}
 
 
 def show_error(content: Json, asked: AskedFrame | None) -> Json | None:
-    """An error, in the prototype's words where the prototype has it; None: the prototype says nothing."""
+    """An error, with the prototype's text if the prototype has this error; None: the prototype sends nothing."""
     code, field = content.get("code"), content.get("field")
     shown: Json = {"type": "error", "error": content.get("message"), "code": code}
     if asked is None:
@@ -157,7 +156,7 @@ def show_error(content: Json, asked: AskedFrame | None) -> Json | None:
 
 
 def show_not_connected(asked: AskedFrame, *, is_queued: bool) -> Json:
-    """The error for a message that its recipient did not get. `is_queued`: it waits."""
+    """The error for a message that its recipient did not get. `is_queued`: the message waits."""
     return {"type": "error", "error": f"Agent {asked.made.get('agent')} is not connected", "queued": is_queued}
 
 

@@ -1,6 +1,6 @@
-"""Sockets of the dialect, as the consumer of `a2a-v1` takes them: `hub.asgi` asks for it.
+"""Serves sockets of the dialect by the consumer of `a2a-v1`; `hub.asgi` calls this.
 
-A client that connects to `/a2a` without a subprotocol speaks it, where the setting GATEWAY_PROTOTYPE is on.
+With the setting GATEWAY_PROTOTYPE a client that connects to `/a2a` without a subprotocol speaks the dialect.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def serve_prototype(
     named, query = headers_of(scope).get(AGENT_HEADER, ""), scope.get("query_string", b"")
     if named and b"agentId=" not in query:
         query = b"&".join(filter(None, [query, b"agentId=" + quote(named, safe="").encode()]))
-    scope["query_string"] = b""  # the socket stays for long, and so would a token in it
+    scope["query_string"] = b""  # the scope lives as long as the socket, and would keep a token
     port = (scope.get("server") or ("", 0))[1]
     dialect = PrototypeDialect(lambda: datetime.now(UTC), port or 0, _find_name(query))
     socket = TranslatedSocket(dialect, receive, send)
@@ -40,7 +40,7 @@ async def serve_prototype(
 
 
 class TranslatedSocket:
-    """Stands between the server and the consumer."""
+    """Translates the messages between the server and the consumer."""
 
     def __init__(self, dialect: PrototypeDialect, receive: Receive, send: Send) -> None:
         self._dialect = dialect
@@ -63,7 +63,7 @@ class TranslatedSocket:
         return {"type": "websocket.receive", "text": self._dialect.further.popleft()}
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send what the consumer sends, in the dialect."""
+        """Send a message of the consumer in the dialect."""
         if message["type"] != "websocket.send":
             await self._send(message)
             if message["type"] == "websocket.accept":
@@ -75,13 +75,13 @@ class TranslatedSocket:
             self._has_further.set_result(None)
 
     def end(self) -> None:
-        """Nothing is read any more."""
+        """Stop reading from the client."""
         if self._receiving is not None:
             self._receiving.cancel()
 
 
 def _find_name(query: bytes) -> str:
-    """The agent that an address names; empty: none, or a name that the consumer refuses."""
+    """The agent that an address names; empty if there is none, or if the consumer refuses the name."""
     try:
         found = parse_qs(query.decode("latin-1"), max_num_fields=50).get("agentId", [""])[0]
     except ValueError:

@@ -61,7 +61,7 @@ class Place(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """An entry, and where it belongs. `key`: of its `HeldEntry`; empty: it has none. `sealed`: its content."""
+    """An entry and its place. `key`: that of its `HeldEntry`; empty: none. `sealed`: the encrypted content."""
 
     place: Place
     entry: Entry
@@ -110,7 +110,7 @@ def open_content(sealed: str) -> Any:
     """The content of an entry from its row.
 
     Raises:
-        Unreadable: it is damaged.
+        Unreadable: the content is damaged.
     """
     return sealing.open_json(sealed, PURPOSE)
 

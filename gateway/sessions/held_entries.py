@@ -1,4 +1,4 @@
-"""Entries that are committed with their message, before they are in a session (docs/adr/0153)."""
+"""Entries that are committed with their message, before the recorder adds them to a session (docs/adr/0153)."""
 
 import logging
 from collections.abc import Collection, Iterator
@@ -35,30 +35,30 @@ class _About(Struct, frozen=True):
     id: str
 
 
-class Held(NamedTuple):
-    """A record that is held when its message is committed: by `query` in the ledger's transaction, or by `row`."""
+class HeldRecord(NamedTuple):
+    """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for that of a letter."""
 
     record: Record
     query: sql.Query
 
     @property
     def row(self) -> HeldEntry:
-        """The same as a row that is not written yet."""
+        """The unsaved `HeldEntry`."""
         return HeldEntry(**dict(zip(_COLUMNS, self.query.values, strict=True)))
 
 
-def hold(record: Record, key: str, process_id: str) -> Held:
-    """How to hold a record. `key`: no other record has it."""
+def hold(record: Record, key: str, process_id: str) -> HeldRecord:
+    """Make the `HeldEntry` of a record. `key`: no other record has this key."""
     entry, sealed = record.entry, seal_content(record.entry.content)
     about = _About(record.place, entry.timestamp_ms, entry.role, entry.id)
     values = (record.place.owner_id, key, process_id, msgspec.json.encode(about).decode(), sealed)
-    return Held(replace(record, key=key, sealed=sealed), sql.Query(_INSERT, values))
+    return HeldRecord(replace(record, key=key, sealed=sealed), sql.Query(_INSERT, values))
 
 
 def release(keys: Collection[str]) -> set[str]:
-    """Delete held entries that are written in this transaction; which of them were there.
+    """Delete held entries whose records are written in this transaction; the keys that existed.
 
-    One that was not there is in its sessions already: another process took this one for dead, and wrote it.
+    An entry without a row is in its sessions already: another process took this process for dead, and wrote it.
     """
     if not keys:
         return set()
@@ -68,8 +68,8 @@ def release(keys: Collection[str]) -> set[str]:
     return there
 
 
-def read_left(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
-    """What processes held that are gone, oldest first. `is_alone`: there is no process but this one."""
+def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
+    """The records of processes that have ended, oldest first. `is_alone`: there is no other process."""
     left = HeldEntry.objects.exclude(process_id=process_id)
     if not is_alone:
         living = Process.objects.filter(beat_at__gt=alive_since(db_now()))
@@ -81,7 +81,7 @@ def read_left(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
 
 
 def _find_record(row: HeldEntry) -> Record | None:
-    """The record of a row; None when it is damaged."""
+    """The record of a row; None when the row is damaged."""
     about = msgspec.json.decode(row.about, type=_About)
     try:
         content = open_content(row.content)

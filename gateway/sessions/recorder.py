@@ -1,6 +1,6 @@
-"""Takes what agents said, in the event loop, and writes it in batches in a thread of its own (docs/adr/0138).
+"""Takes records of messages in the event loop, and writes them in batches in a thread (docs/adr/0138).
 
-It is held in the database before (docs/adr/0153): a process that is killed loses none of it.
+The database has each record before (docs/adr/0153): a process that is killed loses none.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import MOST_SESSIONS, MOST_TEAM_BYTES, check_writable, count_held, find_ttl_s
 from gateway.sessions.entries import Entry, Record, make_row, seal_content
-from gateway.sessions.held_entries import read_left, release
+from gateway.sessions.held_entries import read_orphaned_records, release
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import now_ms
 from kit import batches, sql
@@ -32,9 +32,9 @@ class _Key(NamedTuple):
 
 
 def write_records(records: Sequence[Record]) -> None:
-    """Add messages to the sessions of their agents, in this order; a session that is not there is made.
+    """Add messages to the sessions of their agents, in this order; absent sessions are made.
 
-    What was held of them is released in the same transaction.
+    The same transaction deletes the `HeldEntry` rows of these messages.
     A session that has too many entries is compacted. A team that has too many sessions loses those to which
     nothing was added for longest, archived ones first.
     """
@@ -45,20 +45,20 @@ def write_records(records: Sequence[Record]) -> None:
         _trim(owner_id, now)
 
 
-def write_left(process_id: str, *, is_alone: bool) -> int:
-    """Write to sessions what processes held that were killed; how many messages. See `read_left`."""
-    return sum(_write_those(records) for records in read_left(process_id, is_alone=is_alone))
+def write_orphaned_records(process_id: str, *, is_alone: bool) -> int:
+    """Write the records of killed processes to sessions; how many. See `read_orphaned_records`."""
+    return sum(_write_or_log(records) for records in read_orphaned_records(process_id, is_alone=is_alone))
 
 
-def _write_those(records: Sequence[Record]) -> int:
-    """Write what can be written, and log what cannot; how many were. See `SessionRecorder`."""
+def _write_or_log(records: Sequence[Record]) -> int:
+    """Write each record that can be written, and log the others; how many were written. See `SessionRecorder`."""
     try:
         write_records(records)
     except sql.AWAY:
         raise
     except (DatabaseError, InterfaceError):
         if len(records) > 1:
-            return sum(_write_those([record]) for record in records)
+            return sum(_write_or_log([record]) for record in records)
         logger.exception("gateway.sessions_not_written", extra={"entries": 1})
         return 0
     return len(records)

@@ -31,7 +31,7 @@ class Line:
 
 
 def report_rows(version: str) -> Iterator[Line]:
-    """Its version, how long the hub is up, in how many processes, and how many agents are connected.
+    """Lines with the version, the processes and the uptime of the hub, and the number of connected agents.
 
     Raises:
         DatabaseError: the database is out of reach.

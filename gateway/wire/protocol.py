@@ -39,7 +39,7 @@ ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", 
 
 
 class ConnectionState(IntEnum):
-    """The states of a connection, by the numbers of the protocol."""
+    """The states of a connection, with the numbers of the protocol."""
 
     CONNECTING = 0
     OPEN = 1
@@ -55,8 +55,8 @@ class UpgradeRefused(Exception):
 class Parameters:
     """What a client names in the address and the headers of its upgrade.
 
-    `heartbeat_s`: how often the hub pings it. `flaws`: what it named and the hub does not take; defaults stand
-    for it.
+    `heartbeat_s`: how often the hub pings it. `flaws`: values that the hub does not take, for which
+    the defaults hold.
     """
 
     subprotocol: str | None
@@ -99,7 +99,7 @@ def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
 class GatewayProtocol:
     """Reads the frames of one connection in the order of checks of the protocol, and counts what it refuses.
 
-    `set_heartbeat`: is told how often, in seconds, the client wants to be pinged.
+    `set_heartbeat`: called with the interval of pings, in seconds, that the client wants.
     """
 
     def __init__(

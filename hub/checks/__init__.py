@@ -1,4 +1,4 @@
-"""What `manage.py check` looks at besides Django's own; every id is in docs/reference/checks.md."""
+"""The hub's own checks for `manage.py check`; every id is in docs/reference/checks.md."""
 
 from importlib import import_module
 from typing import Any
@@ -8,7 +8,7 @@ from django.core import checks
 from django.utils.module_loading import import_string
 
 TAG = "clawbridge"
-# By name, and imported when they run: no other program needs what they import (docs/adr/0163).
+# Named here, and imported when the checks run: no other program needs these imports (docs/adr/0163).
 CHECKS = (
     "settings.check_address",
     "settings.check_sign_in",
@@ -26,7 +26,7 @@ CHECKS = (
 
 
 def register() -> None:
-    """Make them part of `check`, and those of a deployment of `check --deploy`."""
+    """Register the checks: those of a deployment for `check --deploy`, the others for `check`."""
     checks.register(_check_deployment, TAG, deploy=True)
     checks.register(_check_admin, checks.Tags.admin)
 

@@ -13,7 +13,7 @@ from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
 from kit.describe import CALLER, ErrorBody
 
-# It would import pydantic, of which the hub has no model: 5 MB, and a third of the time that the document takes.
+# This would import pydantic, of which the hub has no model: 5 MB, and a third of the time of the document.
 OpenApiSerializerExtension._registry.remove(PydanticExtension)
 
 

@@ -51,12 +51,12 @@ class Page:
 
     @cached_property
     def document(self) -> Document:
-        """As a page shows it: rendered when the page is first asked for."""
+        """The rendered document, made at the first request for its page."""
         return read_document(self._text, _Links(self.path, shown_files()).resolve)
 
     @property
     def sections(self) -> Sequence[Section]:
-        """What stands under each heading."""
+        """The sections, each with its heading and text."""
         return split_document(self._text)
 
     @cached_property

@@ -23,7 +23,7 @@ CALL, FRAME = "REST API", "Socket"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place that the search finds. `page`: the title of its page, `kind`: the group of that."""
+    """One place that the search finds. `page`: the title of its page. `kind`: the group of that page."""
 
     kind: str
     page: str
@@ -33,7 +33,7 @@ class Entry:
     lowered: tuple[str, str, str]
 
     def weight(self, words: Sequence[str]) -> int:
-        """How well the words suit it; 0 if one does not occur."""
+        """How well the entry matches the words; 0 if a word does not occur."""
         page, heading, text = self.lowered
         total = 0
         for word in words:
@@ -59,8 +59,8 @@ def search(words: Sequence[str]) -> list[Found]:
     return [Found(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
 
 
-class Index:
-    """What the search reads, made of the same files and descriptions as the pages; built once, when first used."""
+class SearchIndex:
+    """The entries of the search, from the same files and descriptions as the pages; built once, when needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,20 +69,20 @@ class Index:
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """All of it; a request that comes while another one builds it waits."""
+        """All entries; a request waits while another request builds the index."""
         with self._lock:
             if self._entries is None:
                 self._entries = (*_of_documents(), *_of_calls(), *_of_frames())
             return self._entries
 
     def build_ahead(self) -> None:
-        """Build it in a thread, so that a visitor who begins to type finds it there."""
+        """Build the index in a thread, before a visitor begins to type."""
         if self._entries is None and self.building is None:
             self.building = threading.Thread(target=lambda: self.entries, name="docs index", daemon=True)
             self.building.start()
 
 
-index = Index()
+index = SearchIndex()
 
 
 def _of_documents() -> Iterator[Entry]:

@@ -17,9 +17,9 @@ MAX_WORDS = 6
 @gzip_page
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """The contents; with `?q=` the sections that have all its words, the best first.
+    """The contents; with `?q=` the sections that have all words of the query, the best first.
 
-    Beside the contents is the search: its index is built ahead.
+    The contents have a search field, so this builds the index ahead.
     """
     typed = request.GET.get("q", "")[:MAX_CHARS]
     words = typed.lower().split()[:MAX_WORDS]

@@ -4,6 +4,6 @@ from django.core.management.base import BaseCommand
 
 
 class HubCommand(BaseCommand):
-    """A command that runs without the checks of `manage.py check`: they import all pages (docs/adr/0163)."""
+    """A command that runs without the checks of `manage.py check`, which import all pages (docs/adr/0163)."""
 
     requires_system_checks = ()

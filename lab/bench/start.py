@@ -1,4 +1,4 @@
-"""`python -m lab.bench.start`: what starts of an embedded hub cost, and what the hub costs while it is idle."""
+"""`python -m lab.bench.start`: the cost of starting an embedded hub, and of the hub while it is idle."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ IDLE_S = 30.0
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured. Shares are per cent of one core; `ready_s` is wall-clock time, all others are not."""
+    """The measurements. Shares are per cent of one core; `ready_s` is wall-clock time, the rest processor time."""
 
     mint_modules: int
     mint_cpu_s: float
@@ -38,12 +38,12 @@ class Figures:
 
 
 def mint_imports(env: Mapping[str, str]) -> list[str]:
-    """The modules that `mint_token` imports; `env`: of an embedded hub with tables."""
+    """The modules that `mint_token` imports. `env`: the environment of an embedded hub with tables."""
     return _imports_in(_mint(env, *SHOWS_IMPORTS))
 
 
 def hub_imports(folder: Path) -> list[str]:
-    """The modules that a hub in a new data folder has imported when it is ready. The folder is made."""
+    """The modules that a hub in a new data folder has imported when it is ready. This makes the folder."""
     with fresh_hub(folder, *SHOWS_IMPORTS) as server:
         return _imports_in(server.output)
 
@@ -57,7 +57,7 @@ def fresh_hub(folder: Path, *options: str, **settings: str) -> Iterator[Program]
 
 
 def measure(folder: Path, idle_s: float) -> Figures:
-    """All figures, of hubs in new folders below this one."""
+    """Measure all figures, with hubs in new folders below this one."""
     env = environment(folder)
     with process("idle", folder, env) as server:
         time.sleep(SETTLE_S)
@@ -81,7 +81,7 @@ def measure(folder: Path, idle_s: float) -> Figures:
 
 
 def text(found: Figures) -> str:
-    """The table."""
+    """The figures as a table."""
     rows = [
         goal("mint_token: imported modules", "under", 1200, found.mint_modules),
         goal("mint_token: processor time, s", "under", 0.8, found.mint_cpu_s),
@@ -95,7 +95,7 @@ def text(found: Figures) -> str:
 
 
 def _mint(env: Mapping[str, str], *options: str) -> str:
-    """What it printed on standard error."""
+    """Run `mint_token`; its standard error."""
     command = python(*options, *MINT)
     return subprocess.run(command, env=hub_env(env), cwd=ROOT, capture_output=True, text=True, check=True).stderr
 
@@ -107,7 +107,7 @@ def _mint_cpu_s(env: Mapping[str, str]) -> float:
 
 
 def _children_cpu_s() -> float:
-    """Of the children that ended."""
+    """The processor time of child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

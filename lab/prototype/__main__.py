@@ -1,9 +1,9 @@
-"""`python -m lab.prototype CHECKOUT`: runs the prototype's own client, unmodified, and compares what it is sent.
+"""`python -m lab.prototype CHECKOUT`: runs the prototype's own client, unmodified, and compares its frames.
 
-CHECKOUT is one of the repository that has `agents/lib/agent-client.js` and `gateway/openclaw-gateway.js`, with the
-packages that they need (docs/howto/test.md). With `--record` the client runs against its own gateway first, which
-makes the record that `tests/gateway/test_prototype_clients.py` replays. Then the client runs against a hub, and
-each difference is printed.
+CHECKOUT is a checkout of the repository with `agents/lib/agent-client.js` and `gateway/openclaw-gateway.js`, and
+with the packages that they need (docs/howto/test.md). With `--record` the client runs against its own gateway
+first; this writes the record that `tests/gateway/test_prototype_clients.py` replays. Then the client runs
+against a hub, and each difference is printed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ REPOSITORY = "https://github.com/Heretek-AI/heretek-openclaw-core"
 
 
 def main() -> int:
-    """Record, then compare; 1 when a hub differs."""
+    """Record, then compare; returns 1 if there is an unintended difference."""
     options = _options()
     checkout: Path = options.checkout
     with tempfile.TemporaryDirectory(prefix="prototype-") as name:
@@ -53,7 +53,7 @@ def main() -> int:
 
 @contextmanager
 def _own_gateway(checkout: Path, folder: Path) -> Iterator[str]:
-    """The gateway of the checkout, on a Redis of its own; its address."""
+    """Run the gateway of the checkout with a Redis of its own; yields the gateway's address."""
     port, redis = free_port(), Redis(folder)
     env = {"PATH": os.environ["PATH"], "REDIS_URL": redis.url(), "GATEWAY_PORT": str(port)}
     gateway = Program(
@@ -69,7 +69,7 @@ def _own_gateway(checkout: Path, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _hub(folder: Path) -> Iterator[HubProcess]:
-    """A new hub that speaks the dialect."""
+    """Run a new hub that speaks the dialect."""
     EmbeddedStorages.make_template(folder / "data")
     hub = HubProcess.start(embedded_storage(folder / "data"), GATEWAY_PROTOTYPE=1)
     try:
@@ -79,7 +79,7 @@ def _hub(folder: Path) -> Iterator[HubProcess]:
 
 
 async def _run_client(checkout: Path, gateway: str, query: str, quiet_s: float) -> list[Step]:
-    """What the scenario's clients and a gateway exchange."""
+    """Run the scenario; the steps of its clients and the gateway."""
     proxy = RecordingProxy(gateway, query, quiet_s)
     async with proxy.running() as url:
         command = ["node", str(SCENARIO), str(checkout), url]

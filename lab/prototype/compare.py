@@ -11,7 +11,7 @@ AGENT_OFFLINE = 3002
 
 Path = tuple[str, ...]
 
-MORE_KEYS: Mapping[str, frozenset[str]] = {  # what frames of a hub have besides, by their type
+MORE_KEYS: Mapping[str, frozenset[str]] = {  # further keys of a hub's frames, by type
     "message": frozenset({"id", "agent", "sessionId", "metadata"}),
     "broadcast": frozenset({"id", "agent", "metadata"}),
     "error": frozenset({"code", "timestamp"}),
@@ -20,7 +20,7 @@ MORE_KEYS: Mapping[str, frozenset[str]] = {  # what frames of a hub have besides
 
 
 class Accepted(NamedTuple):
-    """A value that differs on purpose, in the answers to a frame of a client that contains `text`."""
+    """An intended difference at `path`, in the answers to a client's frame that contains `text`."""
 
     text: str
     path: Path
@@ -37,19 +37,19 @@ ACCEPTED = (
 
 
 def is_failure(frame: Json) -> bool:
-    """Whether it says that a recipient left without an answer, of which the prototype's gateway says nothing."""
+    """Whether a frame says that a recipient left without an answer; the prototype's gateway sends none."""
     return frame["type"] == "error" and frame.get("code") == AGENT_OFFLINE and "queued" not in frame
 
 
 class Difference(NamedTuple):
-    """One difference. `accepted`: None, it is a fault."""
+    """One difference. `accepted`: None if the difference is a fault."""
 
     text: str
     accepted: Accepted | None = None
 
 
 def find_differences(expected: Sequence[Step], shown: Sequence[Step]) -> list[Difference]:
-    """What differs between two runs of the same steps."""
+    """The differences between two runs of the same steps."""
     found: list[Difference] = []
     for number, (one, other) in enumerate(zip(expected, shown, strict=False), start=1):
         where = f"step {number}, {one.client} {one.does} {one.query or one.text}"
@@ -68,7 +68,7 @@ def _describe(where: str, step: Step, text: str, path: Path) -> Difference:
 
 
 def _compare_answers(expected: Step, shown: Step) -> Iterator[tuple[str, Path]]:
-    """What differs in the frames that each client was sent, in order, each with its path in the frame."""
+    """The differences in the frames that each client got, in order, each with its path in the frame."""
     clients = sorted({answer.client for answer in (*expected.answers, *shown.answers)})
     for client in clients:
         theirs, ours = expected.answers_of(client), shown.answers_of(client)
@@ -90,7 +90,7 @@ def _compare_frames(expected: Json, shown: Json) -> Iterator[tuple[str, Path]]:
 
 
 def _compare(expected: Any, shown: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """What differs between two values. Null in `expected` says nothing: the gateway did not know it."""
+    """The differences between two values. Null in `expected` matches any value: the gateway did not know it."""
     if expected is None:
         return
     if isinstance(expected, dict) and isinstance(shown, dict):
@@ -109,7 +109,7 @@ def _compare(expected: Any, shown: Any, path: Path = ()) -> Iterator[tuple[str, 
 
 
 def _sorted(values: list[Any]) -> list[str]:
-    """Lists of agents have no order."""
+    """Sort a list, because lists of agents have no order."""
     return sorted(json.dumps(one, sort_keys=True) for one in values)
 
 

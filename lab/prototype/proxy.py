@@ -1,4 +1,4 @@
-"""A proxy between clients of the prototype and their gateway that passes one frame of a client at a time."""
+"""A proxy between clients of the prototype and a gateway, which passes on one frame of a client at a time."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ SETTLE = "/settle"
 
 
 class RecordingProxy:
-    """Passes the next frame of a client when the gateway has sent nothing for `quiet_s`: each answer has its step.
+    """Passes on a client's next frame when no frame came for `quiet_s`, so that each answer belongs to a step.
 
-    A client connects to `/NAME/a2a?…`. `gateway`: an address without a path; `query` goes before that of clients.
+    A client connects to `/NAME/a2a?…`. `gateway`: an address without a path. `query`: put before each query.
     """
 
     def __init__(self, gateway: str, query: str, quiet_s: float) -> None:
@@ -36,7 +36,7 @@ class RecordingProxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        """Serve for the block; its address."""
+        """Serve during the block; yields the proxy's address."""
         passing = asyncio.create_task(self._pass_steps())
         try:
             async with serve(self._take_client, "127.0.0.1", 0, process_request=self._settle) as server:
@@ -51,7 +51,7 @@ class RecordingProxy:
         """Answer `GET /settle` when every step is recorded."""
         if request.path != SETTLE:
             return None
-        await asyncio.sleep(self._quiet_s)  # what the clients do about the last frame
+        await asyncio.sleep(self._quiet_s)  # time for the clients to react to the last frame
         await self._waiting.join()
         return client.respond(HTTPStatus.NO_CONTENT, "")
 

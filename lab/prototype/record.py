@@ -1,4 +1,4 @@
-"""A record of the frames that clients of the prototype and a gateway exchanged, in steps of one client's frame."""
+"""A record of the frames that clients of the prototype and a gateway exchanged; each step has one client frame."""
 
 import json
 import re
@@ -14,7 +14,7 @@ RECORD = ROOT / "tests" / "gateway" / "prototype_frames.json"
 TIME, TIME_MS = "2026-01-01T00:00:00.000Z", 1_767_225_600_000
 MADE_BY_CLIENT = re.compile(r"msg_[0-9]{13}_[0-9]+")
 OPENS, SENDS, CLOSES = "opens", "sends", "closes"
-FIXED: Mapping[str, tuple[Any, ...]] = {  # what differs from run to run, by its key: one value of each kind
+FIXED: Mapping[str, tuple[Any, ...]] = {  # for values that differ between runs, by key: one of each type
     "timestamp": (TIME, TIME_MS),
     "received": (TIME, TIME_MS),
     "lastHeartbeatSent": (TIME,),
@@ -31,7 +31,7 @@ FIXED: Mapping[str, tuple[Any, ...]] = {  # what differs from run to run, by its
 
 @dataclass(frozen=True)
 class Answer:
-    """A frame that a client was sent."""
+    """A frame that a client got."""
 
     client: str
     frame: Json
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Step:
-    """What one client did, and every frame that it and others were sent then.
+    """An act of one client, and every frame that this client and others got because of it.
 
     `does`: OPENS, with `query` as the query of its address, SENDS the message `text`, or CLOSES.
     """
@@ -51,12 +51,12 @@ class Step:
     answers: list[Answer] = field(default_factory=list)
 
     def answers_of(self, client: str) -> list[Json]:
-        """The frames that a client was sent, in order."""
+        """The frames that a client got, in order."""
         return [answer.frame for answer in self.answers if answer.client == client]
 
 
 def read_steps() -> list[Step]:
-    """The steps of the record."""
+    """Read the steps of the record."""
     steps = json.loads(RECORD.read_text())["steps"]
     return [Step(**one | {"answers": [Answer(**answer) for answer in one["answers"]]}) for one in steps]
 
@@ -67,13 +67,13 @@ def write_steps(steps: list[Step], source: str) -> None:
 
 
 class Normaliser:
-    """Replaces times, ids and measurements by ones that are the same in every run."""
+    """Replaces times, ids and measurements by values that are the same in every run."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
 
     def fix_step(self, step: Step) -> Step:
-        """The step as it is recorded."""
+        """The step with replaced values."""
         answers = [Answer(one.client, self._fix(one.frame)) for one in step.answers]
         return Step(step.client, step.does, step.query, self._fix_text(step.text), answers)
 

@@ -1,4 +1,4 @@
-// What the prototype's own client is made to do, for `python -m lab.prototype`: see its docstring.
+// The acts of the prototype's own client for `python -m lab.prototype`: see the docstring there.
 // Arguments: the folder of a checkout of the client, and the address of the recording proxy.
 const fs = require('node:fs');
 const os = require('node:os');
@@ -18,7 +18,7 @@ function makeClient(agentId, query = `?agentId=${agentId}`) {
   return new library.GatewayClient({ agentId, gatewayUrl, heartbeatInterval: 3_600_000 }); // one as it connects
 }
 
-// Returns when every frame so far has passed the proxy, and no further frame came for a while.
+// Returns when the proxy has passed on every frame, and no further frame came for a while.
 async function settle() {
   await fetch(`${proxy.replace('ws', 'http')}/settle`);
 }
@@ -97,8 +97,8 @@ async function main() {
   await send(steward, { type: 'nonsense', correlationId: 'msg_nonsense' });
   await send(steward, { type: 'response', content: 'answers nothing', correlationId: 'msg_nothing' });
 
-  // A client that comes back is registered again, and sends and is sent messages: also when it left without an
-  // answer to a message that it got.
+  // A client that reconnects is registered again, and sends and gets messages, also if it left without answering a
+  // message.
   await disconnect(steward);
   await connect(steward, { role: 'orchestrator' });
   await message(steward, 'beta', 'after the reconnect');

@@ -1,4 +1,4 @@
-// The search of the documentation, as the visitor types.
+// Searches the documentation while the visitor types.
 import { replace } from "./fragment.js";
 import { searchAsTyped } from "./search_as_typed.js";
 

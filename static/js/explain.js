@@ -1,8 +1,8 @@
 // What an error or the end of a task means and what to do, in the words of the hub's own tables (the tag `explanations`).
 const known = () => JSON.parse(document.getElementById("explanations").textContent);
 
-// Of the text of a task that ended without an answer; null for what an agent said itself. Several ends may have one text:
-// one after the agent got the question (`wasSent`) is no refusal, and what only some of them say is left out.
+// The explanation of a task without an answer, by its text; null for an agent's own text. Several ends may have one text:
+// an end after the agent got the question (`wasSent`) is no refusal, and where the ends differ, `counted` is left out.
 export function explainEnd(text, { wasSent = false } = {}) {
   const alike = known().ends.filter((each) => new RegExp(each.pattern).test(text));
   const ends = wasSent ? alike.filter((each) => each.wasSent) : alike;

@@ -6,7 +6,7 @@ const SLASHES = String.raw`//[^\n]*|/\*[\s\S]*?(?:\*/|(?![\s\S]))`;
 const DASHES = String.raw`--[^\n]*`;
 const TRIPLE = String.raw`"""[\s\S]*?(?:"""|(?![\s\S]))`;
 
-// Names, the pattern of a comment, what strings of one line begin and end with, and keywords.
+// Names, the pattern of a comment, the quotes of strings of one line, and keywords.
 const LANGUAGES = [
   [
     "python py",
@@ -60,7 +60,7 @@ const LANGUAGES = [
 const IN_ANY_CASE = new Set(["sql"]);
 const scanners = new Map();
 
-// Append program text to an element; of a language that is not in the table as it is.
+// Append program text to an element; text of a language that is not in the table is not marked.
 export function appendCode(element, text, language) {
   const name = language.toLowerCase();
   const scanner = scannerOf(name);

@@ -122,7 +122,7 @@ function addList(parent, lines, at, page, depth) {
   return end;
 }
 
-// Put a box before the first text of a list item that begins with `[ ]` or `[x]`; gives the text without it.
+// Put a box before the first text of a list item that begins with `[ ]` or `[x]`; returns the text without these.
 function addBox(element, source, page) {
   const task = page.tasks.has(element) ? TASK.exec(source) : null;
   if (!task || page.references.has(task[1].trim().toLowerCase())) return source;
@@ -195,7 +195,7 @@ function addRow(parent, kind, cells, sides, page) {
   });
 }
 
-// How the dashes below its head align a column.
+// The alignment of a column, by the dashes below its head.
 const sideOf = (dashes) => {
   if (dashes.endsWith(":")) return dashes.startsWith(":") ? "center" : "right";
   return dashes.startsWith(":") ? "left" : "";

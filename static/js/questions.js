@@ -44,7 +44,7 @@ function show({ id, isKept, state, reply, replyPreview }) {
   rows.delete(id);
 }
 
-// A question that ended without an answer says why already; its task may have more only in the agent's own words.
+// The row of a question without an answer says why already: the task's text is shown only if the agent wrote it.
 function saysNoMore(row, reply) {
   const { end } = row.querySelector(".reply").dataset;
   return end && (reply === null || new RegExp(end).test(reply));

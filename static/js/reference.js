@@ -93,7 +93,7 @@ function showFound(page) {
   $("found-count").textContent = $("found").dataset.summary;
 }
 
-// A link of the list leads to this page with its agent picked: the script does the same and keeps what was typed.
+// A link of the list opens this page with its agent picked: the script does the same and keeps the typed question.
 function pickFound(event) {
   const link = event.target.closest("[data-choice]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,10 +1,10 @@
-// A search form of the hub, as the visitor types: the hub finds and renders, with and without this script.
+// Searches while the visitor types: the hub finds and renders the results, with and without this script.
 import { showReach } from "./failures.js";
 import { load } from "./fragment.js";
 
 const AFTER_MS = 200;
 
-// `addressOf(text)` is what to load; `show(page, address)` puts what came on this page. Gives a function that searches at once.
+// `addressOf(text)`: the address to load; `show(page, address)`: puts the loaded page on this one. Returns a function that searches at once.
 export function searchAsTyped(field, addressOf, show) {
   let timer = 0;
   let running = new AbortController();

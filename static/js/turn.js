@@ -154,15 +154,15 @@ export class Turn {
     this.ask(message);
   }
 
-  // It ended without an answer. The hub's text of an end that is no fault is shown for its numbers alone: the explanation
-  // says the rest.
+  // Show an end without an answer. For an end that is no fault the hub's text is shown only if it has numbers: the
+  // explanation says the rest.
   #seeEnd(state, text) {
     const end = explainEnd(text, { wasSent: this.isTaken });
     this.setStatus(end ? `${end.label[0].toUpperCase()}${end.label.slice(1)}.` : (ENDS[state] ?? "Not answered."));
     const failure = this.#find("failure");
     failure.textContent = end && !end.isFault && !end.hasNumber ? "" : text;
     failure.classList.toggle("calm", end ? !end.isFault : state !== "FAILED");
-    if (end) this.#explain([end.caller, this.#begun ? end.counted : "", end.advice]); // today's budget: it was asked just now
+    if (end) this.#explain([end.caller, this.#begun ? end.counted : "", end.advice]); // "today's budget" is right only for a question asked on this page
   }
 
   #explain(lines) {

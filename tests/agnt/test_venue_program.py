@@ -23,14 +23,14 @@ WITHIN_S = 30
 SLUG = "la-brisa"
 PAGE = (ROOT / "connect" / "README.md").read_text()
 SECTION = PAGE.partition("\n## A venue of a network\n")[2].partition("\n## ")[0]
-GET_CONNECTOR = "curl -sfO $CLAWBRIDGE_HUB/connect.pyz"  # the page begins with it, without the -s
+GET_CONNECTOR = "curl -sfO $CLAWBRIDGE_HUB/connect.pyz"  # the first command of the page, which has no -s
 COMMANDS, BOOK = (dedent(block) for block in re.findall(r"\n\n((?:    .*\n|\n(?=    ))+)", SECTION))
 keeper, asker = venues.keeper, venues.asker
 
 
 @asynccontextmanager
 async def printed_venue(keeper: Keeper, secret: bytes, folder: Path) -> AsyncIterator[None]:
-    """The commands of the page run in a folder with its program, and the agent is connected."""
+    """Run the commands of the page in a folder with its program; yields once the agent is connected."""
     (folder / "book.py").write_text(BOOK)
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

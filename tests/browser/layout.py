@@ -1,7 +1,7 @@
-"""Scripts that look for faults in how a page is laid out; each gives the first few."""
+"""Scripts that look for faults in the layout of a page; each returns the first few."""
 
-# Texts that are painted over each other. Not those of a layer above the page (fixed, sticky), those for screen
-# readers, and what a scrolling ancestor cuts off.
+# Texts that are painted over each other, without texts of a layer above the page (fixed, sticky), texts for screen
+# readers, and texts that a scrolling ancestor cuts off.
 OVERLAPS = """() => {
   const layers = new Map();
   const isAbove = (one) => {
@@ -51,7 +51,7 @@ OVERLAPS = """() => {
   return found.slice(0, 5);
 }"""
 
-# Links to a place of the page itself that is not there.
+# Links to an absent place of the page itself.
 DEAD_ANCHORS = """() =>
   [...document.querySelectorAll('a[href^="#"]')]
     .map((one) => decodeURIComponent(one.getAttribute("href").slice(1)))
@@ -64,8 +64,8 @@ TOO_WIDE = """() => {
   return wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 150));
 }"""
 
-# What is pressed, and smaller than WCAG 2.2 wants (2.5.8): 24 pixels both ways. Not links in a sentence, and
-# not inputs whose label is that large.
+# Targets smaller than the 24 by 24 pixels of WCAG 2.2 (2.5.8), without links in a sentence, and without inputs
+# whose label is that large.
 SMALL_TARGETS = """() => {
   const LEAST = 24;
   const isLarge = (one) => {

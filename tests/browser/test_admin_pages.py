@@ -23,7 +23,7 @@ SORTED = "agents/agent/?o=1.-2"
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def agent(site: HubProcess) -> AsyncIterator[str]:
-    """An agent that was asked; gives the path of its page in the admin."""
+    """An agent that was asked; yields the path of its page in the admin."""
     async with online(site, Echo) as echo:
         await send(site.url, echo.handle, "hello", site.mint("alice", "session"))
         yield f"agents/agent/{echo.agent['id']}/change/"
@@ -49,7 +49,7 @@ async def check(staff: Visitor, path: str) -> None:
 
 
 async def choose_colours(page: Page, theme: str, system: Literal["light", "dark"]) -> None:
-    """What the toggle of the admin does, in a system of other colours."""
+    """Choose a theme as the toggle of the admin does, in a system with other colours."""
     await page.evaluate("(theme) => localStorage.setItem('theme', theme)", theme)
     await page.emulate_media(color_scheme=system)
 

@@ -1,4 +1,4 @@
-"""What stands beside what: long values, lines that appear over a page, and small windows."""
+"""The layout with long values, with messages over a page, and in small windows."""
 
 import asyncio
 

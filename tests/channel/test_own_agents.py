@@ -1,4 +1,4 @@
-"""Agents of one owner are no strangers to each other: no isolation, and a cycle only where two would wait."""
+"""Agents of one owner are no strangers to each other: no isolation, and a cycle only if both would wait."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def cycle(asked: Agent, *, by_handle: bool = False) -> str:
 
 
 async def check_asks(asker: Agent, asked: Agent) -> None:
-    """It asks the other agent, which answers."""
+    """The asker asks the other agent, which answers."""
     before = len(asked.prompts)
     sent = await asker.request("route", peer=route_name("owner", asked), prompt="and you?", mode="ask")
     prompt = await asked.heard("prompt", count=before + 1)

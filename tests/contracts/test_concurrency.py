@@ -76,7 +76,7 @@ def make_bounded(application: Application, load: Callable[[], None], counted: Co
 
 
 async def serve(bounded: BoundedDjango) -> None:
-    """One request; its answer is not looked at."""
+    """Serve one request, and ignore the answer."""
 
     async def receive() -> Message:
         return {"type": "http.request"}

@@ -1,4 +1,4 @@
-"""What tells an embedded hub that something was committed: by any connection, and nothing else."""
+"""An embedded hub notices each commit of any connection, and nothing else."""
 
 import sqlite3
 from contextlib import closing

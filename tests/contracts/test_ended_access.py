@@ -27,7 +27,7 @@ LATE = "late-process"
 
 
 class Noted(LocalPost):
-    """Notes what another process is sent."""
+    """Records the messages to another process."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Message]] = []
@@ -44,7 +44,7 @@ class AgentOfOne(AgentSocket):
 
 
 async def send_nowhere(message: Any) -> None:
-    """The agent's end."""
+    """Discard a frame for the agent."""
 
 
 async def never(*_: object) -> None:
@@ -52,7 +52,7 @@ async def never(*_: object) -> None:
 
 
 def open_turn() -> tuple[int, Ask]:
-    """A turn of the late process, and the connection that it is asked over; its agent is halted."""
+    """A turn of the late process, with its connection; the agent is halted."""
     agent = published()
     asked = ask(agent)
     connection_id = admitted(asked).connection_id
@@ -62,7 +62,7 @@ def open_turn() -> tuple[int, Ask]:
 
 
 def make_services(link: SocketLink) -> Any:
-    """The parts of a process that `Halts` looks at: nothing is open here but sockets."""
+    """The parts of a process that `Halts` uses; only sockets are open here."""
     nothing = SimpleNamespace(credential_ids=set[int](), dismiss=lambda gone: None, halt=lambda gone: None)
     return SimpleNamespace(
         link=link,

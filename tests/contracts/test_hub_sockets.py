@@ -22,7 +22,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def beating(scope: Any, receive: Any, send: Any) -> None:
-    """Each message is a number of seconds: the client is pinged so often from then on."""
+    """Take each message as a number of seconds, and ping the client at this interval from then on."""
     await receive()
     await send({"type": "websocket.accept"})
     while (message := await receive())["type"] == "websocket.receive":

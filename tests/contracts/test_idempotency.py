@@ -91,7 +91,7 @@ async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_tim
 
 @pytest.mark.parametrize("is_unsent", [True, False])
 async def test_a_failure_is_kept_unless_nothing_was_sent(*, is_unsent: bool) -> None:
-    """A connection that was lost may have carried the question: that failure stays."""
+    """A lost connection may have carried the question, so its failure is kept."""
     claim = await taken()
     reason = Failure.NOT_DELIVERED if is_unsent else Failure.CHANNEL_LOST
     settled = SettledTurn(Outcome.FAILED, reason, is_unsent=is_unsent)

@@ -1,4 +1,4 @@
-"""Who is a stranger to an agent: its owner's own agents are none."""
+"""Strangers to an agent: its owner's own agents are not strangers."""
 
 import pytest
 from msgspec import Struct
@@ -39,12 +39,12 @@ def test_an_agent_is_isolated_for_strangers_and_for_what_one_of_them_passed_on(i
     of_strangers = [
         ask(other),
         replace(ask(other), chain=(own_session(other),)),
-    ]  # by way of an agent of its owner
+    ]  # passed on by an agent of its owner
     assert [(turn.isolated, turn.is_own) for turn in map(admitted, of_strangers)] == 2 * [(is_isolated, False)]
 
 
-class Back(Struct):
-    """An ask that comes back to a session that it came through, and its refusal."""
+class AskBack(Struct):
+    """An ask to a session of its own chain, and the refusal of the ask."""
 
     tells: bool
     is_owners: bool
@@ -55,14 +55,14 @@ class Back(Struct):
 @pytest.mark.parametrize(
     "case",
     [
-        Back(tells=True, is_owners=True, passed_by_stranger=False, refused=None),
-        Back(tells=False, is_owners=True, passed_by_stranger=False, refused=Cycle),
-        Back(tells=True, is_owners=True, passed_by_stranger=True, refused=Cycle),
-        Back(tells=True, is_owners=False, passed_by_stranger=False, refused=Cycle),
-        Back(tells=False, is_owners=False, passed_by_stranger=False, refused=Cycle),
+        AskBack(tells=True, is_owners=True, passed_by_stranger=False, refused=None),
+        AskBack(tells=False, is_owners=True, passed_by_stranger=False, refused=Cycle),
+        AskBack(tells=True, is_owners=True, passed_by_stranger=True, refused=Cycle),
+        AskBack(tells=True, is_owners=False, passed_by_stranger=False, refused=Cycle),
+        AskBack(tells=False, is_owners=False, passed_by_stranger=False, refused=Cycle),
     ],
 )
-def test_what_an_owners_agent_tells_its_asker_is_progress_and_what_it_asks_it_is_a_cycle(case: Back) -> None:
+def test_what_an_owners_agent_tells_its_asker_is_progress_and_what_it_asks_it_is_a_cycle(case: AskBack) -> None:
     agent = published()
     chain = (agent.ref.session_id, own_session(agent))
     one = of_owner(agent, chain=chain) if case.is_owners else replace(ask(agent), chain=chain)

@@ -83,7 +83,7 @@ def test_what_goes_on_isolates_for_strangers_and_not_for_its_owner(
         (make(agent, caller=owner, depth=2, source_session=session_of(owner)), False, True),
         (make(agent, caller=alice), isolated, False),
         (make(agent, caller=alice, depth=1, source_session=session_of(owner)), True, False),
-        # Passed on for the owner by an agent of alice, or by one that is not known any more.
+        # Passed on for the owner by an agent of alice, or by an agent that was deleted.
         (make(agent, caller=owner, depth=1, source_session=session_of(alice)), True, False),
         (make(agent, caller=owner, depth=1), True, False),
     ]

@@ -22,7 +22,7 @@ def read(storage: HubStorage, statement: str) -> list[tuple[Any, ...]]:
 
 
 def tables_of(storage: HubStorage) -> dict[str, Any]:
-    """By name: of each table its columns, foreign keys and the parts of its text; of each index its text."""
+    """By name: the columns, foreign keys and SQL parts of each table, and the SQL of each index."""
     found: dict[str, Any] = {}
     for kind, name, table, text in read(storage, "SELECT type, name, tbl_name, sql FROM sqlite_master"):
         found[name] = kind, table, text
@@ -34,7 +34,7 @@ def tables_of(storage: HubStorage) -> dict[str, Any]:
 
 
 def rows_of(storage: HubStorage) -> dict[str, list[str]]:
-    """The rows of each table, those that are numbered as they come without their numbers."""
+    """The rows of each table, without ids that are numbered in the order of insertion."""
     columns = {name: "*" for name, found in tables_of(storage).items() if isinstance(found[0], list)}
     del columns["sqlite_sequence"]
     columns |= WITHOUT_NUMBERS

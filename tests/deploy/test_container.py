@@ -157,7 +157,7 @@ def test_each_production_configuration_has_a_line_for_the_gateway() -> None:
 def test_the_hub_to_try_is_reached_from_this_machine_alone() -> None:
     [hub] = LOCAL["services"].values()
     assert hub["ports"] == ["127.0.0.1:${PORT:-8787}:8787"]
-    switched_on = dict.fromkeys(("DEV_LOGIN", "DEMO", "GATEWAY"), "1")  # as by `make run`
+    switched_on = dict.fromkeys(("DEV_LOGIN", "DEMO", "GATEWAY"), "1")  # as `make run` does
     assert hub["environment"] == {"PUBLIC_URL": "http://127.0.0.1:${PORT:-8787}"} | switched_on
     assert hub["read_only"] is True
     assert hub["cap_drop"] == ["ALL"]

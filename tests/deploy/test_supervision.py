@@ -1,4 +1,4 @@
-"""What ends in the stack is started again: each program on its own, after its servers, and not forever."""
+"""The stack starts ended programs again: each alone, after its servers, and not forever."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.stack.supervision import MOST_FALLS, TOO_SOON_S, Supervisor
+from deploy.stack.supervision import MOST_FAILURES, TOO_SOON_S, Supervisor
 from lab.processes import Program, ProgramError, printed
 from lab.waiting import until
 
@@ -18,7 +18,7 @@ PAUSE_S = 0.01
 
 
 class Stack:
-    """Programs that run, each in a folder of its own; what the supervisor told of them."""
+    """Running programs, each in a folder of its own, and the progress lines of the supervisor."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class Stack:
         self.told: list[str] = []
 
     def start(self, name: str, script: str) -> Program:
-        """A program that says `ready`, after what the script does; `n`: how often it was started."""
+        """Start a program that runs the script, then prints `ready`. `n` in the script: the number of starts."""
         place = self.folder / name
         place.mkdir()
         command = ["/bin/sh", "-c", f"{COUNT}; {script}; echo ready; {FOREVER}"]
@@ -61,7 +61,7 @@ def kill(*programs: Program) -> None:
 
 
 def look_until_runs(supervisor: Supervisor, *programs: Program) -> list[Program]:
-    """In which order they ran again."""
+    """Call `look` until the programs run again; the order in which they did."""
     again: list[Program] = []
     until(lambda: again.extend(supervisor.look()) or len(again) >= len(programs), "they run", within_s=WITHIN_S)
     assert set(again) == set(programs)
@@ -83,9 +83,9 @@ def test_a_program_that_always_fails_ends_the_stack_with_its_last_output(stack: 
     web = stack.start("web", "if [ $n != 1 ]; then echo no disk; exit 3; fi")
     supervisor = stack.supervise([], [web])
     kill(web)
-    with pytest.raises(ProgramError, match=rf"web failed {MOST_FALLS} times in a row(?s:.*)no disk"):
+    with pytest.raises(ProgramError, match=rf"web failed {MOST_FAILURES} times in a row(?s:.*)no disk"):
         until(supervisor.look, "it gives up", within_s=WITHIN_S)
-    assert stack.starts(web) == MOST_FALLS
+    assert stack.starts(web) == MOST_FAILURES
 
 
 def test_a_program_waits_for_its_server_when_both_were_killed(stack: Stack) -> None:
@@ -103,18 +103,18 @@ def test_a_program_waits_for_its_server_when_both_were_killed(stack: Stack) -> N
 def test_the_end_of_a_program_whose_server_is_down_does_not_count(stack: Stack) -> None:
     server, web = stack.start("server", "true"), stack.start("web", "true")
     supervisor = stack.supervise([server], [web])
-    for _ in range(MOST_FALLS - 1):
+    for _ in range(MOST_FAILURES - 1):
         kill(web, server)
         look_until_runs(supervisor, server, web)
     kill(web)
     look_until_runs(supervisor, web)
-    assert stack.starts(web) == MOST_FALLS + 1
+    assert stack.starts(web) == MOST_FAILURES + 1
 
 
 def test_the_end_of_a_program_that_ran_for_long_begins_a_new_row(stack: Stack) -> None:
     web = stack.start("web", "true")
     supervisor = stack.supervise([], [web], too_soon_s=0.0)
-    for _ in range(MOST_FALLS + 1):
+    for _ in range(MOST_FAILURES + 1):
         kill(web)
         look_until_runs(supervisor, web)
 

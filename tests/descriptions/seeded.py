@@ -77,7 +77,7 @@ class Seeded:
     def prepare(self, operation: Any) -> None:
         """Give the cases of an operation that takes an AGNT key a network of their own, with its first rules.
 
-        What was generated before may have changed the rules of the demo's network, or used up its limits.
+        Earlier generated cases may have changed the rules of the demo's network, or used up its limits.
         """
         if AGNT_KEY not in schemes_of(operation):
             return

@@ -1,6 +1,7 @@
-"""Clients of the prototype's dialect: one for tests, and those of a record, whose frames are sent again.
+"""Clients of the prototype's dialect: one for tests, and those of a record, which send its frames again.
 
-The record, `prototype_frames.json`, is what `agents/lib/agent-client.js` and `gateway/openclaw-gateway.js` of
+The record, `prototype_frames.json`, has the frames that `agents/lib/agent-client.js` and
+`gateway/openclaw-gateway.js` of
 https://github.com/Heretek-AI/heretek-openclaw-core, commit 55aa319197a28c346e967f8820d9696cce6a038d, unmodified,
 sent each other in the scenario of `lab/prototype/`; times, ids and measurements in it are replaced. The programs
 are in no registry, so the tests have their frames alone: docs/howto/test.md says how they are recorded again.
@@ -19,7 +20,7 @@ from lab.prototype.compare import is_failure
 from lab.prototype.record import CLOSES, OPENS, Answer, Normaliser, Step
 from tests.gateway.client import WITHIN_S, GatewayClient
 
-LAST = {"type": "discover"}  # what a client sends before it leaves: what came until its answer was sent before
+LAST = {"type": "discover"}  # sent before a client leaves: its answer comes after all earlier frames
 
 
 def address_for(hub: HubProcess, login: str) -> str:
@@ -48,7 +49,7 @@ class PrototypeClient:
 
 
 class Replay:
-    """Clients of the prototype that send what a record says, to a hub, and note what they are sent."""
+    """Clients of the prototype that send the frames of a record to a hub, and keep the frames they get."""
 
     def __init__(self, hub: HubProcess) -> None:
         self._url = address_for(hub, "replayed")
@@ -56,7 +57,7 @@ class Replay:
         self._clients: dict[str, ClientConnection] = {}
 
     async def run(self, steps: list[Step]) -> list[Step]:
-        """The same steps with the answers of the hub; up to the first that it does not give."""
+        """The same steps with the answers of the hub, up to the first missing answer."""
         shown: list[Step] = []
         try:
             async with self._watching:
@@ -66,7 +67,7 @@ class Replay:
                         Normaliser().fix_step(Step(step.client, step.does, step.query, step.text, answers))
                     )
                     if len(answers) < len(step.answers):
-                        break  # what follows would differ, too
+                        break  # later steps would differ, too
         finally:
             for client in self._clients.values():
                 await client.close()
@@ -85,12 +86,12 @@ class Replay:
             async with asyncio.timeout(WITHIN_S):
                 for expected in step.answers:
                     while is_failure((answer := await self._read(expected.client)).frame):
-                        answers.append(answer)  # it comes at any time, and no step expects it
+                        answers.append(answer)  # such a failure comes at any time, and no step expects it
                     answers.append(answer)
         return answers
 
     async def _close(self, name: str) -> list[Answer]:
-        """End a connection; what came that no step expected. The hub knows then that the agent is gone."""
+        """End a connection; returns frames that no step expected. The hub then knows that the agent is gone."""
         client, surplus = self._clients.pop(name), []
         await client.send(json.dumps(LAST))
         async with asyncio.timeout(WITHIN_S):

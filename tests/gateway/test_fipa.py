@@ -194,7 +194,7 @@ async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
 async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_about_it(
     embedded_hub: HubProcess,
 ) -> None:
-    """From outside its team a decision and a reply, and from each caller an error."""
+    """A decision and a reply from outside the agent's team, and an error from any caller."""
     hub = embedded_hub
     seat = EchoSeat(hub.url, hub.mint("fipa-host", "channel"), agentId="oracle")
     async with seat, web(hub.url) as client:

@@ -1,4 +1,4 @@
-"""kill -9 of a hub in the middle of a chat: what was delivered is in the session afterwards."""
+"""kill -9 of a hub during a chat: delivered messages are in the session afterwards."""
 
 import asyncio
 import itertools
@@ -64,7 +64,7 @@ async def read_ids(client: GatewayClient, agent: str) -> list[str]:
 async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
     make_storage: MakeStorage, start_hub: StartHub, kind: str, killed: int
 ) -> None:
-    """Killed: the one process, the sender's process, the recipient's process."""
+    """Kills the only process, the sender's process, or the recipient's process."""
     hub = start_hub(make_storage(kind), processes=1 if kind == "embedded" else 2)
     token, owner = hub.mint("chatty", "channel"), hub.mint("chatty", "session")
     alpha = GatewayClient(hub.urls[0], token, agentId="alpha")
@@ -93,14 +93,14 @@ async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
 
 
 async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str]) -> None:
-    """Start the killed process again; all that is wanted is in the sessions of both agents, and nothing twice."""
+    """Start the killed process again; the sessions of both agents have all wanted entries, and none twice."""
     await asyncio.to_thread(hub.serve, killed)
     async with GatewayClient(hub.urls[killed], owner) as client:
 
         async def is_whole() -> bool:
             return wanted <= set(await read_ids(client, "alpha"))
 
-        if len(hub.urls) > 1:  # the entries of a dead process come when it is known to be dead
+        if len(hub.urls) > 1:  # another process writes them once the hub takes the killed process for dead
             await eventually(is_whole, "the session is whole")
         for agent in ("alpha", "beta"):
             ids = await read_ids(client, agent)

@@ -281,7 +281,7 @@ def test_the_database_holds_no_text_of_a_message_that_waits_nor_of_its_reply(ans
     stored = [waiting.envelope, answered.envelope, answered.reply]
     assert all(stored)
     assert not [text for text in stored if "note" in text or "content" in text or "secret" in text]
-    assert waiting.bytes > len("note of a secret")  # as it is sent
+    assert waiting.bytes > len("note of a secret")  # the size of the frame as sent
 
 
 def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:

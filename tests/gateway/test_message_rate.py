@@ -49,7 +49,7 @@ async def test_a_burst_of_messages_arrives_in_order_and_the_rest_must_wait(limit
         assert arrived[:BURST] == list(range(BURST))
         refused = [one["content"] for one in frames_of(alpha, "error")]
         assert {(one["code"], one["retryAfterMs"] > 0) for one in refused} == {(1005, True)}
-        # Which limit is met first, that of the connection or of the token, the machine decides.
+        # The speed of the machine decides which limit is reached first, the connection's or the token's.
         assert {one["message"] for one in refused} <= {FRAMES_TEXT, MESSAGES_TEXT}
 
 

@@ -209,7 +209,7 @@ OFFLINE = {"type": "error", "error": "Agent beta is not connected", "correlation
 
 
 def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
-    """There it waits for no answer; the client is told that it waits when the hub says so, and once."""
+    """There the message waits without an answer; the client is told so once, when the hub has stored it."""
     dialect = made()
     dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
     assert dialect.write(json.dumps(refusal("offline"))) == []
@@ -217,7 +217,7 @@ def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
     assert json.loads(further) == QUESTION | {"metadata": {"correlationId": "c", "ttl": LONGEST_TTL_S}}
     assert written(dialect, QUEUED) == OFFLINE | {"queued": True}
     assert dialect.write(json.dumps(QUEUED)) == []
-    # Its recipient has left meanwhile, and was deleted, or its inbox is full.
+    # The recipient was deleted meanwhile, or its inbox is full.
     assert written(dialect, refusal("offline")) == OFFLINE | {"queued": False}
     assert len(dialect.further) == 1
 

@@ -78,7 +78,7 @@ async def test_clients_of_both_dialects_ask_each_other(prototype_hub: HubProcess
 
 
 async def test_a_message_waits_for_an_agent_that_is_offline(prototype_hub: HubProcess) -> None:
-    """Its sender is told so by an error, and gets the answer when the agent has come back."""
+    """The sender gets an error that says so, and the answer when the agent is back."""
     address = address_for(prototype_hub, "waits")
     content = {"role": "user", "content": "are you there?"}
     async with (

@@ -352,7 +352,7 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
 
 
 def held(owner: SessionUser, process_id: str, *texts: str) -> list[Record]:
-    """What a process held of messages of alpha to beta."""
+    """Records of messages of alpha to beta that a process held."""
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
     entries = [Entry(timestamp_ms=1, role="user", content=text, id=text) for text in texts]
     made = [hold(Record(place, entry), f"{process_id}-{entry.id}", process_id) for entry in entries]
@@ -366,10 +366,10 @@ def test_what_a_killed_process_held_is_written_once(owner: SessionUser) -> None:
     Process.objects.create(id="living", host="h", pid=1)
     of_living = held(owner, "living", "three")
     own = held(owner, "own", "four")
-    writing.write_records(of_dead[:1])  # it was killed then
-    assert writing.write_left("own", is_alone=False) == 1
-    assert writing.write_left("own", is_alone=False) == 0
-    # A process that was taken for dead goes on: its entry is there, and is not written again.
+    writing.write_records(of_dead[:1])  # then the process was killed
+    assert writing.write_orphaned_records("own", is_alone=False) == 1
+    assert writing.write_orphaned_records("own", is_alone=False) == 0
+    # A process that was taken for dead continues: its entry is in the session, and is not written again.
     writing.write_records([*of_dead[1:], *of_living, *own])
     for name in ("alpha", "beta"):
         log = SessionLog.objects.get(agent=name)
@@ -389,6 +389,6 @@ def test_a_process_that_is_alone_writes_what_any_other_held(owner: SessionUser) 
         about=HeldEntry.objects.first().about,
         content="x",
     )
-    assert writing.write_left("own", is_alone=True) == 1
+    assert writing.write_orphaned_records("own", is_alone=True) == 1
     assert [entry.content for entry in rows.read_entries(SessionLog.objects.get(agent="beta"))] == ["one"]
     assert {one.key for one in HeldEntry.objects.all()} == {"own-two", damaged.key}

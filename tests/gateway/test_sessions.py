@@ -61,7 +61,7 @@ async def test_messages_of_a_team_are_entries_at_both_ends(hub: HubProcess) -> N
 
 
 async def test_an_entry_has_the_id_and_the_time_of_the_message_that_the_agent_got(hub: HubProcess) -> None:
-    """Its sender gave neither: also when the message waits for the agent first."""
+    """The sender gave neither; also when the message waits for the agent first."""
     token, operator = hub.mint("stamper", "channel"), GatewayClient(hub.url, hub.mint("stamper", "session"))
     content = {"role": "user", "content": "no id"}
     async with operator:

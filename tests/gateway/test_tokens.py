@@ -103,7 +103,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
 
 
 async def test_the_seat_of_another_user_is_taken_by_no_token(embedded_hub: HubProcess) -> None:
-    """Also by one that was made before minting refused it."""
+    """Also not by a token that was made before minting refused such tokens."""
     token = await mint(embedded_hub, "token-seat", scopes=["connect:token-seat/coder"])
     sql(embedded_hub, "UPDATE accounts_credential SET only_agent = 'another/coder' WHERE id = ?", token["id"])
     async with GatewayClient(embedded_hub.url, token["token"]) as stranger:

@@ -1,4 +1,4 @@
-"""Agents reach their team, whatever became of a connection; while they work for a stranger they reach no agent."""
+"""Agents reach their team also after a lost connection; while they work for a stranger they reach no agent."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ REACHED = dict.fromkeys(ISOLATED, "")
 
 
 async def outcome(client: Voter, type_name: str, content: Json, **more: str) -> str:
-    """Send a frame; the reason for which it is refused, empty when it is not."""
+    """Send a frame; the reason of its refusal, or empty."""
     key, before = f"trust-{next(_numbers)}", len(client.frames)
     await client.send(type_name, content, metadata={"correlationId": key}, **more)
 
@@ -39,7 +39,7 @@ async def outcome(client: Voter, type_name: str, content: Json, **more: str) -> 
 
 
 async def told(sender: Voter, recipient: GatewayClient) -> str:
-    """Tell another agent something; the reason for which it is refused, empty when it comes."""
+    """Tell another agent something; the reason of the refusal, empty when the message arrives."""
     key, seen, before = f"m-{next(_numbers)}", len(recipient.frames), len(sender.frames)
     content = {"role": "agent", "content": key}
     await sender.send("message", content, agent="alpha", id=key, metadata={"correlationId": key})
@@ -59,7 +59,7 @@ async def told(sender: Voter, recipient: GatewayClient) -> str:
 
 
 async def reach(client: Voter, alpha: Voter) -> dict[str, str]:
-    """What an agent may do in its team, each with the reason for which it is refused."""
+    """Try each act of an agent in its team; the reason of each refusal, or empty."""
     key = f"p-{next(_numbers)}"
     await alpha.propose(key)
     vote = await client.vote(key, "approve")
@@ -79,7 +79,7 @@ async def reach(client: Voter, alpha: Voter) -> dict[str, str]:
 async def back(
     hub: HubProcess, owner: str, old: Voter, name: str, *, by_taking_over: bool
 ) -> AsyncIterator[Voter]:
-    """The seat again, over a new connection: after the old one broke, or in its place."""
+    """Take the seat again with a new connection: after the old connection broke, or in its place."""
     if not by_taking_over:
         old.socket.transport.abort()
         await old.closed()

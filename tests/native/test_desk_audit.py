@@ -181,7 +181,7 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
     ):
         assert f"{badge} {words}" in page
         assert page.count(words) == 2, "in the list and in the table of outcomes"
-    assert "The question for which another agent asked this ended before." in page
+    assert "Another agent asked this for a question that has ended since." in page
     assert "answering another caller. 3 times." in page
     assert "The agent answers no other caller until it has finished, for at most 60 s." in page
     assert '<p class="said">A bold question of two lines</p>' in page

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from hub.docs.library import ASKING, FOR_DEVELOPERS, GROUPS, PUBLISHING, docs_folder, pages, shown_files
-from hub.docs.search import Index, index, search
+from hub.docs.search import SearchIndex, index, search
 from kit.markdown import read_document, split_document
 
 pytestmark = pytest.mark.django_db
@@ -97,7 +97,7 @@ def test_the_search_reads_the_sections_that_the_pages_show() -> None:
 
 def test_the_first_search_renders_no_document() -> None:
     pages.cache_clear()
-    assert Index().entries
+    assert SearchIndex().entries
     assert not [page.name for page in pages().values() if "document" in vars(page)]
 
 

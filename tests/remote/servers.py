@@ -131,7 +131,7 @@ async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> Async
 
 
 def sdk_app(url: str, seen: Seen, binding: str = "JSONRPC", *, streams: bool = True) -> Any:
-    """That stack as an application; what it does to tasks outlives a server."""
+    """The SDK's stack as an application; its tasks outlive a server."""
     rpc = AgentInterface(url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0")
     card = AgentCard(
         name="Far talker",

@@ -1,4 +1,4 @@
-"""The table of how asks end: complete for each end and each reader, and what the documents say."""
+"""The table of explanations is complete for each end and each reader, and agrees with the documents."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from agents.core.explanations import (
     FAILED,
     OUTCOME_LABELS,
     REMOVED,
-    Claim,
+    ClaimState,
     Explanation,
     explain,
 )
@@ -23,13 +23,13 @@ ALL = [explain(outcome, reason) for outcome, reason in ENDS] + [
     explanations.IN_PROGRESS,
     explanations.CANCELED_ONWARD,
 ]
-# What the column "Claim" of docs/reference/errors.md begins with.
+# The beginnings of the column "Claim" of docs/reference/errors.md.
 CLAIMS = {
-    "freed": {Claim.FREED, Claim.OFFLINE},
-    "lingers, up to 60 s": {Claim.LINGERS},
-    "lingers until the agent has finished": {Claim.LINGERS},
-    "lingers until the agent's socket is gone": {Claim.LINGERS_CONNECTED},
-    "until the reaper": {Claim.UNTIL_RECORDED},
+    "freed": {ClaimState.FREED, ClaimState.OFFLINE},
+    "lingers, up to 60 s": {ClaimState.LINGERS},
+    "lingers until the agent has finished": {ClaimState.LINGERS},
+    "lingers until the agent's socket is gone": {ClaimState.LINGERS_CONNECTED},
+    "until the reaper": {ClaimState.UNTIL_RECORDED},
 }
 
 

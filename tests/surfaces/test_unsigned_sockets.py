@@ -93,7 +93,7 @@ async def test_sockets_without_a_token_are_closed_after_the_deadline(
 
 
 async def test_a_socket_of_operators_without_a_token_is_closed_at_once(embedded_hub: HubProcess) -> None:
-    """So none waits, and none is counted."""
+    """Such a socket never waits, so the hub does not count it."""
     async with connect(embedded_hub.url.replace("http", "ws", 1) + "/cli") as socket:
         async with asyncio.timeout(CLOSED_WITHIN_S):
             await socket.wait_closed()

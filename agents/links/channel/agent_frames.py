@@ -157,10 +157,10 @@ def register_agent(registration: Registration, *, process_id: str) -> Registered
 
 
 def unfinished_of(session_id: int) -> list[Unfinished]:
-    """What was asked in the last 15 minutes and is not over: neither answered nor reported over since.
+    """The questions of the last 15 minutes that the agent has neither answered nor reported as ended.
 
-    A program goes on with a stranger's question when its socket is lost: it must not act for its owner then. A
-    program that reports the end of its turns may also go on after its answer to a stranger.
+    A program that lost its socket continues with a stranger's question: it must not act for its owner then. A
+    program that reports the ends of its turns may also continue after its answer to a stranger.
     """
     now = db_now()
     lately = Turn.objects.filter(session_id=session_id, asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S))
@@ -208,9 +208,9 @@ def registration_of(frame: Register, identity: Identity) -> Registration:
 
 
 def _not_over(last_stop: datetime | None) -> Q:
-    """Turns that the agent did not answer; or of strangers, whose end its program did not report, if it does.
+    """Turns that the agent did not answer; if its program reports ends, also unreported turns of strangers.
 
-    What the hub ended without the agent, as when a process died, may go on.
+    The agent may still work on a turn that the hub ended without it, as when a process died.
     """
     is_unanswered = Q(settled_at=None) | ~(Q(outcome=Outcome.COMPLETED) | Q(reason__in=AGENTS_OWN_WORDS))
     if last_stop is None:
@@ -220,7 +220,7 @@ def _not_over(last_stop: datetime | None) -> Q:
 
 
 def _unfinished(turn: Turn, now: datetime, *, is_own: bool) -> Unfinished:
-    """The chain of an onward ask is not stored, so a stranger's may not be passed on."""
+    """Only the last session of a chain is stored, so a stranger's onward question may not be passed on."""
     is_isolated_agent = turn.agent is not None and turn.agent.isolated
     prompt = Prompt(
         chat_id=turn.chat_id,

@@ -71,8 +71,8 @@ class FrameSocket(SocketConsumer):
         """Whether it sends nothing any more but a last frame."""
         return self._over
 
-    async def _may_wait(self) -> bool:
-        """Count it while its client has sent no token. False: its address has too many, and it is refused."""
+    async def _admit_unsigned(self) -> bool:
+        """Count the socket until its client sends a token. False: its address has too many, and it was refused."""
         if self._unsigned.enter(self, self.scope):
             return True
         self._over = self._closed = True
@@ -161,7 +161,7 @@ class AgentSocket(FrameSocket):
         # The token comes as Bearer, or in the register frame: a cookie would be taken for it, and refused.
         headers.pop("cookie", None)
         token = presented(headers)
-        if token is None and not await self._may_wait():
+        if token is None and not await self._admit_unsigned():
             return
         await self.accept()
         self._timer = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, self._expire)

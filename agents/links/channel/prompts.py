@@ -41,7 +41,7 @@ class PendingPrompt(Struct):
     is_answered: bool = False
 
     def is_waited_for(self, now: float) -> bool:
-        """Whether its asker waits for the reply still; a sender that only told something never does."""
+        """Whether the asker still waits for the reply; the sender of a tell never does."""
         return not self.prompt.tells and not self.is_answered and self.waited_until > now
 
 
@@ -162,8 +162,8 @@ class PendingPrompts:
     def _chain(self, prompt: Prompt, now: float, *, is_own: bool) -> tuple[int, ...]:
         """The sessions that an onward question came through.
 
-        It is uncertain from which prompt that question stems: the longest chain counts for the limit of depth. Of
-        its owner's prompts only those count whose askers wait: the others may be asked again without a cycle.
+        The hub does not know which prompt led to that question: for the limit of depth the longest chain counts.
+        Of the owner's prompts only those whose askers wait count: other askers may be asked without a cycle.
         """
         drives = self._drives.values()
         counted = [one.prompt.chain for one in drives if not is_own or one.is_waited_for(now)]

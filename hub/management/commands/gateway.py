@@ -23,12 +23,12 @@ from hub.management.command import HubCommand
 REDIS_WITHIN_S = 2.0
 ANSWER_WITHIN_S = 3.0
 MAX_ANSWER_BYTES = 4_096
-_FROM_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  where a hub that listens everywhere is asked
+_FROM_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  the address at which to ask a hub that listens everywhere
 
 
 @dataclass(frozen=True, slots=True)
 class RunningHub:
-    """A process of the hub that answers. `hindrance`: why it does not serve now; empty: it serves."""
+    """A process of the hub that answers. `hindrance`: why the process does not serve now; empty if it serves."""
 
     url: str
     hindrance: str
@@ -37,8 +37,8 @@ class RunningHub:
 
 class Command(HubCommand):
     help = (
-        "Ask the hub that runs here how its gateway is. The exit code is 0 when it is healthy, 1 when it is"
-        " degraded, 2 when it is down or does not answer."
+        "Ask the hub on this machine for the state of its gateway. The exit code is 0 when the gateway is healthy,"
+        " 1 when it is degraded, 2 when it is down or the hub does not answer."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -66,7 +66,7 @@ class Command(HubCommand):
 
 
 def _ask_hubs() -> list[Line]:
-    """Whether hubs answer at the addresses that they recorded in DATA_DIR, and where."""
+    """Lines that say whether hubs answer at the addresses that they recorded in DATA_DIR, and at which."""
     recorded = read_addresses(settings.DATA_DIR)
     found = [hub for url in recorded if (hub := ask_hub(url)) is not None]
     if not found:
@@ -129,16 +129,16 @@ def ask_hub(url: str) -> RunningHub | None:
     if status not in (200, 503) or not isinstance(ready.get("ok"), bool):
         return None
     said = [name if value is True else f"{name}: {value}" for name, value in ready.items() if name != "ok"]
-    # Without a token the gateway answers 401 there, and a hub without the gateway that there is no such page.
+    # Without a token the gateway answers 401 there; a hub without the gateway answers 404.
     asked, refused = _get(f"{url}{STATUS_PATH}") if ready["ok"] else (0, {})
     is_on = asked == 401 and refused.get("status") == 401
     return RunningHub(url, "" if ready["ok"] else ", ".join(said), has_gateway=is_on)
 
 
 def _get(url: str) -> tuple[int, dict[str, object]]:
-    """The status and the JSON object of an answer; 0 without one. No proxy is asked: the hub is here."""
+    """The status and the JSON object of an answer; 0 without an answer. Uses no proxy: the hub is local."""
     opener = build_opener(ProxyHandler({}))
-    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310  a hub recorded it
+    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310  a hub recorded this address
     try:
         try:
             answer = opener.open(request, timeout=ANSWER_WITHIN_S)

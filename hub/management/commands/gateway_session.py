@@ -27,7 +27,7 @@ class Command(HubCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         creating = actions.add_parser("create", help="make a new, empty session")
         creating.add_argument("agent")
-        creating.add_argument("id", nargs="?", default="", help="its id; without it the hub makes one")
+        creating.add_argument("id", nargs="?", default="", help="the session's id; the hub makes one if absent")
         listing = actions.add_parser("list", help="a line for each session")
         listing.add_argument("agent", nargs="?", default="")
         listing.add_argument("--archived", action="store_true", help="archived ones, too")

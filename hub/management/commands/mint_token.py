@@ -161,7 +161,7 @@ def _limits(options: dict[str, Any]) -> Limits:
 
 
 def _checked(body_name: str, given: dict[str, Any]) -> Limits:
-    # Imported when limits are given: REST framework and what it imports are as much as the rest of the command.
+    # Imported only when limits are given: REST framework doubles the imports of this command.
     body = import_string(f"accounts.api.tokens.{body_name}")(data={"name": "x", **given})
     if not body.is_valid():
         raise CommandError("; ".join(_flaws(body.errors)))

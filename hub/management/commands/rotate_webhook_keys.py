@@ -19,8 +19,8 @@ class Command(HubCommand):
     help = (
         "Seal the signing secrets of all webhooks, the credentials for remote A2A servers, what push configs"
         " hold, keys, sessions and letters of teams, signing secrets of AGNT keys and the hub's own signing key"
-        " with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can go. Works while the"
-        " hub runs; again is fine."
+        " with the newest of WEBHOOK_KEYS, else with SECRET_KEY. Afterwards older keys can be removed. Works"
+        " while the hub runs, and can be repeated."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
