@@ -259,16 +259,22 @@ async def gone(hub: HubProcess, agent: ChannelAgent, owner: str = "owner") -> No
 
 @asynccontextmanager
 async def online(
-    hub: HubProcess, kind: Callable[..., Kind], *, at: int = 0, agent: Json | None = None, **options: Any
+    hub: HubProcess,
+    kind: Callable[..., Kind],
+    *,
+    at: int = 0,
+    agent: Json | None = None,
+    owner: str = "owner",
+    **options: Any,
 ) -> AsyncIterator[Kind]:
-    """An agent of `owner`, connected to the process `urls[at]` and published under a slug of its own.
+    """An agent of a user, connected to the process `urls[at]` and published under a slug of its own.
 
-    `agent`: fields of the published agent; `options`: the peer's own.
+    `agent`: fields of the published agent; `owner`: the login of the user; `options`: the peer's own.
     """
     hub.check_running(at)
     slug = f"{kind.__name__.lower()}-{next(_slugs)}"
-    async with kind(hub.urls[at], hub.mint("owner", "channel"), **options) as peer:
+    async with kind(hub.urls[at], hub.mint(owner, "channel"), **options) as peer:
         assert peer.session_id is not None
-        peer.agent = await publish(hub, hub.mint("owner", "session"), peer.session_id, slug, **(agent or {}))
+        peer.agent = await publish(hub, hub.mint(owner, "session"), peer.session_id, slug, **(agent or {}))
         peer.handle = peer.agent["handle"]
         yield peer

@@ -39,7 +39,8 @@ function show({ id, isKept, state, reply, replyPreview }) {
   const is_open = state === "open" || state === "queued";
   if (!isKept && !is_open) row.querySelector(".task")?.remove();
   const text = replyPreview ?? (is_open ? UNDER_WAY : isKept ? NO_TEXT : GONE);
-  if (saysNoMore(row, reply)) row.querySelector(".reply").remove();
+  // The place stays, so that the rows below do not move.
+  if (saysNoMore(row, reply)) write(row, "");
   else write(row, text, replyPreview !== null);
   rows.delete(id);
 }

@@ -120,21 +120,22 @@ async def test_the_wizard_says_when_its_token_was_revoked(
 
 
 async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
-    owner: Visitor, site: HubProcess
+    visitor: Visitor, site: HubProcess, newcomer: str
 ) -> None:
-    async with online(site, Held) as held:
-        await owner.page.clock.install()
-        await owner.go("/desk")
-        state = owner.page.locator("li.agent", has_text=held.handle).locator(".state")
+    async with online(site, Held, owner=newcomer) as held:
+        await visitor.sign_in(newcomer)
+        await visitor.page.clock.install()
+        await visitor.go("/desk")
+        state = visitor.page.locator("li.agent", has_text=held.handle).locator(".state")
         await expect(state).to_have_text("online")
         asked = send(site.url, held.handle, "wait", site.mint("asker", "session"))
         async with asyncio.TaskGroup() as group:
             group.create_task(asked)
-            await owner.see_later(state, "busy")
+            await visitor.see_later(state, "busy")
             held.release.set()
-        await owner.see_later(state, "online")
-    await owner.see_later(state, "offline")
-    await owner.check_calm()
+        await visitor.see_later(state, "online")
+    await visitor.see_later(state, "offline")
+    await visitor.check_calm()
 
 
 # Several agents at once.

@@ -42,10 +42,10 @@ async def covers(one: Locator, other: Locator) -> bool:
 
 
 async def test_tiles_of_the_desk_have_room_for_long_durations(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Echo) as agent:
+    async with online(site, Echo, owner="owner-of-tiles") as agent:
         code = ANSWER_SLOWLY.format(pk=agent.agent["id"], ms=SLOWEST_MS)
         await asyncio.to_thread(manage, site.home.env, "shell", "--no-imports", "-c", code)
-        await visitor.sign_in("owner")
+        await visitor.sign_in("owner-of-tiles")
         for width in (1280, 1024, 960, 768, 390):
             await visitor.page.set_viewport_size({"width": width, "height": 900})
             await visitor.go("/desk")
