@@ -28,7 +28,10 @@ CLAIM = KeyClaim(pk=1, task_id="task-1", chat_id="c", is_new=True)
 
 
 class Settled(Dispatcher):
-    """Admits each ask and settles it when the test says so. No test here may use the database, as if it was away."""
+    """Admits each ask, and settles it when the test says so.
+
+    The database is away meanwhile: pytest lets no test here use it.
+    """
 
     def __init__(self) -> None:
         self._on_settled: OnSettled | None = None
