@@ -97,7 +97,7 @@ def with_search(view: View[P]) -> View[P]:
     """Decorate the view of a page that includes `docs/search.html`: once it was shown, the index is built."""
 
     @wraps(view)
-    def show(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def show(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         answer = view(request, *args, **kwargs)
         index().build_ahead()
         return answer
