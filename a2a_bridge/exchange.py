@@ -175,9 +175,11 @@ class Exchanges:
 
     async def _keep_end(self, run: TaskRun, claim: KeyClaim | None, settled: SettledTurn) -> None:
         self._runs.pop(run.opening.chat_id, None)
-        if claim is not None and settled.is_unsent:
-            await release_key(claim)
-        await run.keep_end(settled)
+        try:  # else the transaction that settled the turn has released it
+            if claim is not None and settled.is_unsent and not settled.has_extra_writes:
+                await release_key(claim)
+        finally:
+            await run.keep_end(settled)
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""

@@ -279,30 +279,28 @@ Version = tuple[int, int]
 
 
 class SqliteChanges:
-    """Notices commits to a SQLite file by any program (docs/adr/0060). Use each instance in one thread."""
+    """Notices commits to a SQLite file by any program (docs/adr/0060). Use each instance in one thread.
+
+    The hub's connections stay with the file that they opened: a database is replaced while the hub is stopped.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
         self._opened = 0
 
     def version(self) -> Version | None:
-        """A version that differs after each commit and for a new file of that name; None: unknown.
+        """A version that differs after each commit; None: unknown.
 
         The call takes microseconds and waits for no lock.
         """
         try:
-            found = self._path.stat()
-            if self._connection is None or self._file != (found.st_dev, found.st_ino):
-                self.close()
-                self._connection = sqlite3.connect(
-                    f"{self._path.absolute().as_uri()}?mode=rw", timeout=0, uri=True
-                )
-                self._file = found.st_dev, found.st_ino
-                self._opened += 1  # each connection has a count of its own
+            if self._connection is None:
+                address = f"{self._path.absolute().as_uri()}?mode=rw"
+                self._connection = sqlite3.connect(address, timeout=0, uri=True)
+                self._opened += 1  # each connection counts from its own beginning
             commits: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        except (OSError, sqlite3.Error):
+        except sqlite3.Error:
             self.close()
             return None
         return self._opened, commits

@@ -1,4 +1,4 @@
-"""How asks end, in words for each reader: the caller, the owner of the agent, and an agent that asked another one.
+"""How asks end, in words for each reader: the caller, the owner's side, and an agent that asked another one.
 
 This is the only table of these texts. Programs read others, which never change, from each surface's `errors.py`.
 """
@@ -44,7 +44,8 @@ class Explanation:
     """One way an ask ends, or the state of an ask that has not ended.
 
     `label`: one or two words. `is_fault`: something went wrong, so pages show the end in red.
-    `caller`, `owner`: sentences for the caller, as "you", and for the owner of the agent.
+    `caller`: a sentence for the caller, as "you". `owner`: a sentence for the owner of the agent, staff and people
+    with a share.
     `advice`: what the caller can do; clients of MCP and of OpenAI's API get it, too.
     `agent`: for the model of an agent that asked another one: a clause in which `{name}` is the agent that was
     asked, and `{denied}` the refusal; empty where the agent gets a reply.
@@ -149,13 +150,13 @@ DENIED: Mapping[type[Denied], Explanation] = {
     ),
     Blocked: _refused(
         "The agent’s owner does not take your questions.",
-        "You blocked this caller.",
+        "The owner blocked this caller.",
         "@{name} does not take questions of this caller",
         "Its owner decides who may ask.",
     ),
     Halted: _refused(
         "The agent, or your account, was halted.",
-        "The agent, your account or the caller was halted.",
+        "The agent, its owner or the caller was halted.",
         "@{name} is halted",
         LET_GO_ON,
     ),
@@ -261,7 +262,7 @@ FAILED: Mapping[str, Explanation] = {
     ),
     Failure.HALTED: _failed(
         "The agent, or your account, was halted before it had answered.",
-        "The agent, your account or the caller was halted meanwhile.",
+        "The agent, its owner or the caller was halted meanwhile.",
         "@{name} or the caller was halted before it replied",
         LET_GO_ON,
         ClaimState.LINGERS_CONNECTED,

@@ -16,6 +16,7 @@ from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
 from hub.descriptions.page import A2A, GATEWAY, SOCKETS, Section, gateway_page, sections, sockets
 from hub.descriptions.shapes import Json
+from hub.docs.search import with_search
 
 HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
 JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
@@ -43,6 +44,7 @@ def sockets_yaml(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
+@with_search
 def api(request: HttpRequest) -> HttpResponse:
     """Every call and socket, in a line each."""
     return render(request, "docs/api.html", {"body": _contents(), "sections": _sections()})
@@ -51,6 +53,7 @@ def api(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
+@with_search
 def api_section(request: HttpRequest, tag: str) -> HttpResponse:
     """The calls of one tag in full, with forms to try them; or the sockets, or the frames of the gateway."""
     if tag not in (SOCKETS, GATEWAY) and tag not in _sections():

@@ -1,10 +1,12 @@
 """The search of the documentation: sections of documents, calls of the REST API, and frames of the sockets."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, wraps
+from typing import Any, Concatenate, ParamSpec
 
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from hub.descriptions.asyncapi import asyncapi
@@ -19,6 +21,9 @@ BEFORE_CHARS = 60
 IN_HEADING, IN_PAGE = 20, 5
 MOST_IN_TEXT = 4
 CALL, FRAME = "REST API", "Socket"
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Found:
 
 def search(words: Sequence[str]) -> list[Found]:
     """The entries in which every word occurs, in any case; MOST_FOUND at most."""
-    weighed = [(one.weight(words), one) for one in index.entries]
+    weighed = [(one.weight(words), one) for one in index().entries]
     best = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
     return [Found(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
 
@@ -82,7 +87,22 @@ class SearchIndex:
             self.building.start()
 
 
-index = SearchIndex()
+@cache
+def index() -> SearchIndex:
+    """The index of this process."""
+    return SearchIndex()
+
+
+def with_search(view: View[P]) -> View[P]:
+    """Decorate the view of a page that includes `docs/search.html`: the index is built once the page was shown."""
+
+    @wraps(view)
+    def show(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        answer = view(request, *args, **kwargs)
+        index().build_ahead()
+        return answer
+
+    return show
 
 
 def _of_documents() -> Iterator[Entry]:

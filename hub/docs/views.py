@@ -7,7 +7,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from hub.docs.library import groups, pages
-from hub.docs.search import MOST_FOUND, index, search
+from hub.docs.search import MOST_FOUND, search, with_search
 
 MAX_CHARS = 200
 MAX_WORDS = 6
@@ -16,16 +16,12 @@ MAX_WORDS = 6
 @never_cache
 @gzip_page
 @require_safe
+@with_search
 def docs(request: HttpRequest) -> HttpResponse:
-    """The contents; with `?q=` the sections that have all words of the query, the best first.
-
-    The contents have a search field, so this builds the index ahead.
-    """
+    """The contents; with `?q=` the sections that have all words of the query, the best first."""
     typed = request.GET.get("q", "")[:MAX_CHARS]
     words = typed.lower().split()[:MAX_WORDS]
     found = search(words) if words else []
-    if not words:
-        index.build_ahead()
     context = {"groups": list(groups()), "typed": typed, "words": words, "found": found, "most": MOST_FOUND}
     return render(request, "docs/home.html", context)
 
@@ -33,6 +29,7 @@ def docs(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
+@with_search
 def docs_page(request: HttpRequest, name: str) -> HttpResponse:
     """One document."""
     page = pages().get(name)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
+from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import halt_rules
 from agents.core.halt_rules import HaltSubject, Kind
 from agents.core.post import Final, LocalPost, Message, Prompt
@@ -79,8 +80,9 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(), release=never)
     unused: Any = None
     socket = AgentOfOne(
-        link=link, ledger=unused, requests=unused, meter=unused, process_id=HOME, clock=time.monotonic
-    )
+        link=link, ledger=unused, requests=unused, meter=unused, process_id=HOME, clock=time.monotonic,
+        unsigned=UnsignedSockets(),
+    )  # fmt: skip
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)
     await socket.prompt(

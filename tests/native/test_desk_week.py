@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agents.core.explanations import OUTCOME_LABELS
+from agents.models.choices import Outcome
 from agents.web.desk import week
 from agents.web.desk.week import AskCounts, load_week
 from tests.native.desk import text
@@ -80,8 +82,12 @@ def test_the_page_shows_a_row_for_each_agent_and_totals(alice: Person, bob: Pers
     for _ in range(3):
         make_turn(agent, bob.user, latency_ms=2_400)
     make_turn(agent, bob.user, "denied", reason="busy", repeats=12)
+    for reason in ("canceled", "rejected"):
+        make_turn(agent, bob.user, "failed", reason=reason)
     page = text(browser(alice.session), "/desk")
-    assert page.count("<dt>Asks</dt><dd>15</dd>") == 2
+    assert page.count("<dt>Asks</dt><dd>17</dd>") == 2
+    assert page.count(f"<dt>{OUTCOME_LABELS[Outcome.FAILED].capitalize()}</dt><dd>2</dd>") == 2
+    assert ">Failed<" not in page
     assert page.count("<dt>Refused</dt><dd>12</dd>") == 2
     assert page.count("<dd>2.4 s</dd>") == 2
     assert "<span data-left>33</span> of 40" in page

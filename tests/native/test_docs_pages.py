@@ -101,11 +101,15 @@ def test_the_first_search_renders_no_document() -> None:
     assert not [page.name for page in pages().values() if "document" in vars(page)]
 
 
-def test_the_index_is_built_ahead_once_the_contents_are_opened() -> None:
-    html_of("/docs")
-    assert index.building is not None
-    index.building.join()
-    assert {one.kind for one in index.entries} > {"REST API", "Socket", ASKING}
+@pytest.mark.parametrize("address", ["/docs", "/docs/gateway", "/docs/api", "/docs/api/sockets"])
+def test_the_index_is_built_ahead_by_each_page_with_the_search(address: str) -> None:
+    """A visitor opens one page, and then types."""
+    index.cache_clear()
+    assert 'class="search docs-search"' in html_of(address)
+    assert index().building is not None
+    index().building.join()
+    assert {one.kind for one in index().entries} > {"REST API", "Socket", ASKING}
+    assert "Nothing found" not in html_of("/docs?q=token")
 
 
 def test_the_search_shows_what_was_typed_as_text() -> None:

@@ -86,9 +86,9 @@ def test_it_counts_turns_and_why_they_ended(alice: Person, bob: Person, staff: P
     make_turn(agent, bob.user, "denied", reason="busy", released_at=hour, asked_at=hour)
     page = read(staff)
     assert number(page, "Open turns").startswith("1")
-    assert number(page, "Lingering claims").startswith("1")
+    assert number(page, "Agents not free yet").startswith("1")
     assert (count_of(page, "timeout"), count_of(page, "busy"), count_of(page, "cycle")) == (2, 4, 0)
-    assert "8 asked, 1 completed, 2 failed, 4 refused." in page
+    assert "8 asked, 1 answered, 2 not answered, 4 refused." in page
     for reason in [*map(str, Failure), *(str(denied.reason) for denied in Denied.__subclasses__())]:
         count_of(page, reason)
 
