@@ -109,7 +109,7 @@ class Seat:
         self._clock = clock
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}
-        self._answered: OrderedDict[str, str] = OrderedDict()  # correlation ids, each with its sender
+        self._answered: OrderedDict[str, OpenMessage] = OrderedDict()  # by correlation id
         for one in arrival.unfinished:
             prompts.resume(one.prompt, one.for_s)
 
@@ -140,10 +140,16 @@ class Seat:
         """The id of the open message that a frame answers, by its correlation id; None when it answers none."""
         return self._by_correlation.get(envelope.correlation_id) if self._by_correlation else None
 
-    def is_late(self, envelope: Envelope) -> bool:
-        """Whether it answers what was answered already, or what its sender has long stopped waiting for."""
-        sender = self._answered.get(envelope.correlation_id) if self._answered else None
-        return sender is not None and envelope.agent in ("", sender)
+    def drop_late(self, envelope: Envelope) -> bool:
+        """Drop what answers a message that was answered, or whose sender has long stopped waiting; False: it does not.
+
+        The agent works on that message no more.
+        """
+        answered = self._answered.get(envelope.correlation_id) if self._answered else None
+        if answered is None or envelope.agent not in ("", answered.sender):
+            return False
+        self.prompts.end_drive(answered.chat_id)
+        return True
 
     def driver_of(self, envelope: Envelope) -> Driver | None:
         """The caller on whose behalf the agent sends a frame; None: its owner. `parentId`: its message.
@@ -157,7 +163,7 @@ class Seat:
         return driver
 
     async def take_reply(self, frame_id: str, envelope: Envelope) -> None:
-        """Settle the turn of an open message by the frame that answers it.
+        """Settle the turn of an open message by the frame that answers it; the agent works on it no more.
 
         Raises:
             TooLarge: the reply passes a cap; its turn has failed.
@@ -171,6 +177,8 @@ class Seat:
             # The frame is the whole reply, whichever part of it is too large.
             await self.prompts.too_large(TooLarge(chat_id, str(large), is_finished=True))
             raise
+        finally:
+            self.prompts.end_drive(chat_id)
 
     async def end_told(self, prompt: Prompt) -> None:
         """End the turn of a message that wants no response: it was delivered."""
@@ -192,7 +200,7 @@ class Seat:
         if opened is None:
             return
         del self._by_correlation[opened.correlation_id]
-        self._answered[opened.correlation_id] = opened.sender
+        self._answered[opened.correlation_id] = opened
         while len(self._answered) > ANSWERED_KEPT:
             self._answered.popitem(last=False)
 

@@ -22,7 +22,7 @@ async def take_message(client: Client, envelope: Envelope) -> None:
             await seat.take_reply(frame_id, envelope)
         except BadFrame as bad:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, str(bad), reason=bad.error.code) from None
-    elif envelope.type != "message" or (seat is not None and seat.is_late(envelope)):
+    elif (seat is not None and seat.drop_late(envelope)) or envelope.type != "message":
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:

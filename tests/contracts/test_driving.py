@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agents.core.post import Final, Prompt
+from agents.links.channel.payloads import Reply
 from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts, Prompts
 from agents.links.sockets import Report
 
@@ -251,3 +252,34 @@ def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated()
     found = driving.find(2.0)
     assert found is not None
     assert found.isolated
+
+
+def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_out_for_strangers() -> None:
+    driving = PendingPrompts()
+    driving.begin(prompt("a", is_own=True, chain=(1, ASKER, SELF), tells=True), 0.0)
+    driving.begin(prompt("b", is_own=True, chain=(1, ASKER, SELF)), 0.0)
+    driving.begin(prompt("c", asker=8, chain=(SELF,)), 0.0)
+    found = driving.find(1.0, "c")
+    assert found is not None
+    assert found.isolated  # the asker of "b" waits
+    driving.unwanted("b", 1.0)
+    for chat_id in ("", "c"):
+        found = driving.find(2.0, chat_id)
+        assert found is not None
+        assert (found.user_id, found.isolated, found.is_own, found.chain) == (8, False, False, (SELF,))
+    found = driving.find(2.0, "a")
+    assert found is not None
+    assert found.isolated  # beside a stranger's question
+
+
+async def test_an_agent_whose_one_frame_is_its_whole_reply_works_for_its_caller_no_more() -> None:
+    prompts = Prompts(_ignore, lambda: 0.0)
+    prompts.begin(prompt("a", asker=8))
+    await prompts.take_reply(Reply("a", "so"))
+    assert prompts.driver() is not None
+    prompts.end_drive("a")
+    assert prompts.driver() is None
+
+
+async def _ignore(reports: Sequence[Report]) -> None:
+    """Drop the reports."""

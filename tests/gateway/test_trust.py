@@ -38,11 +38,11 @@ async def outcome(client: Voter, type_name: str, content: Json, **more: str) -> 
     return str(error.get("reason") or error["code"]) if error else ""
 
 
-async def told(sender: Voter, recipient: GatewayClient) -> str:
+async def told(sender: Voter, recipient: GatewayClient, name: str = "alpha") -> str:
     """Tell another agent something; the reason of the refusal, empty when the message arrives."""
     key, seen, before = f"m-{next(_numbers)}", len(recipient.frames), len(sender.frames)
     content = {"role": "agent", "content": key}
-    await sender.send("message", content, agent="alpha", id=key, metadata={"correlationId": key})
+    await sender.send("message", content, agent=name, id=key, metadata={"correlationId": key})
     comes = asyncio.create_task(recipient.find_any(lambda frame: frame.get("id") == key, after=seen))
     fails = asyncio.create_task(
         sender.find_any(
@@ -121,6 +121,7 @@ async def test_an_agent_that_comes_back_is_isolated_by_what_a_stranger_asked_unt
             asked = await beta.find("message")
             assert await reach(beta, alpha) == ISOLATED
             await answer(beta, asked)
+            assert await reach(beta, alpha) == REACHED
         assert reply_text(asking.result()) == "here you are"
         async with back(hub, owner, beta, "beta", by_taking_over=by_taking_over) as again:
             assert await reach(again, alpha) == REACHED
@@ -129,6 +130,35 @@ async def test_an_agent_that_comes_back_is_isolated_by_what_a_stranger_asked_unt
                 await again.find("message", lambda frame: frame["from"] == "alice")
                 async with back(hub, owner, again, "beta", by_taking_over=by_taking_over) as last:
                     assert await reach(last, alpha) == ISOLATED
+
+
+async def test_a_late_answer_to_a_stranger_ends_the_isolation_too(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "trust-late", "alpha", "beta") as (alpha, beta):
+        handle = await publish(embedded_hub, "trust-late", "beta")
+        async with GatewayClient(embedded_hub.url, embedded_hub.mint("alice", "session")) as alice:
+            failed = await alice.send_message(f"@{handle}", "now", ttl=0.3)
+            assert code_of(failed) == (3004, "response_timeout")
+        asked = await beta.find("message")
+        assert await reach(beta, alpha) == ISOLATED
+        await answer(beta, asked)
+        assert await reach(beta, alpha) == REACHED
+
+
+async def test_an_agent_that_its_team_told_something_asks_its_team_for_a_stranger(
+    embedded_hub: HubProcess,
+) -> None:
+    async with team(embedded_hub, "trust-told", "alpha", "beta") as (alpha, beta):
+        handle = await publish(embedded_hub, "trust-told", "beta", isolated=False)
+        target = await publish(embedded_hub, "trust-told", "alpha", isolated=False)
+        assert await told(alpha, beta, "beta") == ""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(send(embedded_hub.url, handle, "ask alpha", embedded_hub.mint("alice", "session")))
+            asked = await beta.find("message", lambda frame: frame["from"] == "alice")
+            onward = group.create_task(beta.send_message(f"@{target}", "help", parentId=asked["id"]))
+            part = await alpha.find("message")
+            await answer(alpha, part, "the part")
+            assert (await onward)["content"]["content"] == "the part"
+            await answer(beta, asked)
 
 
 async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(hub: HubProcess) -> None:

@@ -95,8 +95,8 @@ class PendingPrompts:
         """It went out over an earlier connection, and the agent may be at it still; its turn ended with that."""
         self._drives[prompt.chat_id] = PendingPrompt(prompt, now, now + for_s)
 
-    def withdraw(self, chat_id: str) -> None:
-        """Remove a prompt that was not sent."""
+    def remove(self, chat_id: str) -> None:
+        """Remove a prompt that was not sent, or on which the agent works no more."""
         self._drives.pop(chat_id, None)
 
     def unwanted(self, chat_id: str, now: float) -> None:
@@ -136,37 +136,38 @@ class PendingPrompts:
         `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
         hooks works on, or the last that is waited for.
         Prompts of different callers at once, of which one is not over: it is unknown for whom the agent
-        reaches out, so it is isolated.
+        reaches out, so it is isolated. What the agent's owner told, or does not wait for, is over for this.
         """
         self._forget_old(now)
-        prompts = [drive.prompt for drive in self._drives.values()]
-        if not prompts:
+        drives = self._drives.values()
+        if not drives:
             return None
         at_work = self._drives.get(chat_id) or self._at_work(now)
         prompt = at_work.prompt
-        is_alone = all(one.asker_id == prompt.asker_id for one in prompts)
-        isolated = any(one.isolated for one in prompts) or not is_alone
-        is_own = all(one.is_own for one in prompts)
+        others = [one for one in drives if one.prompt.asker_id != prompt.asker_id]
+        is_mixed = any(not one.prompt.is_own or one.is_waited_for(now) for one in others)
+        isolated = any(one.prompt.isolated for one in drives) or is_mixed
+        is_own = all(one.prompt.is_own for one in drives)
         is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
         return Driver(
             prompt.asker_id,
             prompt.asker,
             isolated,
-            self._chain(prompt, now, is_own=is_own),
+            self._chain(prompt, now),
             prompt.traceparent,
             turn=at_work.turn,
-            is_certain=chat_id in self._drives or (is_alone and is_its_turn),
+            is_certain=chat_id in self._drives or (not others and is_its_turn),
             is_own=is_own,
         )
 
-    def _chain(self, prompt: Prompt, now: float, *, is_own: bool) -> tuple[int, ...]:
+    def _chain(self, prompt: Prompt, now: float) -> tuple[int, ...]:
         """The sessions that an onward question came through.
 
         The hub does not know which prompt led to that question: for the limit of depth the longest chain counts.
         Of the owner's prompts only those whose askers wait count: other askers may be asked without a cycle.
         """
         drives = self._drives.values()
-        counted = [one.prompt.chain for one in drives if not is_own or one.is_waited_for(now)]
+        counted = [one.prompt.chain for one in drives if not one.prompt.is_own or one.is_waited_for(now)]
         return max(counted, key=len, default=prompt.chain[-1:])
 
     def _at_work(self, now: float) -> PendingPrompt:
@@ -206,7 +207,7 @@ class Prompts:
     def withdraw(self, chat_id: str) -> None:
         """Remove a prompt that was not sent."""
         self._protocol.withdraw(chat_id)
-        self._driving.withdraw(chat_id)
+        self._driving.remove(chat_id)
 
     def resume(self, prompt: Prompt, for_s: float) -> None:
         """It went out over an earlier connection, and the agent may be at it still."""
@@ -260,6 +261,10 @@ class Prompts:
     async def end_told(self, chat_id: str) -> None:
         """End a turn whose caller waits for no reply. The agent still works for that caller."""
         await self._report(self._protocol.end_told(chat_id, self._clock()))
+
+    def end_drive(self, chat_id: str) -> None:
+        """End the work on a prompt: the agent answered it by one frame, and does nothing more for its caller."""
+        self._driving.remove(chat_id)
 
     async def lost(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Fail the open prompts at once with this reason, because the connection is over."""
