@@ -51,6 +51,7 @@ OPERATORS_WITHIN_S = 2.0
 SPREAD_S = seconds(4.0, at_least_s=2.0)  # so that a quarter comes back in any second: clients wait 1 to 1.2 s
 FEW_A_SECOND = 20.0
 LEFT_WITHIN_S = 2.0
+SESSIONS_FAILED = "sessions.failed"
 END_STEP_S = JOIN_WITHIN_S + 2.0
 
 
@@ -153,8 +154,8 @@ class Runtime:
             # Ends what a crash left open before the first ask is admitted:
             # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
-            if settings.GATEWAY:  # before clients read their sessions
-                await db_call(write_orphaned_records)(hub_services.process_id, is_alone=True)
+            if settings.GATEWAY:  # before clients read their sessions; what fails is tried again
+                await attempt(self._write_orphaned, SESSIONS_FAILED)
         # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
         for thread in self._threads:
@@ -181,12 +182,11 @@ class Runtime:
         self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
         self._tasks.start(every(DECIDE_EVERY_S, partial(self._call, close_due), "decide.failed"), name="decide")
-        if not settings.IS_EMBEDDED:
-            self._tasks.start(every(BEAT_EVERY_S, self._write_orphaned, "sessions.failed"), name="sessions")
+        self._tasks.start(every(BEAT_EVERY_S, self._write_orphaned, SESSIONS_FAILED), name="sessions")
 
     async def _write_orphaned(self) -> None:
         """Write the records of dead processes to sessions."""
-        await self._call(write_orphaned_records, self.hub_services.process_id, is_alone=False)
+        await self._call(write_orphaned_records, self.hub_services.process_id, is_alone=settings.IS_EMBEDDED)
 
     async def _beat(self) -> None:
         link, dispatcher = self.hub_services.link, self.hub_services.dispatcher
@@ -252,17 +252,20 @@ class SocketDrain:
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:
-    """Run a function every so many seconds; a failure is logged as `event` and retried at once while there are
-    tries.
-    """
+    """Run a function every so many seconds, each time as `attempt`."""
     while True:
         await asyncio.sleep(seconds)
-        for attempt in range(tries):
-            try:
-                await work()
-                break
-            except Exception:
-                logger.exception(event, extra={"attempt": attempt})
+        await attempt(work, event, tries=tries)
+
+
+async def attempt(work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:
+    """Run a function once; a failure is logged as `event` and retried at once while there are tries."""
+    for number in range(tries):
+        try:
+            await work()
+            break
+        except Exception:
+            logger.exception(event, extra={"attempt": number})
 
 
 async def end(step: str, work: Awaitable[object], *, within_s: float = END_STEP_S) -> None:

@@ -289,7 +289,7 @@ def build_services() -> HubServices:
         ),
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
-    team_agents = TeamAgents(gateway_http, gateway, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
+    team_agents = TeamAgents(gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     agnt = _agnt(callers, venue_asker, counts)
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)

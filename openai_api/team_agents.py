@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from a2a_bridge.answering import OpenStreams
 from a2a_bridge.calls import StreamedAnswer
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.dialects.task_news import TaskNews
@@ -79,6 +80,7 @@ class TeamAgents:
 
     http: GatewayHttp
     gateway: Gateway
+    streams: OpenStreams
     reply_wait_s: float
     stream_max_age_s: float
 
@@ -107,18 +109,36 @@ class TeamAgents:
         if conversation_id and not is_id(conversation_id):
             raise invalid(CONVERSATION, f"{CONVERSATION}: want at most 128 characters")
         wanted = make_send(asked, conversation_id)
+        if not asked.is_stream:
+            running, settled = await self._start(request, identity, name, wanted)
+            await self.http.wait(request, identity, settled)
+            await answer.at_once(make_task(identity, name, running, settled.result()))
+            return
+        self.streams.enter(identity.user_id)
+        try:
+            running, settled = await self._start(request, identity, name, wanted)
+            await self._follow(identity, answer, _stream(identity, name, running, settled))
+        finally:
+            self.streams.leave(identity.user_id)
+
+    async def _start(
+        self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend
+    ) -> "tuple[RunningTurn, asyncio.Future[SettledTurn]]":
+        """Ask the agent; its turn, and how the turn ends.
+
+        Raises:
+            RequestRefused, RpcError: nothing was sent.
+        """
         try:
             running = await self._begin(identity, name, wanted, request.traceparent)
         except FrameRefused as refused:
             raise refuse(refused) from None
-        settled = start_apart(self.gateway.link.start, _settle(running), "completion")
-        if not asked.is_stream:
-            await self.http.wait(request, identity, settled)
-            await answer.at_once(make_task(identity, name, running, settled.result()))
-            return
+        return running, start_apart(self.gateway.link.start, _settle(running), "completion")
+
+    async def _follow(self, identity: Identity, answer: ChatAnswer, frames: AsyncIterator[Frame | None]) -> None:
+        """Stream the answer until its end, or until the caller's credential is revoked."""
         task = self.http.callers.enter(identity.credential_id)
         try:
-            frames = _stream(identity, name, running, settled)
             await answer.stream(StreamedAnswer(frames), self.stream_max_age_s)
         except asyncio.CancelledError:
             if not self.http.callers.was_dismissed(task):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.envelope import Json
+from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import MAX_NUMBER, ROLES, read_iso
 from kit.clock import iso, unix_ms
@@ -109,14 +109,14 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
     return frame | {"metadata": {key: value for key, value in metadata.items() if value != ""} | {"fipa": kept}}
 
 
-def as_information(frame: Json) -> Json:
+def as_information(envelope: Envelope) -> Envelope:
     """A message about a reply or a decision, for an agent of another team.
 
     That agent could take a frame of type `response` or `decision` for one of its own team.
     """
-    content = {"role": "agent", "content": {frame["type"]: frame["content"]}}
-    metadata = {key: value for key, value in frame["metadata"].items() if key != "requiresResponse"}
-    return {**frame, "type": "message", "content": content, "metadata": metadata}
+    content = {"role": "agent", "content": {envelope.type: envelope.content}}
+    metadata = {key: value for key, value in envelope.metadata.items() if key != "requiresResponse"}
+    return msgspec.structs.replace(envelope, type="message", content=content, metadata=metadata)
 
 
 def performative_of(frame: Json) -> str:

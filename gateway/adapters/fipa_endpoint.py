@@ -8,9 +8,11 @@ from gateway.connections.client import Client, Gateway
 from gateway.connections.request_client import RequestClient
 from gateway.handlers.messages import send as send_to_agent
 from gateway.http import GatewayHttp, HttpAnswer, json_answer, start_apart
+from gateway.messages.addressing import find_addressee
+from gateway.messages.messages import REFUSALS
 from gateway.wire import frames
 from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.permissions import Action, check_action
 from kit import strict_json
 from kit.asgi import HttpRequest, RequestRefused, Send
@@ -70,9 +72,7 @@ def _read_frame(acl: Json) -> Json:
     if frame["type"] in REPLIES:
         if "agent" not in frame:
             raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
-        # An agent takes each `error` for an error of the gateway, and may end its connection.
-        is_told = frame["type"] == "error" or frame["agent"].startswith("@")
-        return as_information(frame) if is_told else frame
+        return frame
     if frame["type"] not in SENT:
         text = f"{acl['performative']}: over HTTP nothing is pushed"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")
@@ -80,6 +80,15 @@ def _read_frame(acl: Json) -> Json:
 
 
 async def _deliver(client: Client, envelope: Envelope) -> None:
-    """Send an agent a reply or a decision as a frame of that type. Such a decision decides no proposal."""
+    """Send an agent of the caller's team a reply or a decision as a frame of that type; any other agent a message.
+
+    Such a decision decides no proposal. An agent takes each `error` for an error of the gateway, and may end its
+    connection.
+    """
     check_action(client.identity, Action.SEND, own="", agent="")
-    send_to_agent(client, envelope)
+    try:
+        found = await client.gateway.router.read(find_addressee, envelope.agent, client.identity.user_id)
+    except REFUSALS as refusal:
+        raise refuse_denied(refusal) from None
+    is_told = envelope.type == "error" or not found.is_own
+    send_to_agent(client, as_information(envelope) if is_told else envelope)

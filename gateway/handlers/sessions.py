@@ -12,6 +12,7 @@ from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import MAX_NUMBER
 
+FLUSHED_WITHIN_S = 5.0
 MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
 
 Result = TypeVar("Result")
@@ -115,8 +116,8 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
 
 
 async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:
-    """Read or change sessions; what this process took before is written by then."""
-    await client.gateway.recorder.flush()
+    """Read or change sessions; what this process took before is written by then, if the database takes it."""
+    await client.gateway.recorder.flush(FLUSHED_WITHIN_S)
     return await client.gateway.router.read(function, *args)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Least
 
 from agents.models import Session
 from gateway.connections.seat import GATEWAY_LINK
@@ -153,11 +154,14 @@ def delete_letter(letter: Letter) -> bool:
 
 
 def retry_letter(letter: Letter) -> bool:
-    """Let a dead letter wait again, without an end; False when it is not dead."""
+    """Let a dead letter wait again, without an end; False when it is not dead.
+
+    One that may have been sent once keeps that (`letter_queue.died_unsent`).
+    """
     again = {
         "state": Letter.State.QUEUED,
         "reason": "",
-        "attempts": 0,
+        "attempts": Least("attempts", 1),
         "expires_at": None,
         "wants_response": False,
     }

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from django.db import DatabaseError
+
 from agents.core.errors import Offline
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
@@ -135,14 +137,15 @@ class OpenMessages:
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
             frame = make_refusal(envelope, refused)
             self._router.recent.keep(recent, frame)
-            if _is_unsent(begun, letter):  # before the refusal is sent: the sender may send again at once
+            # Before the refusal is sent: the sender may send again at once.
+            if begun is None or _is_unsent(begun, letter):
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             await self._say(frame)
-        except Exception:
-            recent.is_whole = False
+        except (Exception, asyncio.CancelledError):
+            recent.is_whole = False  # without `begun`, too, it may have been sent
             raise
         finally:
-            if _is_unsent(begun, letter):
+            if begun is not None and _is_unsent(begun, letter):
                 self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
             note.fail()
             recent.end()
@@ -150,7 +153,10 @@ class OpenMessages:
 
     async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
         if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
-            await self._follow()
+            try:
+                await self._follow()
+            except DatabaseError as failure:
+                raise refuse_denied(failure) from None
         return await self._router.store(waits, is_recorded=is_recorded)
 
     async def _follow_turn(
@@ -234,8 +240,6 @@ class OpenMessages:
         await self._say(frame)
 
 
-def _is_unsent(begun: BegunMessage | None, letter: StoredLetter | None) -> bool:
+def _is_unsent(begun: BegunMessage, letter: StoredLetter | None) -> bool:
     """Whether the gateway knows that nothing was sent to the agent, and no letter waits to be sent."""
-    if begun is None or letter is not None:
-        return letter is None
-    return begun.running.is_settled and begun.running.settled.result().is_unsent
+    return letter is None and begun.running.is_settled and begun.running.settled.result().is_unsent

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote
 from gateway.prototype.dialect import PrototypeDialect
 from gateway.wire.frame_types import is_agent_name
 from kit.asgi import Message, Receive, Scope, Send, headers_of
+from kit.sockets import find_set_heartbeat
 
 PATH = "/a2a"
 AGENT_HEADER = "x-agent-id"
@@ -40,12 +41,16 @@ async def serve_prototype(
 
 
 class TranslatedSocket:
-    """Translates the messages between the server and the consumer."""
+    """Translates the messages between the server and the consumer.
+
+    `set_heartbeat`: the server's, see `kit.sockets`.
+    """
 
     def __init__(self, dialect: PrototypeDialect, receive: Receive, send: Send) -> None:
         self._dialect = dialect
         self._receive = receive
         self._send = send
+        self.set_heartbeat = find_set_heartbeat(send)
         self._receiving: asyncio.Future[Message] | None = None
         self._has_further: asyncio.Future[None] | None = None
 

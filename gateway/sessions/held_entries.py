@@ -68,8 +68,16 @@ def release(keys: Collection[str]) -> set[str]:
     return there
 
 
+def drop(keys: Collection[str]) -> None:
+    """Delete the records that can be written to no session."""
+    HeldEntry.objects.filter(key__in=keys).delete()
+
+
 def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
-    """The records of processes that have ended, oldest first. `is_alone`: there is no other process."""
+    """The records of processes that have ended, oldest first. `is_alone`: there is no other process.
+
+    A record that cannot be read is logged and deleted.
+    """
     left = HeldEntry.objects.exclude(process_id=process_id)
     if not is_alone:
         living = Process.objects.filter(beat_at__gt=alive_since(db_now()))
@@ -77,13 +85,16 @@ def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[R
     after = 0
     while rows := list(left.filter(pk__gt=after).order_by("pk")[:READ_AT_ONCE]):
         after = rows[-1].pk
-        yield [record for row in rows if (record := _find_record(row)) is not None]
+        records = [record for row in rows if (record := _find_record(row)) is not None]
+        drop({row.key for row in rows} - {record.key for record in records})
+        if records:
+            yield records
 
 
 def _find_record(row: HeldEntry) -> Record | None:
-    """The record of a row; None when the row is damaged."""
-    about = msgspec.json.decode(row.about, type=_About)
+    """The record of a row; None when the row is damaged, or has the form of another version."""
     try:
+        about = msgspec.json.decode(row.about, type=_About)
         content = open_content(row.content)
     except (Unreadable, msgspec.DecodeError):
         logger.warning("gateway.held_entry_unreadable", extra={"entry": row.pk})

@@ -4,14 +4,13 @@ The database has each record before (docs/adr/0153): a process that is killed lo
 """
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from django.db import DatabaseError, InterfaceError
-
 from gateway.sessions.entries import Record
-from gateway.sessions.writing import write_records
+from gateway.sessions.writing import write_or_log
 from kit import sql
 from kit.async_db import DbThread
 from kit.batcher import Batcher
@@ -21,15 +20,22 @@ logger = logging.getLogger(__name__)
 PAUSE_S = 0.25  # between batches: on SQLite each takes the one write lock, which turns need, too
 MOST_WAITING_BYTES = 33_554_432
 MOST_AT_ONCE = 200  # messages of a transaction: while it runs, SQLite lets no turn be written
-TRIES = 5
 TRY_AGAIN_S = 0.5
+TRIES = 5  # then a failure is logged, and a process that ends leaves the rest to another one
 
 
 class SessionRecorder:
-    """The messages of one process that are yet to be written to sessions, in the order in which they came."""
+    """The messages of one process that are yet to be written to sessions, in the order in which they came.
 
-    def __init__(self, process_id: str) -> None:
+    `write_records`: writes some, see `gateway.sessions.writing.write_or_log`.
+    """
+
+    def __init__(
+        self, process_id: str, write_records: Callable[[Sequence[Record]], object] = write_or_log
+    ) -> None:
         self.process_id = process_id
+        self._write_records = write_records
+        self._is_closing = False
         self._writing: Batcher[tuple[Record, int] | None] = Batcher(self._write)
         self._thread = DbThread("sessions")
         self._may_write_at = 0.0
@@ -46,14 +52,16 @@ class SessionRecorder:
         if self._waiting_bytes > MOST_WAITING_BYTES:
             await self.flush()
 
-    async def flush(self) -> None:
-        """Return when all that was added is written; at once when nothing waits."""
+    async def flush(self, within_s: float | None = None) -> None:
+        """Return when all that was added is written, or the time is over; at once when nothing waits."""
         if not self._waiting:
             return
         self._flushing += 1
         self._urgent.set()
         try:
-            await self._writing.add(None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._writing.add(None)
         finally:
             self._flushing -= 1
             if not self._flushing:
@@ -61,6 +69,7 @@ class SessionRecorder:
 
     async def close(self) -> None:
         """Write what waits, and end the thread."""
+        self._is_closing = True
         await self.flush()
         await self._thread.close()
 
@@ -86,21 +95,15 @@ class SessionRecorder:
                     await self._urgent.wait()
 
     async def _write_all(self, records: Sequence[Record]) -> None:
-        """One transaction; one by one when a record may be at fault. What cannot be written is logged."""
-        for tries_left in reversed(range(TRIES)):
+        """Write these, whenever the database takes them. What it does not take until the end stays held."""
+        for attempt in itertools.count(1):
             try:
-                await self._thread.call(lambda: write_records(records))
+                await self._thread.call(self._write_records, records)
             except sql.AWAY:
-                if not tries_left:
-                    logger.exception("gateway.sessions_not_written", extra={"entries": len(records)})
-                else:
-                    await asyncio.sleep(TRY_AGAIN_S)
-            except (DatabaseError, InterfaceError):
-                if len(records) == 1:
-                    logger.exception("gateway.sessions_not_written", extra={"entries": 1})
-                else:
-                    for record in records:
-                        await self._write_all([record])
-                return
+                if attempt == TRIES:
+                    logger.exception("gateway.sessions_wait", extra={"entries": len(records)})
+                if self._is_closing and attempt >= TRIES:
+                    return
+                await asyncio.sleep(TRY_AGAIN_S)
             else:
                 return

@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F, Q
 
 from gateway.models import SessionEntry, SessionLog
 from gateway.sessions.access import MOST_SESSIONS, MOST_TEAM_BYTES, check_writable, count_held, find_ttl_s
 from gateway.sessions.entries import Entry, Record, make_row, seal_content
-from gateway.sessions.held_entries import read_orphaned_records, release
+from gateway.sessions.held_entries import drop, read_orphaned_records, release
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import now_ms
 from kit import batches, sql
@@ -47,19 +47,26 @@ def write_records(records: Sequence[Record]) -> None:
 
 def write_orphaned_records(process_id: str, *, is_alone: bool) -> int:
     """Write the records of killed processes to sessions; how many. See `read_orphaned_records`."""
-    return sum(_write_or_log(records) for records in read_orphaned_records(process_id, is_alone=is_alone))
+    return sum(write_or_log(records) for records in read_orphaned_records(process_id, is_alone=is_alone))
 
 
-def _write_or_log(records: Sequence[Record]) -> int:
-    """Write each record that can be written, and log the others; how many were written. See `SessionRecorder`."""
+def write_or_log(records: Sequence[Record]) -> int:
+    """Write records, one by one when one may be at fault; how many were written.
+
+    A record that cannot be written is logged and deleted.
+
+    Raises:
+        OperationalError, InterfaceError, InternalError: the database is away. What is not written is held.
+    """
     try:
         write_records(records)
     except sql.AWAY:
         raise
-    except (DatabaseError, InterfaceError):
+    except DatabaseError:
         if len(records) > 1:
-            return sum(_write_or_log([record]) for record in records)
-        logger.exception("gateway.sessions_not_written", extra={"entries": 1})
+            return sum(write_or_log([record]) for record in records)
+        logger.exception("gateway.session_entry_not_written")
+        drop([record.key for record in records])
         return 0
     return len(records)
 

@@ -6,7 +6,9 @@ import openai
 import pytest
 
 from lab.callers import Json, bearer, web
-from lab.hub_process import HubProcess
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
+from lab.waiting import eventually
 from tests.chat.clients import client_of, read, user
 from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat
 
@@ -85,6 +87,27 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
         for headers in ({"authorization": ""}, bearer(token), bearer("cw_sess_unknown")):
             answer = await client.post("/agent/examiner", json=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+
+
+async def test_streams_beyond_a_callers_share_are_refused(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)
+    seat = SilentSeat(hub.url, hub.mint("streaming", "channel"), agentId="steward")
+    body = {"messages": user("hello"), "stream": True}
+    async with seat, web(hub.url, headers=bearer(hub.mint("streaming", "session"))) as http:
+        await seat.find("auth-response")
+        async with http.stream("POST", "/agent/steward", json=body) as first:
+            assert first.status_code == 200
+            for virtual in (False, True):
+                path = "/v1/chat/completions" if virtual else "/agent/steward"
+                refused = await http.post(path, json=body | {"model": "agent/steward"})
+                assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_streams")
+            assert len([one for one in seat.frames if one["type"] == "message"]) <= 1
+
+        async def has_room() -> bool:
+            async with http.stream("POST", "/agent/steward", json=body) as again:
+                return again.status_code == 200
+
+        await eventually(has_room, "a stream may be opened again")
 
 
 async def test_the_official_client_is_told_that_an_agent_is_not_there(embedded_hub: HubProcess) -> None:

@@ -9,6 +9,7 @@ from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
+from gateway.prototype.socket import serve_prototype
 from hub.sockets import HEARTBEAT_TIMEOUT, HubSockets
 from kit.sockets import find_set_heartbeat
 
@@ -71,6 +72,43 @@ async def test_a_socket_of_the_gateway_is_pinged_as_often_as_it_wants() -> None:
                 assert socket.ping_timer is not None
                 due_in = socket.ping_timer.when() - asyncio.get_running_loop().time()
                 assert 0 < due_in <= float(seconds)
+            socket.keepalive_timeout()
+            with pytest.raises(ConnectionClosedError):
+                await client.recv()
+            assert client.close_code == HEARTBEAT_TIMEOUT
+
+
+async def beating_at_once(scope: Any, receive: Any, send: Any) -> None:
+    """The client is pinged every 12 s from the start."""
+    set_heartbeat = find_set_heartbeat(send)
+    assert set_heartbeat is not None
+    set_heartbeat(12.0)
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] == "websocket.receive":
+        pass
+
+
+async def test_a_socket_of_the_prototype_is_pinged_as_often_as_it_wants() -> None:
+    made: list[HubSockets] = []
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        await serve_prototype(beating_at_once, scope, receive, send)
+
+    config = uvicorn.Config(serve, ws=HubSockets, ws_ping_interval=60, log_config=None)
+
+    def make() -> HubSockets:
+        made.append(HubSockets(config, ServerState(), {}))
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}/a2a?agentId=alpha", compression=None) as client:
+            await client.recv()  # the welcome of the dialect
+            (socket,) = made
+            assert (socket.ping_interval, socket.ping_timeout) == (12, 12)
+            assert socket.ping_timer is not None
             socket.keepalive_timeout()
             with pytest.raises(ConnectionClosedError):
                 await client.recv()

@@ -11,7 +11,7 @@ from gateway.wire.errors import FrameRefused
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient, publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish, session_id
 
 NOW_MS = 1_767_225_600_000  # 2026-01-01
 PATH = "/api/v1/gateway/fipa"
@@ -132,9 +132,9 @@ def test_a_message_that_is_not_in_order_is_refused(acl: Json, code: int, field: 
 
 def test_a_decision_for_another_team_is_information() -> None:
     frame = from_acl({"performative": "accept-proposal", "receiver": "beta", "reply-with": "c"}, NOW_MS)
-    told = as_information(frame)
-    assert (told["type"], told["content"]["content"]["decision"]["result"]) == ("message", "approved")
-    assert "requiresResponse" not in told["metadata"]
+    told = as_information(check_frame(frame, read_type(frame)))
+    assert (told.type, told.content["content"]["decision"]["result"]) == ("message", "approved")
+    assert "requiresResponse" not in told.metadata
 
 
 async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubProcess) -> None:
@@ -200,15 +200,23 @@ async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_
     async with seat, web(hub.url) as client:
         await seat.find("auth-response")
         handle = await publish(hub, "fipa-host", "oracle")
+        hub.mint("fipa-friend", "session")
+        owner = bearer(hub.mint("fipa-host", "session"))
+        shares = f"/api/v1/sessions/{await session_id(client, owner, 'oracle')}/shares"
+        share = {"login": "fipa-friend", "role": "prompter"}
+        assert (await client.post(shares, json=share, headers=owner)).is_success
         for sender, receiver, performative, type_name in (
             ("fipa-guest", f"@{handle}", "accept-proposal", "decision"),
             ("fipa-guest", f"@{handle}", "agree", "response"),
+            ("fipa-friend", "oracle", "accept-proposal", "decision"),
             ("fipa-host", "oracle", "not-understood", "error"),
         ):
             said = {"performative": performative, "receiver": receiver, "in-reply-to": "p"}
+            said["note"] = f"{performative} of {sender}"
             answer = await client.post(PATH, json=said, headers=bearer(hub.mint(sender, "session")))
-            assert answer.status_code == 204
-            note = await seat.find("message", lambda frame: type_name in frame["content"]["content"])  # noqa: B023
+            assert answer.status_code == 204, answer.text
+            note = await seat.find("message", lambda one: one["metadata"]["fipa"].get("note") == said["note"])  # noqa: B023
+            assert type_name in note["content"]["content"]
             assert note["metadata"]["fipa"]["performative"] == performative
         assert {one["type"] for one in seat.frames} == {"auth-response", "message"}
 

@@ -148,7 +148,14 @@ async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make
     assert {f"address: {url}" for url in hub.urls} <= set(done.stdout.splitlines())
     hub.kill9(1)
     done = run_command(hub.home.env, "gateway", "status")
-    assert (done.returncode, f"address: {hub.urls[1]}" in done.stdout) == (0, False)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0], lines[-1]) == (1, "running: yes", "status: degraded")
+    assert [one for one in lines if one.startswith("address: ")] == [
+        f"address: {hub.urls[0]}",
+        f"address: {hub.urls[1]}, no answer",
+    ]
+    (hub.home.folder / "serving" / hub.urls[1].rpartition(":")[2]).unlink()
+    assert run_command(hub.home.env, "gateway", "status").returncode == 0
 
 
 async def hub_stopped(hub: HubProcess) -> None:

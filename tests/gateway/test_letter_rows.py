@@ -185,6 +185,22 @@ def test_a_letter_that_is_never_known_to_be_delivered_dies(beta: Session) -> Non
     assert (dead.state, dead.reason) == (Letter.State.DEAD, letter_queue.UNDELIVERABLE)
 
 
+def test_a_letter_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_again(beta: Session) -> None:
+    unsent = store(draft(beta, 1))
+    sent = store(draft(beta, 2))
+    for _ in range(2):
+        letter_queue.release(claimed(beta))
+        Letter.objects.filter(pk=unsent.pk).update(state=Letter.State.DEAD)
+        letter_queue.release(claimed(beta), is_uncertain=True)
+        for one in (unsent, sent):
+            Letter.objects.filter(pk=one.pk).update(state=Letter.State.DEAD)
+            assert inbox.retry_letter(one)
+        inbox.clear_inbox(beta.pk)
+        assert [letter_queue.died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
+        for one in (unsent, sent):
+            assert inbox.retry_letter(one)
+
+
 def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all(
     beta: Session, settings: Any
 ) -> None:

@@ -382,13 +382,26 @@ def test_a_process_that_is_alone_writes_what_any_other_held(owner: SessionUser) 
     Process.objects.create(id="before", host="h", pid=1)  # its heartbeat is recent
     held(owner, "before", "one")
     held(owner, "own", "two")
-    damaged = HeldEntry.objects.create(
-        owner_id=owner.owner_id,
-        key="damaged",
-        process_id="before",
-        about=HeldEntry.objects.first().about,
-        content="x",
-    )
     assert writing.write_orphaned_records("own", is_alone=True) == 1
     assert [entry.content for entry in rows.read_entries(SessionLog.objects.get(agent="beta"))] == ["one"]
-    assert {one.key for one in HeldEntry.objects.all()} == {"own-two", damaged.key}
+    assert [one.key for one in HeldEntry.objects.all()] == ["own-two"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_can_never_be_written_is_logged_once_and_holds_nothing_up(
+    owner: SessionUser, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged, other_version, refused, _ = held(owner, "dead", "a", "b", "c", "sound")
+    HeldEntry.objects.filter(key=damaged.key).update(content="x")
+    HeldEntry.objects.filter(key=other_version.key).update(about='{"place": "of another version"}')
+    of_no_owner = HeldEntry.objects.get(key=refused.key).about.replace(
+        f'"owner_id":{owner.owner_id}', '"owner_id":987654'
+    )
+    HeldEntry.objects.filter(key=refused.key).update(about=of_no_owner)
+    assert writing.write_orphaned_records("own", is_alone=True) == 1
+    events = ["gateway.held_entry_unreadable"] * 2 + ["gateway.session_entry_not_written"]
+    assert [one.msg for one in caplog.records] == events
+    assert writing.write_orphaned_records("own", is_alone=True) == 0
+    assert len(caplog.records) == 3
+    assert texts_of(owner, "beta", "s-1") == ["sound"]
+    assert not HeldEntry.objects.exists()

@@ -1,20 +1,24 @@
 """Sockets whose clients send no token: closed after a deadline, and bounded for each address."""
 
 import asyncio
-from contextlib import AsyncExitStack
+import json
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from accounts.unsigned_sockets import PER_ADDRESS, UnsignedSockets
 from lab.callers import bearer
+from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.gateway.client import GatewayClient
+from tests.gateway.test_tokens import expire, mint
 
 OPENED = 300
+TOO_MANY = 20
 CLOSED_WITHIN_S = 60
 
 
@@ -49,8 +53,19 @@ async def open_one(stack: AsyncExitStack, address: str, **headers: str) -> Clien
         return refusal.response.status_code
 
 
-async def open_many(stack: AsyncExitStack, address: str, count: int) -> list[ClientConnection | int]:
-    return await asyncio.gather(*(open_one(stack, address) for _ in range(count)))
+async def open_many(
+    stack: AsyncExitStack, address: str, count: int, **headers: str
+) -> list[ClientConnection | int]:
+    return await asyncio.gather(*(open_one(stack, address, **headers) for _ in range(count)))
+
+
+async def read_to_its_end(socket: ClientConnection) -> list[Json]:
+    """What a socket said until it was closed."""
+    frames: list[Json] = []
+    with suppress(ConnectionClosed):
+        while True:
+            frames.append(json.loads(await socket.recv()))
+    return frames
 
 
 @pytest.mark.parametrize(("path", "kind"), [("/gateway", "session"), ("/channel", "channel")])
@@ -74,6 +89,42 @@ async def test_sockets_without_a_token_are_bounded_for_their_address(
             return not isinstance(await open_one(stack, address), int)
 
         await eventually(is_let_in, "a socket is let in for one that left")
+
+
+@pytest.mark.parametrize(("path", "flaw", "code"), [("/gateway", 5002, 4001), ("/channel", "auth_failed", 1008)])
+async def test_sockets_with_a_wrong_token_are_closed_at_once(
+    real_hub: HubProcess, path: str, flaw: object, code: int
+) -> None:
+    """So none waits, and none is counted: sockets of that address are let in afterwards."""
+    address = real_hub.url.replace("http", "ws", 1) + path
+    async with AsyncExitStack() as stack, asyncio.timeout(CLOSED_WITHIN_S):
+        opened = await open_many(stack, address, OPENED, **bearer("cw_chan_unknown"))
+        said = await asyncio.gather(*(read_to_its_end(one) for one in opened if not isinstance(one, int)))
+        assert len(said) == OPENED
+        for frames in said:  # not the flaw of a socket whose deadline passed
+            shown = frames[-1].get("content", frames[-1])
+            assert flaw in (shown["code"], shown.get("error"))
+        assert {one.close_code for one in opened if not isinstance(one, int)} == {code}
+        assert not isinstance(await open_one(stack, address), int)
+
+
+async def test_sockets_with_an_expired_token_are_bounded_for_their_address(real_hub: HubProcess) -> None:
+    """They wait for another token, as those that named none."""
+    expired = await mint(real_hub, "had-a-token", scopes=["ask", "read"], format="jwt", expires_in=3600)
+    expire(real_hub, expired, -1)
+    address = real_hub.url.replace("http", "ws", 1) + "/gateway"
+    async with AsyncExitStack() as stack:
+        opened = await open_many(stack, address, PER_ADDRESS + TOO_MANY, **bearer(expired["token"]))
+        sockets = [one for one in opened if not isinstance(one, int)]
+        assert len(sockets) == PER_ADDRESS + TOO_MANY
+
+        async def has_closed_some() -> bool:
+            return len([one for one in sockets if one.close_code is not None]) >= TOO_MANY
+
+        await eventually(has_closed_some, "sockets beyond the bound are closed")
+        closed = [one.close_code for one in sockets if one.close_code is not None]
+        assert closed == [1013] * TOO_MANY
+        assert await open_one(stack, address) == 429
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,14 @@ class Command(HubCommand):
 def _ask_hubs() -> list[Line]:
     """Lines that say whether hubs answer at the addresses that they recorded in DATA_DIR, and at which."""
     recorded = read_addresses(settings.DATA_DIR)
-    found = [hub for url in recorded if (hub := ask_hub(url)) is not None]
+    asked = {url: ask_hub(url) for url in recorded}
+    found = [hub for hub in asked.values() if hub is not None]
     if not found:
         where = f"at {', '.join(recorded)}" if recorded else f"by a hub with DATA_DIR={settings.DATA_DIR}"
         return [Line("running", f"no: no answer {where}", DOWN)]
     addresses = [Line("address", hub.url) for hub in found]
+    # A process that ends in order deletes its record: this one was killed, or hangs.
+    addresses += [Line("address", f"{url}, no answer", DEGRADED) for url, hub in asked.items() if hub is None]
     addresses.append(Line("port", ", ".join(hub.url.rpartition(":")[2] for hub in found)))
     serving = [hub for hub in found if not hub.hindrance]
     if not serving:

@@ -1,0 +1,71 @@
+"""The recorder of sessions: what its process holds is written, however long the database takes no writes."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from django.db import OperationalError
+
+from gateway.sessions import recorder
+from gateway.sessions.entries import Entry, Place, Record
+from gateway.sessions.recorder import TRIES, SessionRecorder
+
+WITHIN_S = 30
+
+
+class Database:
+    """Takes no writes until it is back. `has_failed`: it refused the recorder several times."""
+
+    def __init__(self) -> None:
+        self.is_back = False
+        self.refused = 0
+        self.has_failed = asyncio.Event()
+        self.written: list[object] = []
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, records: Sequence[Record]) -> None:
+        """See `gateway.sessions.writing.write_or_log`."""
+        if not self.is_back:
+            self.refused += 1
+            if self.refused > 2 * TRIES:
+                self._loop.call_soon_threadsafe(self.has_failed.set)
+            raise OperationalError("database is locked")
+        self.written += [record.entry.content for record in records]
+
+
+@pytest.fixture(autouse=True)
+def _tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "TRY_AGAIN_S", 0.001)
+
+
+def record(text: str) -> Record:
+    place = Place(owner_id=1, agents=("beta",), writer="alpha", recipient="beta", session_id="s-1")
+    return Record(place, Entry(timestamp_ms=1, role="user", content=text))
+
+
+@pytest.mark.django_db
+async def test_entries_are_written_when_the_database_is_back_however_late(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    database = Database()
+    recording = SessionRecorder("p", database.write)
+    async with asyncio.timeout(WITHIN_S):
+        await recording.add(record("one"), 3)
+        await database.has_failed.wait()
+        await recording.flush(0.001)  # a client that reads does not wait for ever
+        await recording.add(record("two"), 3)
+        database.is_back = True
+        await recording.close()
+    assert database.written == ["one", "two"]
+    assert [one.msg for one in caplog.records] == ["gateway.sessions_wait"]
+
+
+@pytest.mark.django_db
+async def test_a_process_that_ends_does_not_wait_for_a_database_that_is_away() -> None:
+    database = Database()
+    recording = SessionRecorder("p", database.write)
+    async with asyncio.timeout(WITHIN_S):
+        await recording.add(record("one"), 3)
+        await recording.close()
+    assert database.refused >= TRIES
+    assert database.written == []
