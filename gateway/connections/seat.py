@@ -141,9 +141,9 @@ class Seat:
         return self._by_correlation.get(envelope.correlation_id) if self._by_correlation else None
 
     def drop_late(self, envelope: Envelope) -> bool:
-        """Drop what answers a message that was answered, or whose sender has long stopped waiting; False: it does not.
+        """Drop a frame that answers what was answered, or what its sender has long stopped waiting for.
 
-        The agent works on that message no more.
+        False: it answers no such message. The agent works on that message no more.
         """
         answered = self._answered.get(envelope.correlation_id) if self._answered else None
         if answered is None or envelope.agent not in ("", answered.sender):
