@@ -24,15 +24,16 @@ ROOM_WITHIN_S = seconds(5.0, at_least_s=1.0)  # less than after which a client t
 async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
-    Asked are those that want a response, or repeat another, for agents elsewhere or of others, while letters wait
-    for the agent, or while an earlier message of this client is on its way: the order of messages holds.
+    Asked are those that want a response, or repeat another, for agents elsewhere or of others, or that a stranger
+    passed on. So are all while letters wait for the agent, or while an earlier message of this client is on its
+    way: the order of messages holds.
 
     While many frames wait for the recipient, nothing more is read of the sender, at most for ROOM_WITHIN_S.
 
     Raises:
         FrameRefused: 5004, by the lists of peers.
     """
-    if envelope.wants_response or behalf.asker.user_id != client.identity.user_id:
+    if envelope.wants_response or not behalf.is_for(client.identity.user_id):
         return False
     key = key_of(envelope)
     held = await _find_recipient(client, envelope, key)

@@ -53,10 +53,11 @@ def get_team(client: Client, envelope: Envelope) -> int:
     """The team that the client acts for: the id of its owner.
 
     Raises:
-        FrameRefused: 5001; 5004 `isolated`, or `works_for_another` while its caller is not its owner.
+        FrameRefused: 5001; 5004 `isolated`, or `works_for_another` while its caller is not its owner, or a
+            stranger passed its owner's question on.
     """
     owner_id = client.identity.user_id
-    if client.get_behalf(envelope).asker.user_id != owner_id:
+    if not client.get_behalf(envelope).is_for(owner_id):
         text = "while this agent works for another caller it reaches nothing of its team"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="works_for_another")
     return owner_id

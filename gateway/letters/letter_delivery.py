@@ -20,7 +20,6 @@ from agents.core.errors import (
 )
 from agents.core.types import Ask, SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
-from agents.models import Session
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.mentions import mentions
 from agents.transcript.pieces import Part
@@ -261,17 +260,12 @@ def make_ask(letter: Letter) -> Ask:
         tells=not letter.wants_response,
         source=Source(letter.sender_session_id, peer_login=handle) if letter.sender_session_id else None,
         chain=tuple(letter.chain),
-        passed_by_stranger=bool(letter.chain) and not _is_of_caller(letter.sender_session, letter.sender_owner_id),
+        passed_by_stranger=letter.passed_by_stranger,
         files=tuple(mentions(text)),
         message_id=letter.message_id,
         context_id=envelope.session_id,
         parts=(Part(data=carried, media_type=ENVELOPE_TYPE),),
     )
-
-
-def _is_of_caller(session: Session | None, caller_id: int) -> bool:
-    """Whether the session of the agent that sent a letter is that of its caller; not known once it is deleted."""
-    return session is not None and session.owner_id == caller_id
 
 
 def _read_carried(letter: Letter) -> Json:

@@ -265,7 +265,13 @@ def _open_reply(letter: Letter) -> Json:
 
 def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:
     owner = letter.recipient.owner
-    asker = Asker(user_id=owner.pk, login=owner.login, chain=(letter.recipient_id,))
+    asker = Asker(
+        user_id=owner.pk,
+        login=owner.login,
+        chain=(letter.recipient_id,),
+        # What an agent answers a stranger is not its owner's own.
+        passed_by_stranger=letter.passed_by_stranger or letter.sender_owner_id != owner.pk,
+    )
     envelope = Envelope(
         type="message",
         content=frame["content"],

@@ -134,6 +134,7 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | No
         sender_session_id=draft.behalf.session_id or None,
         sender=draft.sender,
         chain=list(draft.behalf.asker.chain),
+        passed_by_stranger=draft.behalf.asker.passed_by_stranger,
         message_id=draft.carried["id"],
         correlation_id=draft.correlation_id,
         wants_response=draft.envelope.wants_response,

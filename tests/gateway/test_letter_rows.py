@@ -51,6 +51,7 @@ def draft(
     by: User | None = None,
     tells: str = "",
     chain: tuple[int, ...] = (),
+    passed_by_stranger: bool = False,
     **metadata: Any,
 ) -> Draft:
     """A message to a seat, of another seat or of a user."""
@@ -67,7 +68,8 @@ def draft(
     return Draft(
         recipient_id=recipient.pk,
         behalf=ActingFor(
-            Asker(user_id=caller.pk, login=caller.login, chain=chain), sender.pk if sender is not None else 0
+            Asker(user_id=caller.pk, login=caller.login, chain=chain, passed_by_stranger=passed_by_stranger),
+            sender.pk if sender is not None else 0,
         ),
         place=None,
         sender=name,
@@ -272,13 +274,8 @@ def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> N
     claimed(beta)
 
 
-@pytest.fixture
-def answered() -> Letter:
-    """A letter whose reply came, and was not taken."""
-    owner = user("captain")
-    alpha, beta = seat(owner, "alpha", online=True), seat(owner, "beta", online=True)
-    store(draft(beta, 1, sender=alpha, requiresResponse=True))
-    letter = claimed(beta)
+def reply_to(letter: Letter) -> None:
+    """Deliver a claimed letter, and answer it."""
     letter_queue.mark_delivered(letter)
     content = {"role": "agent", "content": "so"}
     reply = make_frame("message", content, {"correlationId": "c-1"}) | {
@@ -287,6 +284,16 @@ def answered() -> Letter:
         "id": "r",
     }
     letter_queue.answer_sender(letter, reply)
+
+
+@pytest.fixture
+def answered() -> Letter:
+    """A letter whose reply came, and was not taken."""
+    owner = user("captain")
+    alpha, beta = seat(owner, "alpha", online=True), seat(owner, "beta", online=True)
+    store(draft(beta, 1, sender=alpha, requiresResponse=True))
+    letter = claimed(beta)
+    reply_to(letter)
     return letter
 
 
@@ -369,12 +376,52 @@ def test_who_reads_a_letter_that_waits_is_not_sent_it(beta: Session) -> None:
     assert inbox.count_letters(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
 
 
-def test_a_letter_that_a_strangers_agent_sends_for_the_owner_is_not_the_owners_own(beta: Session) -> None:
+def is_passed_by_stranger(recipient: Session) -> bool:
+    """Whether the next letter of a recipient is asked as one that a stranger passed on; it is delivered."""
+    letter = claimed(recipient)
+    letter_queue.mark_delivered(letter)
+    return make_ask(letter).passed_by_stranger
+
+
+def test_a_letter_that_a_stranger_passed_on_for_the_owner_is_not_the_owners_own(beta: Session) -> None:
     own, foreign = seat(beta.owner, "own"), seat(user("else"), "foreign")
     passed: list[bool] = []
-    for number, sender in enumerate((None, own, foreign)):
-        store(draft(beta, number, sender=sender, chain=(sender.pk,) if sender is not None else ()))
-        letter = claimed(beta)
-        passed.append(make_ask(letter).passed_by_stranger)
-        letter_queue.mark_delivered(letter)
-    assert passed == [False, False, True]
+    for number, (sender, chain, is_passed) in enumerate(
+        (
+            (None, (), False),
+            (own, (own.pk,), False),
+            (foreign, (foreign.pk,), True),
+            (own, (foreign.pk, own.pk), True),
+            (own, (own.pk,), True),  # beside a longer chain of the owner's own
+        )
+    ):
+        store(draft(beta, number, sender=sender, chain=chain, passed_by_stranger=is_passed))
+        passed.append(is_passed_by_stranger(beta))
+    assert passed == [False, False, True, True, True]
+
+
+def test_a_letter_of_which_it_is_not_known_counts_as_passed_on_by_a_stranger(beta: Session) -> None:
+    said = {"envelope": store(draft(beta, 1)).envelope, "bytes": 2, "received_at": db_now()}
+    Letter.objects.all().delete()
+    Letter.objects.create(
+        owner=beta.owner, recipient=beta, sender_owner=beta.owner, **said
+    )  # as older processes do
+    assert is_passed_by_stranger(beta)
+
+
+@pytest.mark.parametrize("case", ["owner", "stranger", "passed by stranger"])
+def test_a_reply_to_what_an_agent_asked_for_a_stranger_is_not_its_owners_own(beta: Session, case: str) -> None:
+    alpha, guest = seat(beta.owner, "alpha", online=True), user("guest")
+    Share.objects.create(session=beta, user=guest, role=Share.Role.PROMPTER, shared_by=beta.owner)
+    asked = draft(
+        beta,
+        sender=alpha,
+        by=guest if case == "stranger" else None,
+        passed_by_stranger=case == "passed by stranger",
+        requiresResponse=True,
+    )
+    store(asked)
+    reply_to(claimed(beta))
+    Letter.objects.update(reply_at=db_now() - timedelta(minutes=1))
+    assert jobs.tend_letters() == 1
+    assert is_passed_by_stranger(alpha) is (case != "owner")

@@ -12,6 +12,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from tests.gateway.client import GatewayClient, code_of, publish
+from tests.gateway.test_relay import store_no_told
 from tests.gateway.triad import Voter, in_ms, seat, team
 
 _numbers = itertools.count(1)
@@ -159,6 +160,34 @@ async def test_an_agent_that_its_team_told_something_asks_its_team_for_a_strange
             await answer(alpha, part, "the part")
             assert (await onward)["content"]["content"] == "the part"
             await answer(beta, asked)
+
+
+async def test_what_a_strangers_agent_asks_for_the_owner_is_not_passed_on_as_the_owners_own(
+    embedded_hub: HubProcess,
+) -> None:
+    owner = "trust-passed"
+    async with (
+        team(embedded_hub, owner, "alpha", "beta", "gamma") as (alpha, beta, gamma),
+        team(embedded_hub, "trust-else", "foreign") as (foreign,),
+        GatewayClient(embedded_hub.url, embedded_hub.mint(owner, "session")) as client,
+    ):
+        await store_no_told(embedded_hub, owner)
+        handle = await publish(embedded_hub, owner, "beta", isolated=False)
+        elsewhere = await publish(embedded_hub, "trust-else", "foreign", isolated=False)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(client.send_message(f"@{elsewhere}", "ask beta"))
+            asked = await foreign.find("message")
+            group.create_task(foreign.send_message(f"@{handle}", "go on", parentId=asked["id"]))
+            passed = await beta.find("message")
+            apart = dict.fromkeys(REACHED, "works_for_another") | {"discover": "", "tell": ""}
+            assert await reach(beta, alpha) == apart
+            event = await outcome(beta, "event", {"event": "x"})
+            assert event == "works_for_another"
+            # It tells gamma: gamma works for a stranger, too.
+            assert await told(beta, gamma, "gamma") == ""
+            assert await reach(gamma, alpha) == apart
+            await answer(beta, passed)
+            await answer(foreign, asked)
 
 
 async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(hub: HubProcess) -> None:

@@ -85,6 +85,10 @@ class ActingFor:
     session_id: int
     isolated: bool = False
 
+    def is_for(self, owner_id: int) -> bool:
+        """Whether it acts for that owner, and no stranger passed the question on."""
+        return self.asker.user_id == owner_id and not self.asker.passed_by_stranger
+
 
 def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> ActingFor:
     """Find the user on whose behalf an agent acts: its driver, else its owner."""
