@@ -91,7 +91,7 @@ async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: 
 
 
 async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub: HubProcess) -> None:
-    token = await know(embedded_hub, "undelivered", "alpha", "beta")
+    token = await know(embedded_hub, "died-unsent", "alpha", "beta")
     content = {"role": "user", "content": "hi"}
     wanted = {"requiresResponse": True, "ttl": 1}
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
