@@ -36,9 +36,12 @@ class ProcessorTime:
             self._folder = folder
 
     def read(self) -> None:
-        """Add the time since the last reading to the current folder."""
+        """Add the time since the last reading to the current folder.
+
+        The time of a process that ended without being waited for is gone: such a reading adds nothing.
+        """
         now = _seconds_of_the_tree()
-        self.seconds[self._folder] += now - self._read
+        self.seconds[self._folder] += max(0.0, now - self._read)
         self._read = now
 
 

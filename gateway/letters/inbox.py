@@ -156,7 +156,7 @@ def delete_letter(letter: Letter) -> bool:
 def retry_letter(letter: Letter) -> bool:
     """Let a dead letter wait again, without an end; False when it is not dead.
 
-    One that may have been sent once keeps that (`letter_queue.died_unsent`).
+    One that may have been sent once keeps that (`letter_queue.has_died_unsent`).
     """
     again = {
         "state": Letter.State.QUEUED,

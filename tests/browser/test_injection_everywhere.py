@@ -45,7 +45,7 @@ WALKS = [
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
     "account-revoke", "account-rotate", "account-retention", "account-export",
-    "agent-standing", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
+    "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",

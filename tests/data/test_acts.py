@@ -43,7 +43,7 @@ def test_suspending_and_revoking_are_written_down(alice: Person, staff: Person) 
     client.post(f"{USERS}{alice.user.pk}/change/", {})
     act(client, CREDENTIALS, "revoke", *alice.user.credentials.all())
     assert [(who, flag) for who, flag, *_ in acts()] == [("root", CHANGE)] * 4
-    assert acts()[0][2:] == ("alice", "Changed Is active.")
+    assert acts()[0][2:] == ("alice", "suspended")
     assert {how for *_, how in acts()[1:]} == {"revoke"}
 
 

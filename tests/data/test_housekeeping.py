@@ -118,6 +118,7 @@ def test_a_thread_that_finds_nothing_to_do_looks_less_often(monkeypatch: pytest.
 
     thread = JobThread("quiet", work)
     thread.start()
+    thread.wake()
     assert has_run.wait(WITHIN_S)
     until(lambda: thread.wait_s == 3600.0, "it is quiet", within_s=WITHIN_S)
     has_run.clear()
@@ -137,6 +138,7 @@ def test_a_thread_that_does_something_looks_often(monkeypatch: pytest.MonkeyPatc
 
     thread = JobThread("busy", work)
     thread.start()
+    thread.wake()
     until(lambda: len(runs) > 3, "it runs again and again", within_s=WITHIN_S)
     thread.stop()
 

@@ -198,7 +198,7 @@ def test_a_letter_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_a
             Letter.objects.filter(pk=one.pk).update(state=Letter.State.DEAD)
             assert inbox.retry_letter(one)
         inbox.clear_inbox(beta.pk)
-        assert [letter_queue.died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
+        assert [letter_queue.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
         for one in (unsent, sent):
             assert inbox.retry_letter(one)
 

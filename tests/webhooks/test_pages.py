@@ -291,4 +291,4 @@ def test_the_recipes_are_those_of_the_howto(alice: Person) -> None:
     anchors = re.findall(r'href="/docs/receive-webhooks#([^"]+)"', page)
     assert anchors
     assert all(f'id="{anchor}"' in howto for anchor in anchors)
-    assert "def is_ours(secret: str" in read(alice, f"/{own.pk}")
+    assert "def is_ours(secret: str" in re.sub(r"<[^>]+>", "", page)  # code has marks
