@@ -15,11 +15,14 @@ import django
 
 django.setup()
 
+from django.db import connection  # noqa: E402
+
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage, set_carrier  # noqa: E402
 from gateway.triad.proposals import NewVote, cast_vote  # noqa: E402
 from gateway.wire.errors import FrameRefused  # noqa: E402
 
 THREADS = 10
+LOCK_WAIT_S = 60  # 20 threads share one writer, beside other tests
 
 
 def approve(owner_id: int, key: str, name: str) -> str:
@@ -47,6 +50,8 @@ def main() -> None:
                 decisions.append(process_id)
 
     set_carrier(note)
+    if connection.vendor == "sqlite":
+        connection.settings_dict["OPTIONS"]["timeout"] = LOCK_WAIT_S  # of the connections of all threads
     say("ready")
     asked = json.loads(sys.stdin.readline())
     with ThreadPoolExecutor(THREADS) as threads:
