@@ -9,7 +9,6 @@ import pytest
 
 from lab.hub_storage import MakeStorage
 from lab.waiting import until
-from tests.channel.agents import sql
 from tests.tenancy.callers import CALLERS, ONE_OF_EACH_KIND
 from tests.tenancy.world import World, world
 
@@ -38,4 +37,4 @@ def _quiet(request: pytest.FixtureRequest) -> Iterator[None]:
     tenants = request.getfixturevalue("tenants") if "tenants" in request.fixturenames else None
     yield
     if tenants is not None:
-        until(lambda: sql(tenants.hub, RESTLESS) == [(0, 1)], "nothing is under way", within_s=20)
+        until(lambda: tenants.changes.sql(RESTLESS) == [(0, 1)], "nothing is under way", within_s=20)

@@ -149,7 +149,9 @@ def _network(owner: User, name: str) -> Names:
     venue = Venue.objects.create(network=network, slug=name, name=secret)
     KeyUsage.objects.create(key=key, day=now.date(), calls=1)
     Breaker.objects.create(network=network, venue=venue, failures=[[1.0, secret]])
-    invoice = Invoice.objects.create(network=network, customer=f"{secret} {name}", day=now.date())
+    invoice = Invoice.objects.create(
+        network=network, customer=f"{secret} {name}", day=now.date(), state="sent", sent_at=now
+    )  # the job sends those that are open
     booking = Booking.objects.create(network=network, venue=venue, key=key, sender=secret, user_note=secret)
     charge = {"key": key, "customer": secret, "amount_cents": 25, "at": now, "invoice": invoice}
     UsageEvent.objects.create(network=network, booking=booking, **charge)

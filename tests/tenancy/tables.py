@@ -3,7 +3,7 @@
 import sqlite3
 from contextlib import closing
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.types.string import TextLoader
@@ -35,48 +35,47 @@ Row = tuple[tuple[str, Any], ...]
 Tables = dict[str, set[Row]]
 
 
-def snapshot(hub: HubProcess, *, but_of: int | None = None) -> Tables:
-    """Every row by table, without those of one user when wanted."""
-    grown = hub.home.is_grown
-    with closing(_connect(hub)) as connection:
-        cursor = connection.cursor()
-        named = (
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-            if grown
-            else "SELECT name FROM sqlite_master WHERE type = 'table'"
-        )
-        names = [name for (name,) in cursor.execute(named).fetchall() if name not in NOT_LOOKED_AT]
-        return {name: _rows(cursor, name, but_of) for name in names}
+def snapshot(hub: HubProcess) -> Tables:
+    """Every row by table."""
+    with closing(connect(hub)) as connection:
+        return {name: _rows(connection.cursor(), name) for name in tables_looked_at(hub, connection)}
 
 
-def _rows(cursor: Any, table: str, but_of: int | None) -> set[Row]:
+def tables_looked_at(hub: HubProcess, connection: Any) -> list[str]:
+    """The names of the tables of a hub, but those that every request may touch."""
+    named = (
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        if hub.home.is_grown
+        else "SELECT name FROM sqlite_master WHERE type = 'table'"
+    )
+    return [name for (name,) in connection.execute(named).fetchall() if name not in NOT_LOOKED_AT]
+
+
+def _rows(cursor: Any, table: str) -> set[Row]:
     found = cursor.execute(f"SELECT * FROM {table}")
     columns = tuple(column[0] for column in found.description)
     looked_at = (_look_at(table, columns, values) for values in found.fetchall())
-    return {one.row for one in looked_at if not one.is_a_refusal and (but_of is None or but_of not in one.users)}
-
-
-class LookedAt(NamedTuple):
-    """A row without what every request may touch, whether it is a refusal's, and the users whose it is."""
-
-    row: Row
-    is_a_refusal: bool
-    users: frozenset[Any]
+    return {row for row in looked_at if row is not None}
 
 
 @lru_cache(maxsize=100_000)  # nearly all rows are as they were at the snapshot before
-def _look_at(table: str, columns: tuple[str, ...], values: tuple[Any, ...]) -> LookedAt:
-    row = dict(zip(columns, values, strict=True))
-    users = frozenset(row[column] for column in WHOSE if column in row)
+def _look_at(table: str, columns: tuple[str, ...], values: tuple[Any, ...]) -> Row | None:
+    return look_at(table, dict(zip(columns, values, strict=True)))
+
+
+def look_at(table: str, row: dict[str, Any], but_of: int | None = None) -> Row | None:
+    """A row without what every request may touch; None for a refusal's, and for those of the user `but_of`."""
     is_a_refusal = table == "agents_turn" and row["outcome"] == "denied"
+    if is_a_refusal or (but_of is not None and but_of in [row.get(column) for column in WHOSE]):
+        return None
     row |= {"status": "pending"} if row.get("status") == "sending" else {}
-    kept = tuple((name, str(value)) for name, value in row.items() if name not in TOUCHED)
-    return LookedAt(kept, is_a_refusal, users)
+    return tuple((name, str(value)) for name, value in row.items() if name not in TOUCHED)
 
 
-def _connect(hub: HubProcess) -> Any:
+def connect(hub: HubProcess) -> Any:
+    """A connection to a hub's database, of which each statement is a transaction of its own."""
     if hub.home.is_grown:
-        grown = psycopg.connect(hub.home.env["DATABASE_URL"])
+        grown = psycopg.connect(hub.home.env["DATABASE_URL"], autocommit=True)
         grown.adapters.register_loader("jsonb", TextLoader)  # a row of texts and numbers can be kept in a cache
         return grown
-    return sqlite3.connect(f"file:{hub.home.folder / 'hub.sqlite3'}?mode=ro", uri=True, timeout=10)
+    return sqlite3.connect(hub.home.folder / "hub.sqlite3", timeout=10, isolation_level=None)

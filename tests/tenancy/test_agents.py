@@ -6,8 +6,7 @@ import pytest
 from lab.callers import bearer, envelope
 from lab.waiting import until
 from tests.tenancy.dialect_requests import DIALECT_REQUESTS, LIST, READ, SEND, DialectRequest
-from tests.tenancy.tables import snapshot
-from tests.tenancy.test_matrix import CANARY, changed
+from tests.tenancy.test_matrix import CANARY
 from tests.tenancy.world import World
 
 SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
@@ -97,7 +96,7 @@ def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
 @EVERY_KIND
 def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: DialectRequest) -> None:
     assert get(tenants, "/.well-known/jwks.json", "").status_code == 200  # the first card would make the hub's key
-    handle, absent_handle, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    handle, absent_handle, before = handle_of(tenants, kind), handle_of(tenants, "absent"), tenants.changes.mark()
     for caller in [*tenants.operators, *tenants.refused]:
         answer = ask(tenants, handle, caller, spoken)
         if caller in SEES[kind] and kind != "draft":
@@ -106,7 +105,7 @@ def test_who_reaches_an_agent_by_any_method(tenants: World, kind: str, spoken: D
             continue
         assert bare(answer, handle) == bare(ask(tenants, absent_handle, caller, spoken), absent_handle), caller
         assert answer.status_code == 404, (caller, answer.text)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("spoken", [one for one in DIALECT_REQUESTS if one.asks], ids=str)

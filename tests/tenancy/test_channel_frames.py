@@ -14,13 +14,12 @@ from lab.waiting import eventually
 from tests.channel.agents import Agent
 from tests.operators.operator import route
 from tests.tenancy.callers import CALLERS
-from tests.tenancy.tables import Tables, snapshot
-from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
 
 OWNERS = ("stan", "gwen", "vera", "pia", "blake", "root")
 REGISTER = json.dumps({"type": "register", "host": "h", "cwd": "/x", "pid": 1, "channelVersion": "1"})
-OWN_AFFAIRS: Tables = {"agents_session": set(), "agents_event": set()}
+OWN_AFFAIRS = {"agents_session", "agents_event"}
+OF_SESSIONS = {"agents_session", "agents_share", "agents_agent", "agents_permissionrequest"}
 HIDDEN = ("limited", "private", "draft")
 
 
@@ -33,29 +32,27 @@ async def agent_of(tenants: World, login: str) -> AsyncIterator[Agent]:
 
 @pytest.mark.parametrize("one", [one for one, caller in CALLERS.items() if caller.kind != "channel"])
 async def test_only_channel_tokens_open_the_agents_socket(tenants: World, one: str) -> None:
-    before, url = snapshot(tenants.hub), tenants.hub.url.replace("http", "ws", 1) + "/channel"
+    before, url = tenants.changes.mark(), tenants.hub.url.replace("http", "ws", 1) + "/channel"
     socket = await dial(url, tenants.tokens.get(CALLERS[one].token))
     with suppress(ConnectionClosed):
         await socket.send(REGISTER)
     assert '"auth_failed"' in str(await socket.recv())
     await socket.wait_closed()
     assert socket.close_code == 1008
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("login", OWNERS)
 async def test_no_user_registers_as_another_users_session(tenants: World, login: str) -> None:
     owner = tenants.user_ids[login]
-    before = snapshot(tenants.hub, but_of=owner)
+    before = tenants.changes.mark()
     for names in (tenants.main, tenants.gone, tenants.absent):
         wanted = names["public_id"]
         token = tenants.tokens[f"{login} channel"]
         async with ChannelAgent(tenants.hub.url, token, session_id=wanted, cwd="/x") as thief:
             assert thief.session_id != wanted
             assert thief.routing_name.startswith("@x")
-    now = snapshot(tenants.hub, but_of=owner)
-    for table in ("agents_session", "agents_share", "agents_agent", "agents_permissionrequest"):
-        assert now[table] == before[table]
+    assert not OF_SESSIONS & tenants.changes.since(before, but_of=owner).keys()
     answered = await route(tenants.hub, tenants.tokens["olga"], tenants.main["peer"], "still there?")
     assert answered.json()["reply"] == "echo: still there?"
 
@@ -90,7 +87,7 @@ async def test_an_agent_lists_what_its_owner_may_ask(tenants: World, login: str)
 
 @pytest.mark.parametrize("login", OWNERS)
 async def test_an_agent_reaches_what_its_owner_may_ask(tenants: World, login: str) -> None:
-    before = snapshot(tenants.hub, but_of=tenants.user_ids[login])
+    before = tenants.changes.mark()
     async with agent_of(tenants, login) as agent:
         for name in [f"olga/{tenants.main[f'{kind} slug']}" for kind in HIDDEN] + ["gus/pub-gone"]:
             told = (await agent.dispatch(name)).replace(name, "<it>")
@@ -114,13 +111,13 @@ async def test_an_agent_reaches_what_its_owner_may_ask(tenants: World, login: st
             assert told == absent
             assert list(probed.values()) == [text.replace(unknown, peer) for text in missed.values()]
     if login != "pia":
-        after = snapshot(tenants.hub, but_of=tenants.user_ids[login])
-        changed(before | OWN_AFFAIRS, after | OWN_AFFAIRS)
+        changes = tenants.changes.since(before, but_of=tenants.user_ids[login])
+        assert changes.keys() <= OWN_AFFAIRS, changes
 
 
 async def test_a_request_for_leave_is_of_the_asking_session_alone(tenants: World) -> None:
     owner, wanted = tenants.user_ids["stan"], tenants.main["request_id"]
-    before = snapshot(tenants.hub, but_of=owner)
+    before = tenants.changes.mark()
     async with agent_of(tenants, "stan") as agent:
         await agent.send(type="permission_request", requestId=wanted, tool="Bash", inputPreview="ls", ts=None)
         path = f"/api/v1/sessions/{agent.session_id}/permissions"
@@ -131,6 +128,5 @@ async def test_a_request_for_leave_is_of_the_asking_session_alone(tenants: World
             return [one["requestId"] for one in items] == [wanted]
 
         await eventually(kept, "the request is kept")
-    after = snapshot(tenants.hub, but_of=owner)
-    assert before["agents_permissionrequest"] < after["agents_permissionrequest"]
-    assert len(after["agents_permissionrequest"]) == len(before["agents_permissionrequest"]) + 1
+    went, came = tenants.changes.since(before, but_of=owner)["agents_permissionrequest"]
+    assert (len(went), len(came)) == (0, 1)

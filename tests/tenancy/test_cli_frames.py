@@ -11,8 +11,7 @@ from tests.operators.operator import Operator
 from tests.tenancy.callers import ABSENT, CALLERS, Caller, verdict
 from tests.tenancy.rights import May
 from tests.tenancy.rules import FRAMES
-from tests.tenancy.tables import snapshot
-from tests.tenancy.test_matrix import CANARY, changed
+from tests.tenancy.test_matrix import CANARY
 from tests.tenancy.world import Names, World, fill
 
 EVERY_FRAME = pytest.mark.parametrize("name", [name for name in FRAMES if name.startswith("/cli ")])
@@ -46,7 +45,7 @@ def without(said: Json, names: Names) -> Any:
 
 @EVERY_FRAME
 async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) -> None:
-    rule, before = FRAMES[name], snapshot(tenants.hub)
+    rule, before = FRAMES[name], tenants.changes.mark()
     for one, caller in tenants.callers.items():
         expected = verdict(rule, caller)
         if expected is None:
@@ -60,7 +59,7 @@ async def test_each_caller_gets_what_the_rule_says(tenants: World, name: str) ->
             assert said["code"] == "not_found", one
         else:
             assert said["code"] in CODES.get(int(expected), {"auth_failed", "token_revoked"}), (one, said)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @EVERY_FRAME
@@ -77,36 +76,36 @@ async def test_a_caller_who_may_is_served(tenants: World, name: str) -> None:
 async def test_what_belongs_to_the_suspended_is_absent(tenants: World, name: str) -> None:
     if FRAMES[name].may is May.SIGNED_IN:
         pytest.skip("says nothing of what is there")
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     for one in ("an approver", "the owner", "another tenant"):
         said = await answer(tenants, name, CALLERS[one], tenants.gone)
         absent = await answer(tenants, name, CALLERS[one], tenants.absent)
         assert without(said, tenants.gone) == without(absent, tenants.absent), one
         assert said["code"] == "not_found"
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 async def test_no_user_decides_anothers_request_through_their_own_session(tenants: World) -> None:
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     theirs = tenants.other | {"request_id": tenants.main["request_id"]}
     said = await answer(tenants, "/cli approval", CALLERS["another tenant"], theirs)
     assert said["code"] == "not_found"
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("source", ["main", "absent", "gone"])
 async def test_a_prompt_from_a_session_that_is_not_ones_own_is_refused(tenants: World, source: str) -> None:
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     async with Operator(tenants.hub.url, tenants.tokens["stan"]) as operator:
         ids = {"sessionId": tenants.other["public_id"], "sourceSessionId": getattr(tenants, source)["public_id"]}
         said = await operator.answer("prompt", text="hi", **ids)
     assert (said["code"], said["message"]) == ("not_found", "no such session")
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("named", ["file_id", "mentioned"])
 async def test_a_file_that_is_not_ones_own_goes_nowhere(tenants: World, named: str) -> None:
-    before, told = snapshot(tenants.hub), []
+    before, told = tenants.changes.mark(), []
     for names in (tenants.main, tenants.absent, tenants.gone):
         file_id = names["file_id"]
         body: Json = (
@@ -117,4 +116,4 @@ async def test_a_file_that_is_not_ones_own_goes_nowhere(tenants: World, named: s
         told.append(repr(said).replace(str(file_id), "<id>"))
         assert said["code"] == "not_found"
     assert len(set(told)) == 1, told
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)

@@ -6,9 +6,7 @@ import pytest
 from a2a_bridge.addresses import ADDRESSES
 from lab.callers import bearer, question
 from lab.waiting import until
-from tests.tenancy.tables import snapshot
 from tests.tenancy.test_agents import EVERY_KIND, SEES, bare, handle_of
-from tests.tenancy.test_matrix import changed
 from tests.tenancy.world import World
 
 V1 = {"A2A-Version": "1.0"}
@@ -48,7 +46,7 @@ def told(answer: httpx.Response, task_id: str) -> tuple[int, str]:
 @pytest.mark.parametrize(("verb", "path"), CALLS, ids=[" ".join(one) for one in CALLS])
 @EVERY_KIND
 def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: str, path: str) -> None:
-    handle, absent, before = handle_of(tenants, kind), handle_of(tenants, "absent"), snapshot(tenants.hub)
+    handle, absent, before = handle_of(tenants, kind), handle_of(tenants, "absent"), tenants.changes.mark()
     for caller in [*tenants.operators, *tenants.refused]:
         answer = call(tenants, handle, caller, verb, path)
         if caller in SEES[kind] and kind != "draft":
@@ -56,7 +54,7 @@ def test_who_reaches_an_agent_over_http_json(tenants: World, kind: str, verb: st
             continue
         assert bare(answer, handle) == bare(call(tenants, absent, caller, verb, path), absent), caller
         assert answer.status_code == 404, (caller, answer.text)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("path", ASKING)
@@ -76,7 +74,7 @@ def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, pa
     pushes = "tasks/{taskId}/pushNotificationConfigs"
     kept = call(tenants, PUBLIC, "gwen", "POST", pushes, task_id)
     assert kept.status_code == 200, kept.text
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     for caller in [one for one in tenants.operators if one != "gwen"]:
         theirs = call(tenants, PUBLIC, caller, verb, path, task_id)
         absent = call(tenants, PUBLIC, caller, verb, path)
@@ -85,7 +83,7 @@ def test_what_is_below_a_task_is_its_callers_alone(tenants: World, verb: str, pa
         assert "TASK_NOT_FOUND" in theirs.text
     for caller in tenants.refused:
         assert call(tenants, PUBLIC, caller, verb, path, task_id).status_code == 401, caller
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
     assert call(tenants, PUBLIC, "gwen", "GET", pushes, task_id).json()["configs"] == [kept.json()]
 
 

@@ -12,10 +12,9 @@ from tests.tenancy.dialect_requests import DIALECT_REQUESTS
 from tests.tenancy.rest_rules import ASKING, REST
 from tests.tenancy.rights import May
 from tests.tenancy.rules import BRIDGE, PAGES
-from tests.tenancy.tables import snapshot
 from tests.tenancy.test_agents import ask, get, handle_of
 from tests.tenancy.test_http_json import CALLS, call
-from tests.tenancy.test_matrix import CANARY, changed, patiently
+from tests.tenancy.test_matrix import CANARY, patiently
 from tests.tenancy.test_pages import OWN_PAGES, path_of, visit
 from tests.tenancy.world import World
 
@@ -58,7 +57,7 @@ ADDRESSES = [name for name, rule in REST.items() if rule.may is not May.BY_HAND]
 
 @EACH
 def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, one: str) -> None:
-    caller, before = LIMITED[one], snapshot(tenants.hub)
+    caller, before = LIMITED[one], tenants.changes.mark()
     said = {name: expected(name, caller) for name in ADDRESSES}
     for name in [name for name in ADDRESSES if said[name] is not None]:
         answer = tenants.call(name, REST[name], caller.token, tenants.main)
@@ -68,7 +67,7 @@ def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, 
             challenge = f'Bearer error="{REFUSED}", scope="{scope_of(name)}"'
             assert answer.headers["www-authenticate"] == challenge, name
         assert not CANARY.search(answer.text), (name, answer.text)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
     for name in [name for name in ADDRESSES if said[name] is None]:
         assert not REST[name].writes, "it would need a set of rows of its own"
         answer = patiently(tenants, name, REST[name], caller, tenants.main)
@@ -80,7 +79,7 @@ def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, 
 
 @EACH
 def test_which_agents_a_limited_token_asks(tenants: World, one: str) -> None:
-    caller, before = LIMITED[one], snapshot(tenants.hub)
+    caller, before = LIMITED[one], tenants.changes.mark()
     may = {PUBLIC: caller.scope not in ("read", CONNECTS), handle_of(tenants, "private"): caller.scope == "ask"}
     for handle in [handle for handle in may if not may[handle]]:
         for spoken in DIALECT_REQUESTS:
@@ -89,7 +88,7 @@ def test_which_agents_a_limited_token_asks(tenants: World, one: str) -> None:
         for verb, path in CALLS:
             answer = call(tenants, handle, caller.token, verb, path)
             assert (answer.status_code, "INSUFFICIENT_SCOPE" in answer.text) == (403, True), (path, answer.text)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
     for handle in [handle for handle in may if may[handle]]:
         answer = ask(tenants, handle, caller.token)
         assert answer.status_code == 200, answer.text

@@ -11,7 +11,6 @@ from tests.tenancy.callers import ABSENT, Caller, verdict
 from tests.tenancy.rest_rules import REST
 from tests.tenancy.rights import May, Rule
 from tests.tenancy.rules import BRIDGE, PAGES
-from tests.tenancy.tables import Tables, snapshot
 from tests.tenancy.world import World
 
 LISTED = REST | BRIDGE | PAGES
@@ -40,7 +39,7 @@ def has_owner(name: str) -> bool:
 
 @EVERY_RULE
 def test_a_caller_who_may_not_is_refused_and_changes_nothing(tenants: World, name: str) -> None:
-    rule, before = ASKED[name], snapshot(tenants.hub)
+    rule, before = ASKED[name], tenants.changes.mark()
     for one, caller in tenants.callers.items():
         expected = verdict(rule, caller)
         if expected is None:
@@ -53,7 +52,7 @@ def test_a_caller_who_may_not_is_refused_and_changes_nothing(tenants: World, nam
         else:
             assert answer.status_code == expected, (one, answer.text)
         check_refusal(answer, one, caller)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @EVERY_RULE
@@ -62,37 +61,35 @@ def test_a_caller_who_may_is_served_and_reads_no_more_than_they_may(tenants: Wor
     for one, caller in tenants.callers.items():
         if verdict(rule, caller) is not None:
             continue
-        before = (
-            snapshot(tenants.hub, but_of=tenants.user_ids[caller.token]) if changes_own(rule, caller) else None
-        )
+        before = tenants.changes.mark()
         answer = patiently(tenants, name, rule, caller, tenants.spare(name) if rule.writes else tenants.main)
         assert answer.status_code in rule.ok, (one, answer.text)
         if rule.may is not May.STAFF:
             assert set(CANARY.findall(answer.text)) <= caller.may_read, (one, answer.text)
-        if before is not None:
-            changed(before, snapshot(tenants.hub, but_of=tenants.user_ids[caller.token]))
+        if changes_own(rule, caller):
+            tenants.changes.check_none(before, but_of=tenants.user_ids[caller.token])
 
 
 @pytest.mark.parametrize("name", [name for name in RESTS if has_owner(name)])
 def test_what_belongs_to_the_suspended_is_absent_for_all(tenants: World, name: str) -> None:
-    rule, before = ASKED[name], snapshot(tenants.hub)
+    rule, before = ASKED[name], tenants.changes.mark()
     for caller in ("anna", "olga", "stan"):
         answer = told(name, tenants.call(name, rule, caller, tenants.gone), tenants.gone)
         assert answer == told(name, tenants.call(name, rule, caller, tenants.absent), tenants.absent), caller
         assert answer[0] == 404
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if len(objects_of(name) & set(NAMED.findall(name))) > 1])
 def test_anothers_object_is_not_found_through_ones_own(tenants: World, name: str) -> None:
     rule, inner = ASKED[name], NAMED.findall(name)[-1]
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     theirs = tenants.other | {inner: tenants.main[inner]}
     nothing = tenants.other | {inner: tenants.absent[inner]}
     answer = told(name, tenants.call(name, rule, "stan", theirs), theirs)
     assert answer == told(name, tenants.call(name, rule, "stan", nothing), nothing)
     assert answer[0] == 404
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 def told(name: str, answer: httpx.Response, names: dict[str, Any]) -> tuple[int, str, list[tuple[str, str]]]:
@@ -126,10 +123,3 @@ def patiently(tenants: World, name: str, rule: Rule, caller: Caller, names: dict
         return None if rule.asks and answer.status_code == 409 and "busy" in answer.text else answer
 
     return until(free, f"{name}: the agent is free", within_s=20)
-
-
-def changed(before: Tables, after: Tables) -> None:
-    """Fail with the rows that came and went."""
-    for table in before.keys() | after.keys():
-        assert after[table] - before[table] == set(), f"came to {table}"
-        assert before[table] - after[table] == set(), f"went from {table}"

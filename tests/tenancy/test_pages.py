@@ -11,8 +11,7 @@ import pytest
 from accounts.admin_site import site
 from tests.tenancy.rights import May
 from tests.tenancy.rules import RULES
-from tests.tenancy.tables import snapshot
-from tests.tenancy.test_matrix import CANARY, changed
+from tests.tenancy.test_matrix import CANARY
 from tests.tenancy.world import Names, World
 
 COLLECTIONS = sorted(f"/admin/{model._meta.app_label}/{model._meta.model_name}/" for model in site._registry)
@@ -33,21 +32,21 @@ def visit(tenants: World, path: str, caller: str, *, posts: bool = False) -> htt
 
 
 def test_the_account_page_revokes_ones_own_only(tenants: World) -> None:
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     path = f"/account/revoke/{tenants.main['credential_id']}"
     for caller in ("stan", "anna", "root", "revoked", "expired", "sue", "stan channel", "olga app", ""):
         answer = visit(tenants, path, caller, posts=True)
         assert answer.status_code == 302, (caller, answer.text)
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
     own = tenants.spare("account")["credential_id"]
     assert visit(tenants, f"/account/revoke/{own}", "olga", posts=True).status_code == 302
     with pytest.raises(AssertionError, match="accounts_credential"):
-        changed(before, snapshot(tenants.hub))
+        tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("path", COLLECTIONS)
 def test_the_desk_shows_ones_own_rows_only(tenants: World, path: str) -> None:
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     listed = visit(tenants, f"{path}?all=", "olga")
     if listed.status_code == 403:  # rows of the staff alone
         listed = visit(tenants, f"{path}?all=", "root")
@@ -69,7 +68,7 @@ def test_the_desk_shows_ones_own_rows_only(tenants: World, path: str) -> None:
         away = visit(tenants, path, caller)
         assert away.status_code == 302, caller
         assert "signin" in away.headers["location"] or "login" in away.headers["location"], caller
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 def row_links(page: str, path: str) -> Iterator[str]:
@@ -93,7 +92,7 @@ def bare(answer: httpx.Response, path: str) -> tuple[int, str]:
 @pytest.mark.parametrize("name", sorted(OWN_PAGES))
 def test_the_pages_of_a_users_things_are_not_there_for_others(tenants: World, name: str, *, posts: bool) -> None:
     mine, absent = tenants.main, tenants.absent
-    before = snapshot(tenants.hub)
+    before = tenants.changes.mark()
     for caller in tenants.callers.values():
         if caller.rank >= RULES[name].least_rank and caller.kind == "session":
             continue
@@ -105,7 +104,7 @@ def test_the_pages_of_a_users_things_are_not_there_for_others(tenants: World, na
             assert not CANARY.search(answer.text), caller.token
         if answer.status_code == 302:
             assert answer.headers["location"].startswith("/signin"), (caller.token, answer.headers["location"])
-    changed(before, snapshot(tenants.hub))
+    tenants.changes.check_none(before)
 
 
 @pytest.mark.parametrize("name", sorted(OWN_PAGES))

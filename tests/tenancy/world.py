@@ -18,6 +18,7 @@ from lab.callers import TLS, bearer
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
+from tests.tenancy.changes import Changes, noting_changes
 from tests.tenancy.rights import Rule
 from tests.tenancy.rules import RULES
 
@@ -66,6 +67,7 @@ class World:
     callers: dict[str, Caller]
     web: httpx.Client = field(init=False)
     agent: Echo = field(init=False)
+    changes: Changes = field(init=False)
 
     def __post_init__(self) -> None:
         self.web = httpx.Client(base_url=self.hub.url, timeout=WITHIN_S, trust_env=False, verify=TLS)
@@ -129,7 +131,7 @@ def world(home: HubStorage, callers: Iterable[str] = CALLERS, *, processes: int 
     hub = HubProcess.start(home, processes=processes, **OPTIONS)
     try:
         made = World(hub, **_seed(hub, set(callers)), callers={name: CALLERS[name] for name in callers})
-        with made.web, _online(made):
+        with made.web, noting_changes(hub) as made.changes, _online(made):
             yield made
         hub.check_running()
     finally:
