@@ -14,8 +14,9 @@ from hub.descriptions.openapi import openapi
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.hub_storage import manage
 from tests.agnt.description import COMPONENTS, DESCRIBED, RESPONSES, check_described, check_shape
-from tests.agnt.wire import Key, envelope, mint, new_login
+from tests.agnt.wire import Key, envelope, new_login
 from tests.conftest import MakeStorage
 
 ORDERS = {
@@ -156,8 +157,8 @@ async def test_answers_without_an_envelope_are_described(embedded_hub: HubProces
 async def test_a_hub_without_agnt_neither_serves_nor_describes_it(make_storage: MakeStorage) -> None:
     hub = HubProcess.start(make_storage("embedded"), AGNT=0)
     try:
-        key = mint(hub, new_login())
-        async with web(hub.url, headers=bearer(key.token)) as client:
+        token = manage(hub.home.env, "mint_token", "--login", new_login(), "--kind", "agnt").strip()
+        async with web(hub.url, headers=bearer(token)) as client:
             paths = (await client.get("/api/v1/schema")).json()["paths"]
             assert "/api/v1/me" in paths
             assert [path for path in DESCRIBED if path in paths] == []

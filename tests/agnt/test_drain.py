@@ -3,11 +3,10 @@
 import asyncio
 
 from lab.callers import web
-from lab.frames import Json
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.agnt.venues import CONFIRMED, Keeper, VenueAgent, data
+from tests.agnt.venues import Keeper, held
 from tests.agnt.wire import count, error_of, program, result_of
 
 
@@ -17,12 +16,8 @@ async def test_an_envelope_that_waits_for_a_venue_is_answered(
     hub = start_hub(make_storage("embedded"))
     keeper, release = Keeper(hub), asyncio.Event()
 
-    async def held(agent: VenueAgent, prompt: Json) -> None:
-        await release.wait()
-        await data(CONFIRMED)(agent, prompt)
-
     asking = program(hub, keeper.key)
-    async with keeper.venue("held", held) as agent:
+    async with keeper.venue("held", held(release)) as agent:
         booking = asyncio.create_task(asking.send("booking.confirm", {"venue_id": "held"}, ttl_ms=15_000))
         await agent.heard("prompt")
         hub.terminate()

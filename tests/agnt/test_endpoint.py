@@ -269,8 +269,8 @@ async def test_a_revoked_key_is_refused_at_once(embedded_hub: HubProcess) -> Non
 
 async def test_the_order_of_the_checks(embedded_hub: HubProcess, keeper: str) -> None:
     """Each envelope has two flaws; the one that comes first in section 2 answers."""
-    free = mint(embedded_hub, keeper, "free", "query", "--senders", "someone_else")
-    pro = mint(embedded_hub, keeper, "pro", "query", "--senders", "someone_else")
+    free = mint(embedded_hub, keeper, "free", "query", senders=["someone_else"])
+    pro = mint(embedded_hub, keeper, "pro", "query", senders=["someone_else"])
     none = Key("agnt_live_" + "1" * 32, "0" * 64, "")
     confirm = {"intent": "booking.confirm"}
     steps: list[tuple[Key, Json, str]] = [

@@ -131,7 +131,7 @@ async def test_an_envelope_that_was_here_before_is_a_loop(keeper: Keeper, asker:
 
 async def test_a_key_is_for_its_senders_and_not_for_origins(keeper: Keeper, asker: Program) -> None:
     for sender, status in ((AGG, 200), (SENDER, 403)):
-        key = mint(keeper.hub, keeper.login, "pro", "full", "--senders", sender)
+        key = mint(keeper.hub, keeper.login, "pro", "full", senders=[sender])
         assert (await Program(asker.client, key).post(passed_on(key))).status_code == status
 
 

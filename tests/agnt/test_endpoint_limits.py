@@ -89,7 +89,7 @@ async def test_tiers_and_scopes_decide_who_confirms(embedded_hub: HubProcess) ->
 
 async def test_a_key_may_be_for_some_senders(embedded_hub: HubProcess) -> None:
     login = new_login()
-    asking = program(embedded_hub, mint(embedded_hub, login, "pro", "full", "--senders", "one,two"))
+    asking = program(embedded_hub, mint(embedded_hub, login, "pro", "full", senders=["one", "two"]))
     assert result_of(await asking.send(from_="two"))["agent_id"] == "two"
     answer = await asking.send(from_="three")
     assert (answer.status_code, error_of(answer)) == (403, "scope_denied")

@@ -41,7 +41,7 @@ DELIVERIES = (
 def open_network(hub: HubProcess) -> tuple[str, Program]:
     """An owner with a venue `cafe` and a webhook, and a program with a key."""
     login = new_login()
-    key = mint(hub, login, "pro", "full", "--customer", "acme")
+    key = mint(hub, login, "pro", "full", customer="acme")
     add_venue(hub, login, "cafe")
     now = datetime.now(UTC)
     sql(hub, SUBSCRIBE, now if hub.home.is_grown else f"{now:%Y-%m-%d %H:%M:%S.%f}", login)
@@ -76,9 +76,9 @@ async def test_an_event_is_of_its_customer_whatever_the_key(hub: HubProcess) -> 
     login, asking = open_network(hub)
     sent = envelope("booking.confirm", {"venue_id": "cafe"})
     first = result_of(await asking.post(sent))
-    same = Program(asking.client, mint(hub, login, "enterprise", "full", "--customer", "acme"))
+    same = Program(asking.client, mint(hub, login, "enterprise", "full", customer="acme"))
     assert result_of(await same.post(sent)) == first
-    other = Program(asking.client, mint(hub, login, "pro", "full", "--customer", "other"))
+    other = Program(asking.client, mint(hub, login, "pro", "full", customer="other"))
     assert result_of(await other.post(sent))["booking_id"] != first["booking_id"]
     elsewhere, stranger = open_network(hub)
     assert result_of(await stranger.post(sent))["booking_id"] != first["booking_id"]

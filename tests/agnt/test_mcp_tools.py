@@ -127,7 +127,7 @@ async def test_a_booking_is_charged_once_for_each_timestamp(keeper: Keeper, conn
 
 
 async def test_calls_are_counted_and_logged_like_envelopes(keeper: Keeper) -> None:
-    other = mint(keeper.hub, keeper.login, "free", "query", "--senders", "alpha,beta")
+    other = mint(keeper.hub, keeper.login, "free", "query", senders=["alpha", "beta"])
     async with mcp_client(keeper.hub.url, other.token) as limited:
         assert (await call(limited, "agnt.ping"))["agent_id"] == "alpha"
         assert (await call(limited, "agnt.ping", sender="beta"))["agent_id"] == "beta"

@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 import time
+from itertools import islice
 
 import pytest
 
@@ -16,8 +17,10 @@ from tests.agnt.venues import (
     NOTHING_COUNTED,
     Answer,
     Keeper,
+    VenueAgent,
     data,
     envelope_in,
+    held,
     leaves,
     response,
     secret_of,
@@ -171,12 +174,18 @@ async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Kee
 
 
 async def test_an_answer_that_comes_late_confirms_nothing(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", data(CONFIRMED, after_s=0.9), data(CONFIRMED)) as agent:
+    release, has_answered = asyncio.Event(), asyncio.Event()
+
+    async def late(agent: VenueAgent, prompt: Json) -> None:
+        await held(release)(agent, prompt)
+        has_answered.set()
+
+    async with keeper.venue("v", late, data(CONFIRMED)) as agent:
         answer = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=500)
         assert error_of(answer) == "ttl_exceeded"
-        await asyncio.sleep(0.6)
-        assert keeper.bookings() == (0, 0)
-        result_of(await asker.confirm("v"))
+        release.set()
+        await has_answered.wait()
+        result_of(await asker.confirm("v"))  # its answer comes over the same socket, behind the late one
         assert len(agent.prompts) == 2
     assert keeper.bookings() == (1, 1)
 
@@ -241,13 +250,16 @@ async def test_an_envelope_to_an_agent_is_answered_by_it(keeper: Keeper, asker: 
 
 
 async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", data(CONFIRMED, after_s=1.5)) as agent:
-        answers = await asyncio.gather(
-            *(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000) for _ in range(25))
-        )
-        codes = [one.status_code for one in answers]
+    release = asyncio.Event()
+    async with keeper.venue("v", held(release)) as agent:
+        sent = [
+            asyncio.create_task(asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=15_000)) for _ in range(25)
+        ]
+        refused = [await one for one in islice(asyncio.as_completed(sent), 5)]
+        assert [one.status_code for one in refused] == [502] * 5
+        release.set()
+        assert sorted(one.status_code for one in await asyncio.gather(*sent)) == [200] * 20 + [502] * 5
         assert len(agent.prompts) == 20
-    assert sorted(codes) == [200] * 20 + [502] * 5
     assert keeper.bookings() == (20, 20)
     assert keeper.breaker("v") == NOTHING_COUNTED
 
@@ -286,9 +298,13 @@ async def test_a_sleeping_venue_does_not_slow_another(keeper: Keeper, asker: Pro
 
 
 async def test_a_repeated_confirm_asks_the_venue_once(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", data(CONFIRMED, after_s=0.3)) as agent:
-        sent = envelope("booking.confirm", {"venue_id": "v"}, timestamp=stamp())
-        answers = await asyncio.gather(*(asker.post(sent) for _ in range(10)))
+    release = asyncio.Event()
+    async with keeper.venue("v", held(release)) as agent:
+        sent = envelope("booking.confirm", {"venue_id": "v"}, timestamp=stamp(), ttl_ms=15_000)
+        booking = [asyncio.create_task(asker.post(sent)) for _ in range(10)]
+        await agent.heard("prompt")
+        release.set()
+        answers = await asyncio.gather(*booking)
         assert len({result_of(one)["booking_id"] for one in answers}) == 1
         assert len(agent.prompts) == 1
     assert keeper.bookings() == (1, 1)

@@ -2,12 +2,13 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from itertools import islice
 
 from lab.callers import bearer
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt import venues
-from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, silent, state
+from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, held, silent, state
 from tests.agnt.wire import Program, error_of, mint, program, result_of
 
 keeper, asker = venues.keeper, venues.asker
@@ -94,9 +95,9 @@ async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker
 
 async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
     """Over two processes where the hub has two."""
-    keeper = Keeper(hub)
+    keeper, release = Keeper(hub), asyncio.Event()
     async with (
-        keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED, after_s=0.5)) as agent,
+        keeper.venue("v", *[state("failed")] * 5, held(release)) as agent,
         AsyncExitStack() as stack,
     ):
         askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
@@ -107,8 +108,16 @@ async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> Non
         for one in askers:
             assert error_of(await one.confirm("v")) == "circuit_open"
         keeper.age_breakers(300)
-        answers = await asyncio.gather(*(askers[number % len(askers)].confirm("v") for number in range(10)))
-        assert sorted(one.status_code for one in answers) == [200, *[503] * 9]
+        order = {"venue_id": "v"}
+        calls = [
+            asyncio.create_task(askers[number % len(askers)].send("booking.confirm", order, ttl_ms=15_000))
+            for number in range(10)
+        ]
+        # The venue answers the probe after the others were refused: a later call would pass the closed breaker.
+        refused = [await one for one in islice(asyncio.as_completed(calls), 9)]
+        assert [one.status_code for one in refused] == [503] * 9
+        release.set()
+        assert sorted(one.status_code for one in await asyncio.gather(*calls)) == [200, *[503] * 9]
         assert len(agent.prompts) == 6
         assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
     assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}

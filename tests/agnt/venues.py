@@ -52,13 +52,22 @@ def envelope_in(prompt: Json) -> Json:
     return envelope
 
 
-def data(*values: Any, after_s: float = 0.0) -> Answer:
-    """Answers with these data parts, after a while."""
+def data(*values: Any) -> Answer:
+    """Answers with these data parts."""
 
     async def answer(agent: VenueAgent, prompt: Json) -> None:
-        await asyncio.sleep(after_s)
         await agent.send_data(prompt["chatId"], *values)
         await agent.end(prompt["chatId"])
+
+    return answer
+
+
+def held(release: asyncio.Event) -> Answer:
+    """Confirms once its test lets go of it."""
+
+    async def answer(agent: VenueAgent, prompt: Json) -> None:
+        await release.wait()
+        await data(CONFIRMED)(agent, prompt)
 
     return answer
 

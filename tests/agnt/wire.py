@@ -3,7 +3,7 @@
 import itertools
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,10 +11,9 @@ from typing import Any
 import httpx
 
 from agnt.signing import read_key, sign_payload
-from lab.callers import bearer, web
+from lab.callers import ANSWER_WITHIN_S, TLS, bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import manage
 from tests.agnt.description import check_described
 from tests.channel.agents import sql
 
@@ -56,11 +55,22 @@ def new_login() -> str:
     return f"keeper-{uuid.uuid4().hex[:10]}"
 
 
-def mint(hub: HubProcess, login: str, tier: str = "pro", scope: str = "full", *options: str) -> Key:
-    """A new key of that owner's network."""
-    arguments = ("--login", login, "--kind", "agnt", "--tier", tier, "--scope", scope, "--json", *options)
-    made = json.loads(manage(hub.home.env, "mint_token", *arguments))
-    return Key(made["token"], made["signing_secret"], made["key_id"])
+def mint(
+    hub: HubProcess,
+    login: str,
+    tier: str = "pro",
+    scope: str = "full",
+    *,
+    customer: str = "",
+    senders: Sequence[str] = (),
+) -> Key:
+    """A new key of that owner's network, over REST: a command would start Django for each."""
+    body = {"name": "of a test", "tier": tier, "scope": scope, "customer": customer, "senders": list(senders)}
+    with httpx.Client(base_url=hub.url, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS) as client:
+        answer = client.post("/api/v1/network/keys", json=body, headers=bearer(hub.mint(login, "session")))
+    assert answer.status_code == 201, answer.text
+    made = answer.json()
+    return Key(made["key"], made["secret"], made["id"])
 
 
 def network_id(hub: HubProcess, login: str) -> int:
