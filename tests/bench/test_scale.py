@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Credential
+from agents.models import Connection, Session, Turn
 from lab import ROOT
 from lab.bench.scale import Result
+from lab.bench.scale_plans import plans
+from lab.bench.scale_seed import fill
 from lab.bench.soak_samples import Sample, grown
+from tests.contracts.rows import live_process
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
@@ -80,8 +85,23 @@ def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.django_db
+def test_no_statement_of_an_ask_reads_all_of_a_table_with_a_past() -> None:
+    asked = fill(asked=10, agents=20, turns=6000)
+    home = live_process()
+    for channel in Credential.objects.filter(kind=Credential.Kind.CHANNEL):
+        session = Session.objects.get(owner=channel.user)
+        Connection.objects.create(session=session, process=home, credential=channel)
+    found = plans(asked)
+    assert Turn.objects.exclude(chat_id__startswith="past-").filter(outcome="completed").count() == len(asked)
+    assert any("agents_turn" in one["statement"] for one in found)
+    assert not [one for one in found if one["scans"]]
+
+
+@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_no_statement_of_an_ask_reads_all_of_a_table_with_a_past(tmp_path: Path) -> None:
+def test_asks_of_a_hub_with_a_past_are_measured(tmp_path: Path) -> None:
     options = ("--home", "embedded", "--sizes", "20x6000", "--rounds", "1", "--seconds", "1", "--batches", "3")
     _, kept = run("scale_growth", tmp_path, *options)
     (found,) = kept["runs"]

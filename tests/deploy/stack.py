@@ -52,10 +52,12 @@ class Stack:
         [found] = [one for one in psutil.Process(self.program.pid).children() if one.name() == name]
         return found
 
-    def wait_for(self, line: str) -> None:
+    def wait_for(self, line: str, *, after: int = 0) -> None:
+        """`after`: how many characters of its output are left out."""
+
         def is_printed() -> bool:
             self.program.check()
-            return line in self.program.output
+            return line in self.program.output[after:]
 
         until(is_printed, line, within_s=READY_WITHIN_S)
 
