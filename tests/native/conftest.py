@@ -1,7 +1,6 @@
 """Two people, and one of the staff."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -9,12 +8,6 @@ from agents.models import Session
 from tests.carrying import carrying
 from tests.native.rows import Person, make_session, person
 from tests.native.transcripts import Told
-
-
-@pytest.fixture(autouse=True)
-def _no_collected_files(settings: Any) -> None:
-    """Static files are found where they lie; WhiteNoise warns about a folder that is not there."""
-    settings.STATIC_ROOT = None
 
 
 @pytest.fixture

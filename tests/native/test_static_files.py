@@ -4,8 +4,10 @@ import gzip
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
+from hub.static_files import CompressedStaticFiles
 from lab import ROOT
 
 pytestmark = pytest.mark.django_db  # the end of a request closes connections
@@ -47,3 +49,14 @@ def test_a_part_of_a_file_is_sent_as_it_is() -> None:
     part = get(accept_encoding="gzip", range="bytes=0-9")
     assert (part.status_code, content(part)) == (206, SHEET.read_bytes()[:10])
     assert "Content-Encoding" not in part.headers
+
+
+def test_files_are_looked_for_at_the_first_request_for_one() -> None:
+    files = CompressedStaticFiles(lambda request: HttpResponse("a page"))
+    assert files(RequestFactory().get("/agents")).content == b"a page"
+    assert not files.files
+    sheet = files(RequestFactory().get("/static/site.css"))
+    assert content(sheet) == SHEET.read_bytes()
+    found = dict(files.files)
+    assert files(RequestFactory().get("/static/nothing.css")).content == b"a page"
+    assert files.files == found
