@@ -20,12 +20,13 @@ def run(folder: Path, statement: str, *values: str) -> list[tuple[object, ...]]:
 
 
 def test_the_release_before_writes_on_the_new_schema_and_back_loses_no_credential(tmp_path: Path) -> None:
+    """The tables of `accounts` alone: no migration of another app changes them."""
     env = {"DATA_DIR": str(tmp_path)}
     manage(env, "migrate", "accounts", "0001", "--verbosity", "0")
     run(tmp_path, "INSERT INTO accounts_user (id, password, is_superuser, login, avatar_url, is_active, is_staff,"
         " created_at) VALUES (1, '', 0, 'old', '', 1, 0, '2026-01-01 00:00:00')")  # fmt: skip
     run(tmp_path, OLD_INSERT, "a" * 64)
-    manage(env, "migrate", "--verbosity", "0")
+    manage(env, "migrate", "accounts", "--verbosity", "0")
     run(tmp_path, OLD_INSERT, "b" * 64)
     rows = run(tmp_path, "SELECT machine_id, app_name, source FROM accounts_credential")
     assert rows == [("", "", "")] * 2
