@@ -24,7 +24,6 @@ LONGEST_CALL_S = 20.0
 LOCK_WAIT_S = 60.0  # tests in process wait for SQLite's lock, however busy the disk is
 SHORT_LOCK_WAIT_S = 0.2
 BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on the same cores
-HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "signin_hub"}  # of a whole session
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
 # Tests of what a surface does with a request: the same code runs on both databases. On PostgreSQL they are `deep`.
 DEEP_ON_POSTGRESQL = {
@@ -37,7 +36,6 @@ DEEP_ON_POSTGRESQL = {
     "tenancy/test_pages.py", "v1/test_conversations.py", "v1/test_direct.py", "v1/test_sending.py",
     "v1/test_usage.py",
 }  # fmt: skip
-GROUP = pytest.StashKey[str]()  # what a test shares with others
 OF_THE_SCHEMA = {"django_content_type", "auth_permission"}  # rows that migrations make, the same for all tests
 
 
@@ -55,52 +53,12 @@ def _inject_settings(**_: object) -> None:
     inject_settings()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that only `make test-deep` runs, and keep tests that share a hub on one worker."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that only `make test-deep` runs."""
+    listed = {Path(__file__).parent / name for name in DEEP_ON_POSTGRESQL}
     for item in items:
-        is_listed = item.path.relative_to(Path(__file__).parent).as_posix() in DEEP_ON_POSTGRESQL
-        if is_listed and item.get_closest_marker("distributed"):
+        if item.path in listed and item.get_closest_marker("distributed"):
             item.add_marker(pytest.mark.deep)
-    _group(config, items)
-
-
-def _group(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that share a running hub on one worker of `pytest -n`, so that it starts once.
-
-    `--dist loadgroup` reads a test's group from the end of its id. pytest-xdist 3.8 does not write it there for
-    pytest 9.2 or later, and then spreads every group over all workers.
-    """
-    if not config.getoption("loadgroup", default=False):
-        return
-    for item in items:
-        if isinstance(item, pytest.Function) and (group := _shared_by(item)):
-            item.stash[GROUP] = group
-            item._id = type(item.id).parse(f"{item.nodeid}@{group}")
-
-
-def _shared_by(test: pytest.Function) -> str:
-    """What a test shares with others: a fixture of its package or module, or one of the hubs of all."""
-    parameters = test.callspec.params if hasattr(test, "callspec") else {}
-    hubs = []
-    for name in test.fixturenames:
-        found = test._fixtureinfo.name2fixturedefs.get(name, ())
-        if found and found[-1].scope in ("package", "module") and found[-1].baseid.startswith("tests"):
-            return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
-        if found and found[-1].scope == "session" and name in HUBS:
-            hubs.append(f"hub {parameters.get(name, name)}")
-    return hubs[0] if hubs else ""
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """End the hub of all that a worker's tests share after its last test: an idle hub costs 3 % of a core."""
-    yield
-    shared = item.stash.get(GROUP, "")
-    is_last = nextitem is not None and shared != nextitem.stash.get(GROUP, "")
-    if is_last and shared.startswith("hub ") and isinstance(item, pytest.Function):
-        for name in HUBS:
-            for fixture in item.session._fixturemanager.getfixturedefs(name, item) or ():
-                fixture.finish(item._request)  # type: ignore[arg-type]  # a request is all that it reads
 
 
 @pytest.hookimpl(wrapper=True)
