@@ -87,6 +87,24 @@ async def test_a_silent_hub_is_left_and_visited_again(hub):
     await run
 
 
+async def test_a_hub_that_cannot_be_reached_is_tried_again():
+    tries = asyncio.Queue()
+
+    def hang_up(reader, writer):
+        tries.put_nowait("try")
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        agent = Agent(hub=f"http://127.0.0.1:{port}", token=TOKEN, answer=echo)
+        run = asyncio.create_task(agent.run())
+        for _ in range(2):
+            async with asyncio.timeout(30):
+                await tries.get()
+        await agent.stop()
+        assert await run is Ending.STOPPED
+
+
 async def test_at_most_twenty_questions_are_answered_at_once(hub):
     begun, go_on = asyncio.Queue(), asyncio.Event()
 

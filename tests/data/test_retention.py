@@ -75,6 +75,12 @@ def test_turns_go_in_batches(alice: Person, bob: Person) -> None:
     assert list(Turn.objects.all()) == [kept]
 
 
+def test_a_question_that_is_still_open_is_not_deleted(alice: Person, bob: Person) -> None:
+    turn = make_turn(make_agent(alice.user), bob.user, outcome=None, asked_at=ago(500))
+    assert jobs.retain(400) == 0
+    assert list(Turn.objects.all()) == [turn]
+
+
 def test_questions_are_blanked_in_batches_and_the_audit_stays(alice: Person, bob: Person) -> None:
     agent = make_agent(alice.user)
     old_turns(MANY, alice.user, bob.user, agent=agent, session=agent.session, asked_at=ago(91))

@@ -27,6 +27,7 @@ from gateway.wire.frames import make_frame
 from kit.clock import db_now
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process, user
+from tests.native.rows import api
 
 pytestmark = pytest.mark.django_db
 
@@ -305,6 +306,17 @@ def test_the_database_holds_no_text_of_a_message_that_waits_nor_of_its_reply(ans
     assert all(stored)
     assert not [text for text in stored if "note" in text or "content" in text or "secret" in text]
     assert waiting.bytes > len("note of a secret")  # the size of the frame as sent
+
+
+def test_a_letter_of_another_team_is_as_absent_as_none(answered: Letter) -> None:
+    path, stranger = (
+        f"/api/v1/team/letters/{answered.pk}",
+        api(mint(user("bob"), Credential.Kind.SESSION, "t").token),
+    )
+    before = list(Letter.objects.values())
+    calls = stranger.get(path), stranger.delete(path), stranger.post(f"{path}/retry")
+    assert [call.status_code for call in calls] == [404, 404, 404]
+    assert list(Letter.objects.values()) == before
 
 
 def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:
