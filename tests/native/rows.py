@@ -34,7 +34,8 @@ def person(login: str, **fields: Any) -> Person:
     user = get_or_create_local_user(login)
     for name, value in fields.items():
         setattr(user, name, value)
-    user.save()
+    if fields:
+        user.save()
     return Person(user, *(mint(user, kind, "test").token for kind in (Kind.SESSION, Kind.APP, Kind.CHANNEL)))
 
 

@@ -2,6 +2,7 @@
 dead tokens.
 """
 
+import itertools
 import uuid
 from typing import Any
 
@@ -13,6 +14,7 @@ from agents.transcript.access import Role
 from tests.native.rows import Person, api, make_session
 from tests.native.transcripts import ROLES, lend
 
+_numbers = itertools.count(1)
 USAGE = {
     "capturedAt": "2026-01-01T00:00:00Z",
     "ccSessionId": "cc",
@@ -40,9 +42,6 @@ CALLS: list[tuple[str, str, Any, Role, int]] = [
     ("post", "/rotate-channel-token", None, Role.VIEWER, 404),
     ("get", "/screenshot", None, Role.VIEWER, 404),
 ]
-CALL = pytest.mark.parametrize(
-    ("method", "path", "body", "needed", "status"), CALLS, ids=[f"{one[0]} {one[1]}" for one in CALLS]
-)
 
 
 def call(token: str | None, session_id: object, method: str, path: str, body: Any) -> Any:
@@ -50,69 +49,72 @@ def call(token: str | None, session_id: object, method: str, path: str, body: An
     return getattr(api(token), method)(f"/api/v1/sessions/{session_id}{path}", **kept)
 
 
-@pytest.fixture
-def session(alice: Person, dave: Person) -> Session:
-    """Alice's."""
-    return make_session(alice.user)
+def a_session(owner: Person) -> Session:
+    """A session that no call has changed."""
+    return make_session(owner.user, f"helper-{next(_numbers)}")
 
 
-@CALL
 @pytest.mark.parametrize("kind", ["session", "app"])
-def test_the_owner_may_do_all(
-    alice: Person, session: Session, kind: str, method: str, path: str, body: Any, needed: Role, status: int
-) -> None:
-    assert call(getattr(alice, kind), session.public_id, method, path, body).status_code == status
+def test_the_owner_may_do_all(alice: Person, dave: Person, kind: str, subtests: pytest.Subtests) -> None:
+    for method, path, body, _, status in CALLS:
+        with subtests.test(f"{method} {path}"):
+            session = a_session(alice)
+            assert call(getattr(alice, kind), session.public_id, method, path, body).status_code == status
 
 
-@CALL
 @pytest.mark.parametrize("role", ROLES)
 def test_a_sharee_may_do_what_their_role_reaches(
-    carol: Person, session: Session, role: str, method: str, path: str, body: Any, needed: Role, status: int
+    alice: Person, carol: Person, dave: Person, role: str, subtests: pytest.Subtests
 ) -> None:
-    lend(session, carol.user, role)
-    answer = call(carol.session, session.public_id, method, path, body)
-    if Role[role.upper()] >= needed:
-        assert answer.status_code == status
-    else:
-        assert answer.status_code == 403
-        assert answer.json() == {
-            "error": "forbidden",
-            "message": f"this takes the role {needed.word} of the session",
-        }
-        assert Session.objects.filter(pk=session.pk, archived_at=None).exists()
+    for method, path, body, needed, status in CALLS:
+        with subtests.test(f"{method} {path}"):
+            session = a_session(alice)
+            lend(session, carol.user, role)
+            answer = call(carol.session, session.public_id, method, path, body)
+            if Role[role.upper()] >= needed:
+                assert answer.status_code == status
+                continue
+            assert answer.status_code == 403
+            message = f"this takes the role {needed.word} of the session"
+            assert answer.json() == {"error": "forbidden", "message": message}
+            assert Session.objects.filter(pk=session.pk, archived_at=None).exists()
 
 
-@CALL
 def test_to_strangers_a_session_is_as_absent_as_one_that_is_not(
-    bob: Person, session: Session, method: str, path: str, body: Any, needed: Role, status: int
+    alice: Person, bob: Person, dave: Person, subtests: pytest.Subtests
 ) -> None:
-    theirs = call(bob.session, session.public_id, method, path, body)
-    absent = call(bob.session, uuid.uuid4(), method, path, body)
-    assert theirs.status_code == absent.status_code == 404
-    assert theirs.json() == absent.json() == {"error": "not_found", "message": "no such session"}
+    for method, path, body, _, _ in CALLS:
+        with subtests.test(f"{method} {path}"):
+            theirs = call(bob.session, a_session(alice).public_id, method, path, body)
+            absent = call(bob.session, uuid.uuid4(), method, path, body)
+            assert theirs.status_code == absent.status_code == 404
+            assert theirs.json() == absent.json() == {"error": "not_found", "message": "no such session"}
 
 
-@CALL
 def test_a_session_lent_by_a_suspended_owner_is_gone(
-    alice: Person, carol: Person, session: Session, method: str, path: str, body: Any, needed: Role, status: int
+    alice: Person, carol: Person, dave: Person, subtests: pytest.Subtests
 ) -> None:
-    lend(session, carol.user, "approver")
     alice.user.is_active = False
     alice.user.save()
-    assert call(carol.session, session.public_id, method, path, body).status_code == 404
+    for method, path, body, _, _ in CALLS:
+        with subtests.test(f"{method} {path}"):
+            session = a_session(alice)
+            lend(session, carol.user, "approver")
+            assert call(carol.session, session.public_id, method, path, body).status_code == 404
 
 
-@CALL
 @pytest.mark.parametrize("caller", ["anonymous", "revoked", "channel"])
 def test_every_call_takes_a_live_operators_token(
-    alice: Person, session: Session, caller: str, method: str, path: str, body: Any, needed: Role, status: int
+    alice: Person, dave: Person, caller: str, subtests: pytest.Subtests
 ) -> None:
     Credential.objects.filter(prefix=alice.app[:14]).revoke()
     token = {"anonymous": None, "revoked": alice.app, "channel": alice.channel}[caller]
-    answer = call(token, session.public_id, method, path, body)
-    if (caller, method, path) == ("channel", "post", "/token-usage"):
-        assert answer.status_code == 404, "the session was not registered with this token"
-        return
-    assert answer.status_code == 401
-    assert answer["WWW-Authenticate"] == "Bearer"
-    assert set(answer.json()) == {"error", "message"}
+    for method, path, body, _, _ in CALLS:
+        with subtests.test(f"{method} {path}"):
+            answer = call(token, a_session(alice).public_id, method, path, body)
+            if (caller, method, path) == ("channel", "post", "/token-usage"):
+                assert answer.status_code == 404, "the session was not registered with this token"
+                continue
+            assert answer.status_code == 401
+            assert answer["WWW-Authenticate"] == "Bearer"
+            assert set(answer.json()) == {"error", "message"}
