@@ -60,8 +60,7 @@ async def test_an_old_signature_is_refused_unless_the_envelope_is_known(asker: P
         assert (answer.status_code, error_of(answer)) == (401, "timestamp_expired")
     fresh = asker.key.sign(NUMBERS, at=ago(290))
     assert result_of(await asker.send("booking.search", fresh))["status"] == "ok"
-    # No other test signs this order: equal payloads of one second sign alike.
-    order = {"venue_id": "cafe", "party_size": 3}
+    order = {"venue_id": "cafe", "party_size": 3}  # of this test alone: equal payloads of one second sign alike
     sent = envelope("booking.confirm", asker.key.sign(order))
     booked = result_of(await asker.post(sent))
     again = await asker.post(sent | {"payload": asker.key.sign(order, at=ago(400))})
