@@ -3,13 +3,7 @@
 import pytest
 
 from tests.data.rows import OTHERS_WORD, WORD, owner_of_everything
-from tests.native.conftest import (  # noqa: F401
-    _no_collected_files,
-    alice,
-    bob,
-    carol,
-    staff,
-)
+from tests.native.conftest import alice, bob, carol, staff  # noqa: F401
 from tests.native.rows import Person
 
 

@@ -17,11 +17,6 @@ from lab.hub_process import HubProcess
 from tests.signin.chromium import PROGRAM, chromium
 
 
-@pytest.fixture(autouse=True)
-def _no_collected_files(settings: Any) -> None:
-    settings.STATIC_ROOT = None
-
-
 @pytest.fixture
 def contents(db: None) -> str:
     return html_of("/docs/api")

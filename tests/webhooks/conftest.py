@@ -12,7 +12,6 @@ from tests.native.rows import Person, person
 @pytest.fixture(autouse=True)
 def _own_network(settings: Any) -> None:
     settings.WEBHOOK_ALLOW_PRIVATE = True
-    settings.STATIC_ROOT = None
 
 
 @pytest.fixture(autouse=True)
