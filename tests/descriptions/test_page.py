@@ -1,9 +1,8 @@
-"""The pages of the API show every call and frame, to a phone as well."""
+"""The pages of the API show every call and frame; on a phone, see `browser/test_every_page.py`."""
 
 import re
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,6 @@ from accounts.middleware import PAGE_POLICY
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
 from hub.descriptions.readable import example, fields_of, type_of
-from lab.hub_process import HubProcess
-from tests.signin.chromium import PROGRAM, chromium
 
 
 @pytest.fixture
@@ -135,17 +132,3 @@ def test_a_type_is_a_few_words() -> None:
 def test_a_type_that_holds_itself_ends() -> None:
     assert 4 < len(list(fields_of(DOCUMENT, NODE))) < 40
     assert example(DOCUMENT, NODE)["name"] == "…"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
-async def test_it_fits_a_phone_and_the_browser_has_no_complaint(embedded_hub: HubProcess, tmp_path: Path) -> None:
-    async with chromium(tmp_path) as tab:
-        await tab.call(
-            "Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True
-        )
-        await tab.go(f"{embedded_hub.url}/docs/api/sessions")
-        await tab.until("document.readyState === 'complete' && document.querySelectorAll('details').length > 20")
-        await tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        assert await tab.evaluate("document.documentElement.scrollWidth") == 360
-        assert tab.complaints == []
