@@ -30,6 +30,7 @@ def test_each_commit_changes_the_version(tmp_path: Path) -> None:
     assert len(set(seen)) == 3
     changes.close()
     assert changes.version() is not None
+    changes.close()
 
 
 def test_without_a_database_the_version_is_unknown(tmp_path: Path) -> None:
