@@ -15,7 +15,10 @@ PROGRAMS = (
 )  # a shell has no window to draw
 PROGRAM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 EXPECTED_WITHIN_S = 30
-OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server", "--disable-gpu"]
+OPTIONS = [
+    *("--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server", "--disable-gpu"),
+    *("--process-per-site", "--renderer-process-limit=1"),  # a process fewer for each further tab of a visitor
+]
 
 # Every test of this folder: slow, in one event loop with its browser, and skipped without one.
 IN_BROWSER = [

@@ -123,11 +123,11 @@ async def test_mistakes_in_another_dialect_are_explained_too(visitor: Visitor, s
     async with online(site, Echo) as agent:
         await visitor.sign_in("alice")
         await speak(visitor, key, agent.handle)
-        for streaming in (True, False):
-            for mistake, code in CODES.items():
-                await visitor.page.get_by_label("Make a mistake").select_option(mistake)
-                await visitor.page.evaluate("document.getElementById('ask-status').textContent = ''")
-                await ask(visitor, "hello", streaming=streaming)
-                await visitor.page.get_by_text("Not taken.").wait_for()
-                assert (await text_of(visitor, "explained")).startswith(str(code)), mistake
+        for number, (mistake, code) in enumerate(CODES.items()):
+            await visitor.page.get_by_label("Make a mistake").select_option(mistake)
+            await visitor.page.evaluate("document.getElementById('ask-status').textContent = ''")
+            # Each mistake in both ways, one in each dialect: the page reads the refusals of both dialects alike.
+            await ask(visitor, "hello", streaming=number % 2 == list(TITLES).index(key))
+            await visitor.page.get_by_text("Not taken.").wait_for()
+            assert (await text_of(visitor, "explained")).startswith(str(code)), mistake
         await visitor.check_calm()
