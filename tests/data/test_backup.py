@@ -101,7 +101,7 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
     command = line_of(".venv/bin/python -c").replace(".venv/bin/python", sys.executable)
-    command = f"{line_of('umask')} && {command}"
+    command = f"{line_of('umask')} && {command} && {line_of('cp -p data/secret_key')}"
     async with online(hub, Echo) as agent:
         for text in BEFORE:
             await send(hub.url, agent.handle, text, alice)
@@ -113,8 +113,8 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
         assert [path.stat().st_mode & 0o077 for path in (copy.parent, copy)] == [0, 0]
         with closing(sqlite3.connect(copy)) as database:
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        shutil.move(copy, restored / "hub.sqlite3")
-        shutil.copy2(home.folder / "secret_key", restored / "secret_key")
+        for name in ("hub.sqlite3", "secret_key"):
+            shutil.move(copy.with_name(name), restored)
         moved = embedded_storage(restored)
         await pause(moved)
         await check_restored(start_hub(moved), agent, alice, owner)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from kit.asgi import HttpRequest, Message, RequestRefused
+from kit.asgi import ClientLeft, HttpRequest, Message, RequestRefused
 from lab.callers import bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
@@ -182,6 +182,20 @@ async def test_a_body_that_takes_too_long_ends(pieces: int) -> None:
     with pytest.raises(RequestRefused) as refused:
         await request.read_body(10, 0.05)
     assert refused.value.status == 408
+
+
+async def test_a_body_that_breaks_off_is_not_taken_as_whole() -> None:
+    """A form that was cut off can be read, unlike JSON."""
+    messages: list[Message] = [
+        {"type": "http.request", "body": b"name=a", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    with pytest.raises(ClientLeft):
+        await HttpRequest({"method": "POST", "path": "/", "headers": []}, receive).read_body(10, WITHIN_S)
 
 
 Unread = tuple[asyncio.StreamReader, asyncio.StreamWriter, int]
