@@ -181,7 +181,7 @@ async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> N
 
     await eventually(asked, "the venue is asked")
     second = asyncio.create_task(hub.post(key, sent))
-    impatient = await hub.post(key, sent | {"ttl_ms": 200})
+    impatient = await hub.post(key, sent | {"ttl_ms": 1_000})
     assert (impatient.status_code, error_of(impatient)) == (409, "in_progress")
     assert impatient.json()["payload"]["error"]["retryable"] is True
     other = await hub.post(key, sent | {"payload": {"venue_id": "slow"}})
@@ -251,7 +251,7 @@ async def test_an_event_whose_process_died_runs_again(hub: Hub, key: MintedKey) 
 
     await eventually(runs, "it runs")
     del hub.venues.answering["slow"]
-    blocked = await hub.post(key, sent | {"ttl_ms": 200})
+    blocked = await hub.post(key, sent | {"ttl_ms": 1_000})
     assert error_of(blocked) == "in_progress"
     await db_call(lambda: SeenEnvelope.objects.update(expires_at=approximate_now() - timedelta(seconds=1)))()
     assert result_of(await hub.post(key, sent))["status"] == "pending"

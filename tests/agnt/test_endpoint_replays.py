@@ -57,7 +57,7 @@ async def test_a_replay_gets_the_stored_response(hub: HubProcess) -> None:
     login, asking = open_network(hub)
     sent = envelope("booking.confirm", {"venue_id": "cafe", "party_size": 2})
     first = await asking.post(sent)
-    again = await asking.post(sent | {"ttl_ms": 100, "agent_context": {"try": 2}})
+    again = await asking.post(sent | {"ttl_ms": 15_000, "agent_context": {"try": 2}})
     assert result_of(first)["status"] == "pending"
     assert "idempotent-replay" not in first.headers
     assert again.headers["idempotent-replay"] == "true"

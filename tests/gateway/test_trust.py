@@ -255,7 +255,7 @@ async def test_a_team_goes_on_after_its_hub_was_killed_in_the_midst_of_its_talk(
             await one.send("message", {"role": "agent", "content": "by the way"}, agent=name)
         for one in seats:
             await one.find("message", lambda frame: frame["content"]["content"] == "by the way")
-        await seats[-1].propose("p-1", deadline=in_ms(100))
+        await seats[-1].propose("talk", deadline=in_ms(100))
         hub.kill9()
         for one in seats:
             await one.closed()
@@ -263,8 +263,8 @@ async def test_a_team_goes_on_after_its_hub_was_killed_in_the_midst_of_its_talk(
     async with AsyncExitStack() as stack:
         token = hub.mint("killed", "channel")
         alpha, *others = [await stack.enter_async_context(seat(hub.url, token, name)) for name in names]
-        assert (await alpha.vote("p-1", "approve"))["state"] == "deliberating"
-        assert (await others[0].vote("p-1", "approve"))["state"] == "approved"
+        assert (await alpha.vote("talk", "approve"))["state"] == "deliberating"
+        assert (await others[0].vote("talk", "approve"))["state"] == "approved"
         for one, name in zip(others, names[1:], strict=True):
             reached = await reach(one, alpha)
             assert reached == REACHED | {"vote": "" if name in ("beta", "charlie") else "not_triad_member"}
