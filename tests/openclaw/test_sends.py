@@ -302,7 +302,7 @@ async def test_38_texts_are_joined_and_data_are_notes(hub: HubProcess, alice: st
 @pytest.mark.parametrize("style", ["hybrid", "task-generating"])
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize(
-    "parts", [[], [{"kind": "video"}], [{"text": "v1 style"}], [text(" \n")]], ids=["none", "kind", "v1", "blank"]
+    "parts", [[], [{"kind": "video"}], [text(" \n")], [{"text": " "}]], ids=["none", "kind", "blank", "bare"]
 )
 async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
     hub: HubProcess, alice: str, style: str, blocking: bool, parts: list[Any]
@@ -316,6 +316,16 @@ async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
     assert (answer["kind"], texts(answer["parts"]), answer["contextId"]) == ("message", NOT_TAKEN, "talk")
     assert (event["kind"], texts(event["parts"])) == ("message", NOT_TAKEN)
     assert "taskId" not in answer
+
+
+async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send([{"text": "hello", "metadata": {"n": 1}}], messageId="bare")
+        await caller.send([{"text": "with", "data": None}, {"data": {"n": 1}}])
+        prompts = agent.prompts
+    assert (answer["kind"], texts(answer["parts"])) == ("message", "echo: hello")
+    assert prompts[1]["parts"] == [{"text": "with"}, {"data": {"n": 1}}]
 
 
 async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:

@@ -26,10 +26,14 @@ COMPAT = "data_part_compat"  # metadata of a data part whose value is no object:
 
 
 class V03Part(Struct, frozen=True):
-    """A part of any kind: text and data are taken, a file is refused, others hold nothing for an agent."""
+    """A part of any kind: text and data are taken, a file is refused, others hold nothing for an agent.
+
+    Some clients send no `kind`: then the part is of the kind of its only content.
+    """
 
     kind: str = ""
     text: Any = UNSET
+    file: Any = UNSET
     data: Any = UNSET
     metadata: Json | UnsetType = UNSET
 
@@ -150,7 +154,7 @@ def _sound(params: Any) -> Any:
     """Parameters without what is null, where the schema names the members.
 
     Raises:
-        RpcError: -32602 for a member without a name, or a file.
+        RpcError: -32602 for a member without a name.
     """
     if not isinstance(params, dict):
         return params
@@ -163,7 +167,6 @@ def _sound(params: Any) -> Any:
     message = sound.get("message")
     if isinstance(message, dict) and isinstance(message.get("parts"), list):
         message["parts"] = [_given(part) for part in message["parts"]]
-        _check_no_file(message["parts"])
     return sound
 
 
@@ -171,24 +174,28 @@ def _given(value: Any) -> Any:
     return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
 
 
-def _check_no_file(parts: list[Any]) -> None:
-    for i, part in enumerate(parts):
-        if isinstance(part, dict) and part.get("kind") == "file":
-            where = f"message.parts[{i}]"
-            raise invalid(where, f"{where}.kind=file is not supported; only text and data are")
-
-
 def _part(part: V03Part, where: str) -> Part | None:
     """What an agent gets of a part; None when there is nothing in it."""
-    if part.kind == "text":
+    kind = part.kind or _kind_of(part, where)
+    if kind == "text":
         if not isinstance(part.text, str):
             raise invalid(f"{where}.text", f"{where}.text: want text")
         return Part(text=part.text, metadata=part.metadata) if part.text.strip() else None
-    if part.kind == "data":
+    if kind == "data":
         if not isinstance(part.data, dict):
             raise invalid(f"{where}.data", f"{where}.data: want an object")
         return _data_part(part)
+    if kind == "file":
+        raise invalid(where, f"{where}.kind=file is not supported; only text and data are")
     return None
+
+
+def _kind_of(part: V03Part, where: str) -> str:
+    """The kind of a part that names none."""
+    kinds = [kind for kind in ("text", "file", "data") if getattr(part, kind) is not UNSET]
+    if len(kinds) != 1:
+        raise invalid(f"{where}.kind", f"{where}.kind: want text, file or data")
+    return kinds[0]
 
 
 def _data_part(part: V03Part) -> Part:
