@@ -3,9 +3,9 @@
 import math
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from a2a_bridge.dialects.dialect import Dialect, get_renderer
+from a2a_bridge.dialects.dialect import Dialect, EventRenderer, get_renderer
 from a2a_bridge.repeats import JoinedTask, RepeatedSend
 from a2a_bridge.requests import Request, Send, Subscribe
 from a2a_bridge.tasks.feed import Feed
@@ -13,7 +13,6 @@ from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.tasks.record import OPEN, Task, TaskEvent
 from a2a_bridge.tasks.run import TaskRun
-from agents.transcript.pieces import ArtifactPiece
 from kit.durations import seconds
 
 KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence
@@ -40,13 +39,14 @@ class SilenceTimer:
         self._since = time.monotonic()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskStreams:
-    """Streams the events of tasks to one caller. A frame of None asks for a keep-alive comment."""
+    """Streams the events of a task to one caller. A frame of None asks for a keep-alive comment."""
 
     dialect: Dialect
     request: Request
     reader: TaskReader
+    _render: EventRenderer | None = field(init=False, default=None)
 
     async def of_turn(self, run: TaskRun, *, may_be_direct: bool = False) -> AsyncIterator[Frame | None]:
         """A turn that was just started, from its beginning to its end.
@@ -76,7 +76,7 @@ class TaskStreams:
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
         """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
         seen, quiet, until = 0, SilenceTimer(), math.inf
-        while run.running is not None and not _becomes_task(run) and not await run.ended(0):
+        while run.running is not None and not run.is_promoted and not await run.ended(0):
             if run.pieces and until == math.inf:
                 until = time.monotonic() + WHOLE_WITHIN_S
             if time.monotonic() >= until:
@@ -90,23 +90,22 @@ class TaskStreams:
             async for told in self.of_turn(run):
                 yield told
             return
-        if isinstance(self.request, Send):
-            self.dialect.check_answer(run.task, self.request)
         if run.is_promoted:
             for frame in self._story(run):
                 yield frame
-        else:
-            yield self._message(run.task)
+            return
+        if isinstance(self.request, Send):
+            self.dialect.check_answer(run.task, self.request)
+        yield self._message(run.task)
 
     async def of_repeat(self, repeat: RepeatedSend | JoinedTask) -> AsyncIterator[Frame | None]:
         """What an earlier send came to, once it has."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
-        if isinstance(self.request, Send):
+        if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
             self.dialect.check_answer(repeat.task, self.request)
-            if self.request.takes_direct and not repeat.is_promoted:
-                yield self._message(repeat.task)
-                return
+            yield self._message(repeat.task)
+            return
         for frame in self._opening(repeat.task):
             yield frame
 
@@ -173,6 +172,7 @@ class TaskStreams:
         return "", get_renderer(self.dialect.render_message)(task.context_id, answer_message(task))
 
     def _opening(self, task: Task) -> list[Frame]:
+        self._render = self.dialect.follow(task)
         frame_id = self.dialect.frame_id(task.id, task.seq)
         return [(frame_id, shown) for shown in self.dialect.render_opening(task, self.request)]
 
@@ -181,9 +181,10 @@ class TaskStreams:
 
         Made as they are taken: a caller who takes nothing costs no memory for what it has not taken.
         """
+        render = self._render = self._render or self.dialect.follow(task)
         for event in events:
             is_last = event.seq == task.seq and self._is_over(task)
-            for shown in self.dialect.render_event(task, event, is_last=is_last):
+            for shown in render(task, event, is_last=is_last):
                 yield self.dialect.frame_id(task.id, event.seq), shown
 
     def _is_over(self, task: Task) -> bool:
@@ -192,9 +193,3 @@ class TaskStreams:
             return False
         stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)
-
-
-def _becomes_task(run: TaskRun) -> bool:
-    """Whether more came of a turn than a plain reply; of files alone that is not known before its end."""
-    are_files = bool(run.pieces) and all(isinstance(one, ArtifactPiece) and one.is_of_files for one in run.pieces)
-    return run.is_promoted and not are_files

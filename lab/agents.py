@@ -141,6 +141,7 @@ class TaskPeer(ChannelAgent):
         text ID TEXT        a new artifact (or one anew) with a text part
         more ID TEXT        another text part appended to it
         last ID TEXT        the same, and it is the last
+        mark ID JSON        a text part appended to it, with that metadata and another name
         data ID JSON        an artifact with a data part
         raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
         image ID BASE64     an artifact with a PNG, ID.png
@@ -191,8 +192,9 @@ class TaskPeer(ChannelAgent):
             await self.status(chat_id, STATES[name], text=words)
         elif name in PARTS:
             artifact_id, _, content = words.partition(" ")
-            flags = {"append": True} if name in ("more", "last") else {}
+            flags: Json = {"append": True} if name in ("more", "last", "mark") else {}
             flags |= {"lastChunk": True} if name == "last" else {}
+            flags |= {"metadata": json.loads(content), "name": "marked"} if name == "mark" else {}
             await self.artifact(chat_id, artifact_id, PARTS[name](artifact_id, content), **flags)
         elif name == "say":
             await self.chunk(chat_id, words)
@@ -223,6 +225,7 @@ PARTS: dict[str, Callable[[str, str], Json]] = {
     "text": _text_part,
     "more": _text_part,
     "last": _text_part,
+    "mark": _text_part,
     "data": lambda _, content: {"data": json.loads(content)},
     "raw": lambda name, content: {
         "raw": base64.b64encode(content.encode()).decode(),

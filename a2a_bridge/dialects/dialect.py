@@ -101,6 +101,11 @@ class EventRenderer(Protocol):
     def __call__(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[object]: ...
 
 
+def renders_alike(renderer: EventRenderer) -> Callable[[Task], EventRenderer]:
+    """For a dialect whose frame of an event does not depend on the frames before it."""
+    return lambda task: renderer
+
+
 def show_every_answer(task: Task, send: Send) -> None:
     """The default of `check_answer`: the dialect can show every end of a turn."""
 
@@ -150,7 +155,8 @@ class Dialect:
     render_answer: Callable[[Task, Request], object]
     # The first frames of a stream.
     render_opening: Callable[[Task, Request], Sequence[object]]
-    render_event: EventRenderer
+    # What renders the events of one stream, in their order, after frames that showed this task.
+    follow: Callable[[Task], EventRenderer]
     # A message without a task, by its context; needed where a reader sets `Send.takes_direct` or leaves `question`
     # empty.
     render_message: Callable[[str, Message], object] | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from a2a_bridge.dialects.dialect import Dialect, keep_error, name_no_frame
+from a2a_bridge.dialects.dialect import Dialect, keep_error, name_no_frame, renders_alike
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.tasks.record import ArtifactEvent, Task, TaskEvent, text_in
 from agents.models.choices import Surface
@@ -39,7 +39,7 @@ def make_task_dialect(surface: Surface) -> Dialect:
         render_task=lambda task, history_length: task,
         render_answer=lambda task, request: task,
         render_opening=lambda task, request: [TaskNews(task, text=task.reply_text)],
-        render_event=_render_event,
+        follow=renders_alike(_render_event),
         frame_id=name_no_frame,
         error=keep_error,
     )

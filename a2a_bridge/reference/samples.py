@@ -75,10 +75,11 @@ def stream_of(one: Dialect, wanted: Request, operation: Operation) -> str:
     begun, end = after(ASKED, events[:seen]), after(ASKED, events)
     wire = RpcWire(one, RPC_ID)
     frames = [(begun.seq, shown) for shown in one.render_opening(begun, wanted)]
+    render_event = one.follow(begun)
     for event in events[seen:]:
         is_last = event is events[-1]
         task = end if is_last else after(ASKED, events[: event.seq])
-        frames += [(event.seq, shown) for shown in one.render_event(task, event, is_last=is_last)]
+        frames += [(event.seq, shown) for shown in render_event(task, event, is_last=is_last)]
     return "".join(
         sse.event(wire.frame(shown), one.frame_id(SAMPLE_TASK_ID, seq)).decode() for seq, shown in frames
     ).strip()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from a2a_bridge.errors import denied_text, failure_text
 from a2a_bridge.tasks.record import (
@@ -94,6 +95,7 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
     """What pieces of a reply do to the task that they come next to."""
     events: list[TaskEvent] = []
     has_begun = task.reply is not None
+    known = {one.id for one in task.artifacts}
     waits_for = task.approvals
     for seq, piece in enumerate(pieces, task.seq + 1):
         if isinstance(piece, str):
@@ -112,18 +114,20 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
             note = _message(task, seq, (_text(task, piece.text),))
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
         elif isinstance(piece, ArtifactPiece):
-            turn = 0 if piece.lead is None else task.turns
-            made = Artifact(
-                piece.artifact_id,
-                piece.parts,
-                piece.name,
-                piece.description,
-                piece.metadata,
-                piece.extensions,
-                turn,
-            )
-            events.append(ArtifactEvent(seq, at, made, piece.append, piece.last_chunk, piece.lead))
+            append = piece.append and piece.artifact_id in known
+            known.add(piece.artifact_id)
+            made = _artifact(task, piece, append=append)
+            events.append(ArtifactEvent(seq, at, made, append, piece.last_chunk, piece.lead))
     return events
+
+
+def _artifact(task: Task, piece: ArtifactPiece, *, append: bool) -> Artifact:
+    """What a piece holds of an artifact. Appended parts bring no name: clients differ in what they do with it."""
+    turn = 0 if piece.lead is None else task.turns
+    if append:
+        return Artifact(piece.artifact_id, piece.parts, metadata=piece.metadata or UNSET, turn=turn)
+    named = (piece.name, piece.description, piece.metadata, piece.extensions)
+    return Artifact(piece.artifact_id, piece.parts, *named, turn)
 
 
 def _approvals(task: Task, seq: int, at: str, waits_for: tuple[ApprovalAsked, ...], words: str) -> StatusEvent:

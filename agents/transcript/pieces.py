@@ -56,11 +56,6 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
     extensions: tuple[str, ...] = ()
     lead: str | None = None
 
-    @property
-    def is_of_files(self) -> bool:
-        """Whether it holds neither text nor data."""
-        return all(part.text is UNSET and part.data is UNSET for part in self.parts)
-
 
 class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=True):
     """The last piece of a reply: the message of the state that the turn ends in."""

@@ -55,8 +55,9 @@ def main() -> None:
 
 
 def _costs_us(dialect: Dialect, task: Task, events: Mapping[str, TaskEvent], times: int) -> dict[str, float]:
+    render_event = dialect.follow(task)
     costs = {
-        name: _us(lambda event=event: dialect.render_event(task, event, is_last=event.seq == task.seq), times)  # type: ignore[misc]
+        name: _us(lambda event=event: render_event(task, event, is_last=event.seq == task.seq), times)  # type: ignore[misc]
         for name, event in events.items()
     }
     return costs | {"snapshot": _us(lambda: dialect.render_opening(task, Subscribe(task_id=task.id)), times)}

@@ -196,35 +196,51 @@ async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
     }
 
 
-@pytest.mark.parametrize("steps", ["raw f bytes", "url f https://example.com/f.png"])
-async def test_34_a_reply_of_files_alone_is_an_error_when_direct_and_else_a_failed_task(
+FILES = {
+    "raw f bytes": {"bytes": "Ynl0ZXM=", "mimeType": "text/plain", "name": "f.txt"},
+    "url f https://example.com/f.png": {"uri": "https://example.com/f.png", "name": "f"},
+}
+
+
+@pytest.mark.parametrize("steps", FILES)
+async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(
     hub: HubProcess, alice: str, steps: str
 ) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        refused = [await caller.refusal("message/send", {"message": message(steps)})]
-        refused.append(await caller.streamed_error("message/stream", {"message": message(steps)}))
+        answered = await caller.send(steps)
+        events = await caller.stream(steps)
         noted = await caller.send(f"note reading | {steps}")
-        events = await caller.stream(f"note reading | {steps}")
         polled = await caller.ended((await caller.begin(steps))["id"])
-        in_v1 = await V1Caller(hub.url, agent.handle, alice).get(polled["id"])
-    for error in refused:
-        assert error["code"] == -32005
-        assert error["data"]["acceptedOutputModes"] == ["text/plain", "application/json"]
-        assert len(error["data"]["availableOutputModes"]) == 1
-    for shown in (noted, events[-1], polled):
-        assert state_of(shown) == "failed"
-        assert "could not be represented" in words_of(shown)
-        assert "artifacts" not in shown
-    assert told(events) == [*OPENING, "status-update working", "status-update failed"]
-    assert in_v1["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert in_v1["artifacts"]
+        read = await caller.get(events[0]["id"])
+    made = {"artifactId": "f", "parts": [{"kind": "file", "file": FILES[steps]}]}
+    for task in (answered, noted, polled, read):
+        assert (task["kind"], state_of(task), task["artifacts"]) == ("task", "completed", [made])
+        assert "message" not in task["status"]
+    assert told(events) == [*OPENING, "artifact-update f", "status-update completed"]
+    assert events[-2]["artifact"] == made
 
 
-async def test_34_files_beside_text_are_left_out(hub: HubProcess, alice: str) -> None:
+@pytest.mark.parametrize("steps", FILES)
+async def test_34_files_of_no_mode_that_the_caller_named_are_an_error_when_direct(
+    hub: HubProcess, alice: str, steps: str
+) -> None:
+    async with online(hub, TaskPeer) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = {"message": message(steps), "configuration": {"acceptedOutputModes": ["application/json"]}}
+        refused = await caller.refusal("message/send", asked)
+        taken = await caller.send(steps, {"acceptedOutputModes": ["application/json", "Text/*", "application/*"]})
+    type_of_file = FILES[steps].get("mimeType", "application/octet-stream")
+    assert refused["code"] == -32005
+    assert refused["data"] == {"acceptedOutputModes": ["application/json"], "availableOutputModes": [type_of_file]}
+    assert state_of(taken) == "completed"
+
+
+async def test_34_files_beside_text_are_shown(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         task = await Caller(hub.url, agent.handle, alice).send("raw f bytes | say see the file")
-    assert (state_of(task), artifacts_of(task)) == ("completed", {FIRST: "see the file"})
+    assert (state_of(task), artifacts_of(task)) == ("completed", {"f": "", FIRST: "see the file"})
+    assert task["artifacts"][0]["parts"] == [{"kind": "file", "file": FILES["raw f bytes"]}]
 
 
 class Chatty(TaskPeer):

@@ -12,7 +12,6 @@ from tests.sdks.conftest import is_here
 from tests.sdks.observations import ENDED
 
 LONGER_THAN_A_READ_TIMEOUT_S = 6.5
-FIRST_REPLY_03 = "assistant-output-0001"
 
 
 @pytest.fixture
@@ -154,9 +153,6 @@ async def test_what_an_agent_attaches_arrives(hub: HubProcess, alice: str, clien
     artifacts = run.has_not_raised().one("answer").artifacts
     assert artifacts["a1"] == [{"text": "chapter one"}]
     assert artifacts["a2"][0]["data"] == {"pages": 2}
-    if not client.is_version_1:
-        assert set(artifacts) == {"a1", "a2", FIRST_REPLY_03}  # to 0.3 no files are handed on
-        return
     assert artifacts["a3"] == [{"raw": "Ynl0ZXM=", "filename": "a3.txt", "mediaType": "text/plain"}]
     assert (artifacts["a4"][0]["url"], artifacts["a4"][0]["filename"]) == ("https://files.example/b.png", "a4")
 

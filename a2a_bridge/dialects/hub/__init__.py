@@ -3,7 +3,7 @@
 `contextId` repeats the caller's messageId; every SendMessage is a task of its own.
 """
 
-from a2a_bridge.dialects.dialect import Dialect, Operation
+from a2a_bridge.dialects.dialect import Dialect, Operation, renders_alike
 from a2a_bridge.dialects.hub import params, shapes
 from a2a_bridge.dialects.hub.described import DESCRIPTION
 
@@ -22,5 +22,5 @@ HUB = Dialect(
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,
-    render_event=shapes.render_event,
+    follow=renders_alike(shapes.render_event),
 )

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 
+from msgspec import UNSET
+
 from a2a_bridge.dialects.dialect import Dialect, Operation
 from a2a_bridge.dialects.v03 import params, shapes
 from a2a_bridge.dialects.v03.described import DESCRIPTION
+from a2a_bridge.dialects.v03.updates import StreamedTask
 from a2a_bridge.errors import UNSUPPORTED_OPERATION, AgentUnreachable, OtherContext, TaskEnded
 from a2a_bridge.requests import Send
-from a2a_bridge.tasks.record import Task
+from a2a_bridge.tasks.record import State, Task
 from kit.jsonrpc import INVALID_REQUEST, RpcError
 
 CODES: Mapping[type[RpcError], int] = {
@@ -18,9 +21,14 @@ CODES: Mapping[type[RpcError], int] = {
 
 
 def check_answer(task: Task, send: Send) -> None:
-    """Files alone: an error where a plain reply would be a message; elsewhere the task says `failed`."""
-    if send.takes_direct and len(task.history) == 1 and shapes.is_of_files(task):
-        raise params.not_representable(send.output_modes, shapes.media_types(task))
+    """Where a plain reply would be a message: files alone, none of a mode that the caller named, are an error."""
+    if not send.output_modes or not send.takes_direct or task.state is not State.COMPLETED or task.message:
+        return
+    parts = [part for one in task.artifacts for part in one.parts]
+    types = {part.media_type or "application/octet-stream" for part in parts}
+    are_files = all(part.text is UNSET and part.data is UNSET for part in parts)
+    if parts and are_files and not any(params.takes(send.output_modes, one) for one in types):
+        raise params.not_representable(send.output_modes, sorted(types))
 
 
 def change_code(error: RpcError) -> RpcError:
@@ -49,7 +57,7 @@ V03 = Dialect(
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,
-    render_event=shapes.render_event,
+    follow=lambda task: StreamedTask(task).render_event,
     render_message=shapes.render_message,
     check_answer=check_answer,
     error=change_code,

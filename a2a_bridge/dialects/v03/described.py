@@ -58,7 +58,7 @@ ANSWERS = [of_v03(Rpc[shapes.OldMessage]), of_v03(Rpc[shapes.OldTask])]
 DESCRIPTION = Description(
     title="A2A 0.3",
     about="What the official SDKs 0.3.x speak, known by the slash in a method's name; A2A-Version: 0.3 is fine"
-    " too. Text and data, no files. A plain reply of a hybrid agent is a message and leaves no task.",
+    " too. A plain reply of a hybrid agent is a message and leaves no task.",
     params={
         Operation.SEND: SendParams,
         Operation.STREAM: SendParams,

@@ -1,6 +1,6 @@
 """Parameters of A2A 0.3, checked. Members that are null count as absent."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -207,7 +207,7 @@ def _data_part(part: V03Part) -> Part:
 
 def _check_modes(modes: tuple[str, ...]) -> None:
     """An empty list says nothing: older clients always send one."""
-    accepted = [mode.strip().lower().partition(";")[0] for mode in modes]
+    accepted = _plain_modes(modes)
     if not accepted or OUTPUT_MODES.intersection(accepted):
         return
     refused = wrong_mode(", ".join(accepted)[:200], " and ".join(OFFERED_MODES))
@@ -215,12 +215,22 @@ def _check_modes(modes: tuple[str, ...]) -> None:
     raise refused
 
 
+def _plain_modes(modes: Iterable[str]) -> list[str]:
+    return [mode.strip().lower().partition(";")[0] for mode in modes]
+
+
+def takes(accepted: Sequence[str], media_type: str) -> bool:
+    """Whether a caller that accepts these modes takes content of a media type."""
+    main = media_type.partition("/")[0]
+    return not {media_type, f"{main}/*", "*/*", "*"}.isdisjoint(_plain_modes(accepted))
+
+
 def not_representable(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
-    """The reply is there, and 0.3 can show nothing of it."""
+    """The reply is there, and the caller takes nothing of it."""
     refused = RpcError(
         CONTENT_TYPE_NOT_SUPPORTED, "the reply could not be represented in any accepted output mode"
     )
-    refused.data = {"acceptedOutputModes": accepted or OFFERED_MODES, "availableOutputModes": available}
+    refused.data = {"acceptedOutputModes": _plain_modes(accepted), "availableOutputModes": available}
     return refused
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from a2a_bridge.dialects.dialect import Dialect, Operation
+from a2a_bridge.dialects.dialect import Dialect, Operation, renders_alike
 from a2a_bridge.dialects.v1 import reading, shapes
 from a2a_bridge.dialects.v1.described import DESCRIPTION
 from kit.jsonrpc import INVALID_PARAMS, RpcError
@@ -86,7 +86,7 @@ V1 = Dialect(
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,
-    render_event=shapes.render_event,
+    follow=renders_alike(shapes.render_event),
     render_message=shapes.render_message,
     render_page=shapes.render_page,
     render_push=shapes.render_push,
