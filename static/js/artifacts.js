@@ -89,10 +89,12 @@ export class PartsAsText {
   }
 }
 
-// A part in version 1.0, or one of text or data in 0.3, which has no files here.
-function describePart({ text, data, filename = "file", mediaType, raw, url }) {
+// A part in version 1.0 or 0.3.
+function describePart({ text, data, file, ...part }) {
   if (text !== undefined) return text;
   if (data !== undefined) return `${JSON.stringify(data, null, 2)}\n`;
+  const of03 = file && { filename: file.name, mediaType: file.mimeType, raw: file.bytes, url: file.uri };
+  const { filename = "file", mediaType, raw, url } = of03 ?? part;
   const source = raw === undefined ? url : inBytes(Math.floor((raw.replace(/=+$/, "").length * 3) / 4));
   return `${[filename, mediaType, source].filter(Boolean).join(", ")}\n`;
 }

@@ -70,8 +70,7 @@ async def test_an_agent_that_asks_back_is_answered(visitor: Visitor, site: HubPr
 @pytest.mark.parametrize("key", TITLES)
 async def test_each_artifact_is_shown_once(visitor: Visitor, site: HubProcess, key: str) -> None:
     steps = 'text notes one | more notes  two | data sum {"n": 3} | raw page abcd | say done'
-    shown = ["notes: one two", 'sum: {\n  "n": 3\n}\n']
-    shown += {"v1-0": ["page: page.txt, text/plain, 4 B\n"], "v0-3": []}[key]  # the hub's 0.3 has no files
+    shown = ["notes: one two", 'sum: {\n  "n": 3\n}\n', "page: page.txt, text/plain, 4 B\n"]
     lines = "(all) => all.map((one) => [...one.children].map((part) => part.textContent).join(': '))"
     async with online(site, TaskPeer, agent=TASKS) as agent:
         await visitor.sign_in("alice")
