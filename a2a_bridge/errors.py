@@ -4,7 +4,7 @@ A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JS
 -32001 to -32009 are the hub's own (docs/reference/errors.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from a2a_bridge.tasks.record import TERMINAL, State
@@ -91,6 +91,10 @@ class OtherContext(RpcError):
     """A message names a task, and a context that is not the task's."""
 
 
+class InputRefused(RpcError):
+    """A part of a message is of a kind or a media type that the agent does not take."""
+
+
 class TaskEnded(RpcError):
     """A message to a task that has ended."""
 
@@ -150,6 +154,12 @@ def refused(text: str) -> RpcError:
 def wrong_mode(wanted: str, offered: str) -> RpcError:
     """The agent has no output mode that the caller accepts."""
     return RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"the agent gives {offered}, not {wanted}")
+
+
+def input_refused(where: str, taken: Sequence[str]) -> RpcError:
+    """The agent's card does not list such input. `where`: the part."""
+    text = f"{where} is not supported: the agent takes {', '.join(taken)}"
+    return InputRefused(CONTENT_TYPE_NOT_SUPPORTED, text, field=where)
 
 
 def agent_not_found() -> RpcError:

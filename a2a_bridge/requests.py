@@ -16,8 +16,21 @@ class PushTarget(Struct, frozen=True, kw_only=True):
     credentials: str = ""
 
 
+class InputNeed(Struct, frozen=True):
+    """Content of a message that not every agent takes: a file, or text or data of a media type of its own.
+
+    `where`: what an error calls it.
+    """
+
+    where: str
+    media_type: str
+    is_file: bool
+
+
 class Send(Struct, frozen=True, kw_only=True):
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
+
+    `needs`: what its agent must take, by its card.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
@@ -29,6 +42,7 @@ class Send(Struct, frozen=True, kw_only=True):
     message: Message
     question: str
     parts: tuple[Part, ...] = ()
+    needs: tuple[InputNeed, ...] = ()
     task_id: str = ""
     approves: str = ""
     context_id: str = ""

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from a2a_bridge.approvals import AsksApproval, answer
 from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
 from a2a_bridge.dialects.dialect import Operation, get_renderer
-from a2a_bridge.errors import not_continuable, other_context
+from a2a_bridge.dialects.reading import is_of_modes
+from a2a_bridge.errors import input_refused, not_continuable, other_context
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.repeats import (
     JoinedTask,
@@ -31,7 +32,9 @@ from a2a_bridge.tasks.store_by_id import new_task_id
 from agents.core.errors import AlreadyAsked
 from agents.core.post import JoinTurn
 from agents.core.types import LookUpResult
+from agents.models.agent import HUB_MODES, Agent
 from agents.transcript.pieces import Part
+from kit.async_db import db_call
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
 
@@ -47,6 +50,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     streaming = TaskStreams(call.dialect, send, services.reader)
     if call.seen and call.operation is Operation.STREAM:
         return await again(services, call, streaming)
+    await _check_input(call, send)
     try:
         if send.approves:
             await _check_approval(services, call, send.approves)
@@ -123,6 +127,32 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
         if send.waits
         else Done(call.dialect.render_answer(joined.task, send))
     )
+
+
+async def _check_input(call: Call, send: Send) -> None:
+    """Compare what a message holds besides text and JSON with the input modes of its agent.
+
+    An agent that lists text and JSON alone takes no files, not even of these.
+
+    Raises:
+        RpcError: the agent does not take a part of it.
+    """
+    if not send.needs:
+        return
+    modes = await db_call(_load_input_modes)(call.caller.agent.agent_id)
+    takes_files = not set(modes).issubset(HUB_MODES)
+    for need in send.needs:
+        if (need.is_file and not takes_files) or not is_of_modes(need.media_type, modes):
+            raise input_refused(need.where, modes)
+
+
+def _load_input_modes(agent_id: int | None) -> list[str]:
+    """The media types that an agent or one of its skills takes, by its card."""
+    agent = Agent.objects.only("input_modes", "skills").filter(pk=agent_id or 0).first()
+    if agent is None:
+        return [*HUB_MODES]
+    of_skills = [mode for skill in agent.skills for mode in skill.get("inputModes", ())]
+    return [*dict.fromkeys([*(agent.input_modes or HUB_MODES), *of_skills])]
 
 
 async def _check_approval(services: Services, call: Call, task_id: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from a2a_bridge import versions
 from agents.core.directory import queries_today
 from agents.models import Agent
+from agents.models.agent import HUB_MODES
 from agents.models.session import is_online
 
 Json = dict[str, Any]
@@ -21,7 +22,7 @@ BEARER = {
     "bearerFormat": "cw_sess_<32hex>",
     "description": "clawborrator session token from /api/v1/auth/oauth/token",
 }
-MODES = ["text/plain", "application/json"]
+MODES = [*HUB_MODES]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from accounts.models import User
 from accounts.rest import Body
 from agents.api.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
 from agents.core.card_settings import (
-    HUB_MODES,
     MAX_SKILLS,
     SkillBody,
-    checked_output_modes,
+    checked_modes,
     checked_skills,
     modes,
 )
@@ -167,7 +166,7 @@ class AgentChanges(Body):
         source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
     )
     skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
-    defaultInputModes = modes("input_modes", among=HUB_MODES)
+    defaultInputModes = modes("input_modes")
     defaultOutputModes = modes("output_modes")
     maxBodyBytes = serializers.IntegerField(
         source="max_body_bytes",
@@ -210,12 +209,12 @@ class AgentChanges(Body):
         return checked_skills(skills)
 
     def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
-        """Each once."""
-        return list(dict.fromkeys(modes))
+        """Each once, and one of them such that every caller of A2A can send it."""
+        return checked_modes(modes)
 
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
         """Each once, and one of them such that a caller of A2A can take it."""
-        return checked_output_modes(modes)
+        return checked_modes(modes)
 
     def validate_taskStore(self, kind: str | None) -> str:
         """As the model has it: the hub's own is empty."""

@@ -1,11 +1,9 @@
 """What an owner says of an agent in its A2A card, checked: the native API and the forms share it."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from rest_framework import serializers
 
 from accounts.rest import Body
+from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json
 
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
@@ -13,16 +11,11 @@ MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
 MAX_DESCRIPTION_CHARS = 4_096  # the schema of a tool fits
 MAX_MODES = 20
-HUB_MODES = ("text/plain", "application/json")  # what every agent takes, and what callers can ask for
 
 
-def modes(source: str | None = None, *, among: Sequence[str] = ()) -> serializers.ListField:
+def modes(source: str | None = None) -> serializers.ListField:
     """Media types, each once and in their order; empty: the default."""
-    child: serializers.Field[Any, Any, Any, Any]
-    if among:
-        child = serializers.ChoiceField(choices=among)
-    else:
-        child = serializers.RegexField(MEDIA_TYPE, max_length=MAX_MEDIA_TYPE_CHARS)
+    child = serializers.RegexField(MEDIA_TYPE, max_length=MAX_MEDIA_TYPE_CHARS)
     return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=child)
 
 
@@ -39,7 +32,7 @@ class SkillBody(Body):
     description = serializers.CharField(required=False, allow_blank=True, max_length=MAX_DESCRIPTION_CHARS)
     tags = _short(64, most=20)
     examples = _short(400, most=20)
-    inputModes = modes(among=HUB_MODES)
+    inputModes = modes()
     outputModes = modes()
 
 
@@ -55,8 +48,8 @@ def checked_skills(skills: list[Json]) -> list[Json]:
     return skills
 
 
-def checked_output_modes(modes: list[str]) -> list[str]:
-    """Each once, and one of them such that a caller of A2A can take it.
+def checked_modes(modes: list[str]) -> list[str]:
+    """Each once, and one of them such that every caller of A2A can send or take it.
 
     Raises:
         ValidationError: none is.

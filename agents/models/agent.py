@@ -14,6 +14,7 @@ from kit.asgi import MAX_BODY_BYTES
 from kit.clock import approximate_now
 from kit.money import MICRO
 
+HUB_MODES = ("text/plain", "application/json")  # where an owner names none; callers can always ask for these
 MAX_BUDGET = 100_000
 MAX_CAP = 20
 MAX_NAMED_CALLERS = 200  # in a list of logins: whom access is limited to, who has a budget of their own

@@ -12,19 +12,18 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from agents.core.card_settings import (
-    HUB_MODES,
     MAX_MEDIA_TYPE_CHARS,
     MAX_MODES,
     MAX_SKILLS,
     MEDIA_TYPE,
     SkillBody,
-    checked_output_modes,
+    checked_modes,
     checked_skills,
 )
+from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json
 
 One = TypeVar("One")
-INPUT_MODES = [("text/plain", "Text (text/plain)"), ("application/json", "Data (application/json)")]
 SKILL_EXAMPLE = "id: summarise\nname: Summarise a text\ndescription: Three sentences of any text.\ntag: text\n\
 example: Summarise this mail: …"
 SINGLE_KEYS = {"id": "id", "name": "name", "description": "description"}
@@ -56,22 +55,13 @@ class LinesField(forms.CharField):
         return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
 
 
-class InputModesField(forms.MultipleChoiceField):
-    """What an agent takes: text, data or both."""
-
-    widget = forms.CheckboxSelectMultiple
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"choices": INPUT_MODES, **options})
-
-
-class OutputModesField(LinesField):
-    """The media types that an agent answers with."""
+class ModesField(LinesField):
+    """The media types that an agent takes, or answers with."""
 
     widget = forms.Textarea(attrs={"rows": 2, "cols": 60, "placeholder": "\n".join(HUB_MODES)})
 
     def clean(self, value: Any) -> list[str]:
-        """Media types, each once, and one that callers can take."""
+        """Media types, each once, and one that every caller can send or take."""
         modes = [line.lower() for line in super().clean(value)]
         is_type = RegexValidator(MEDIA_TYPE)
         for mode in modes:
@@ -83,7 +73,7 @@ class OutputModesField(LinesField):
                 raise forms.ValidationError(f"At most {MAX_MEDIA_TYPE_CHARS} characters on a line.")
         if len(modes) > MAX_MODES:
             raise forms.ValidationError(f"At most {MAX_MODES} lines.")
-        return _checked(checked_output_modes, modes)
+        return _checked(checked_modes, modes)
 
 
 class SkillsField(forms.CharField):

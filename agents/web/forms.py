@@ -16,7 +16,7 @@ from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_LIMIT_USD, MAX_NAMED_CALLERS
 from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
-from agents.web.card_fields import InputModesField, LinesField, OutputModesField, SkillsField
+from agents.web.card_fields import LinesField, ModesField, SkillsField
 from kit.money import DECIMAL_PLACES, decimal_usd, to_microusd
 
 EDITABLE = (
@@ -197,10 +197,13 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
         " output lines. Two spaces at the start go on with the line above. Empty: the one skill ask.",
     )
-    input_modes = InputModesField(
-        label="Takes", required=False, help_text="Of a question. None chosen: both, as the hub itself."
+    input_modes = ModesField(
+        label="Takes",
+        required=False,
+        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these,"
+        " and no files. A program that reads text alone gets one line about a file.",
     )
-    output_modes = OutputModesField(
+    output_modes = ModesField(
         label="Answers with",
         required=False,
         help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these.",

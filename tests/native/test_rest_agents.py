@@ -354,7 +354,7 @@ def test_its_skills_and_modes_are_those_of_its_card(alice: Person) -> None:
     [
         ({"skills": [{"id": "a"}]}, "skills[0].name"),
         ({"skills": [{"id": "a", "name": "A"}] * 2}, "skills: skill ids must differ: a is used twice"),
-        ({"skills": [{"id": "a", "name": "A", "inputModes": ["image/png"]}]}, "skills[0].inputModes"),
+        ({"skills": [{"id": "a", "name": "A", "inputModes": ["png"]}]}, "skills[0].inputModes"),
         ({"skills": [{"id": "a", "name": "A", "description": "x" * 4097}]}, "skills[0].description"),
         ({"skills": [{"id": "a", "name": "A", "colour": "red"}]}, "skills[0].colour: there is no such field"),
         ({"skills": [{"id": str(n), "name": "A"} for n in range(21)]}, "skills"),

@@ -5,15 +5,18 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
+from a2a_bridge.dialects.reading import ANY_FILE, is_of_modes
 from a2a_bridge.dialects.v03 import params, shapes
 from a2a_bridge.dialects.v03.described import DESCRIPTION
 from a2a_bridge.dialects.v03.updates import StreamedTask
-from a2a_bridge.errors import UNSUPPORTED_OPERATION, AgentUnreachable, OtherContext, TaskEnded
+from a2a_bridge.errors import UNSUPPORTED_OPERATION, AgentUnreachable, InputRefused, OtherContext, TaskEnded
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.record import State, Task
-from kit.jsonrpc import INVALID_REQUEST, RpcError
+from kit.asgi import media_type_of
+from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 CODES: Mapping[type[RpcError], int] = {
+    InputRefused: INVALID_PARAMS,
     OtherContext: INVALID_REQUEST,
     TaskEnded: INVALID_REQUEST,
     AgentUnreachable: UNSUPPORTED_OPERATION,
@@ -25,9 +28,10 @@ def check_answer(task: Task, send: Send) -> None:
     if not send.output_modes or not send.takes_direct or task.state is not State.COMPLETED or task.message:
         return
     parts = [part for one in task.artifacts for part in one.parts]
-    types = {part.media_type or "application/octet-stream" for part in parts}
+    types = {media_type_of(part.media_type) or ANY_FILE for part in parts}
+    accepted = params.plain_modes(send.output_modes)
     are_files = all(part.text is UNSET and part.data is UNSET for part in parts)
-    if parts and are_files and not any(params.takes(send.output_modes, one) for one in types):
+    if parts and are_files and not any(is_of_modes(one, accepted) for one in types):
         raise params.not_representable(send.output_modes, sorted(types))
 
 

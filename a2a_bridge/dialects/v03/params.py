@@ -10,23 +10,25 @@ from a2a_bridge.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
     OUTPUT_MODES,
+    check_base64,
     check_printable,
     invalid,
+    needs_of,
     question_of,
     read_params,
 )
 from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, UNSUPPORTED_OPERATION, wrong_mode
 from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.tasks.record import Message, Role
+from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json, Part
 from kit.jsonrpc import RpcError
 
-OFFERED_MODES = ("text/plain", "application/json")
 COMPAT = "data_part_compat"  # metadata of a data part whose value is no object: {"value": it}
 
 
 class V03Part(Struct, frozen=True):
-    """A part of any kind: text and data are taken, a file is refused, others hold nothing for an agent.
+    """A part: text, a file, data, or of a kind that holds nothing for an agent.
 
     Some clients send no `kind`: then the part is of the kind of its only content.
     """
@@ -36,6 +38,15 @@ class V03Part(Struct, frozen=True):
     file: Any = UNSET
     data: Any = UNSET
     metadata: Json | UnsetType = UNSET
+
+
+class V03File(Struct, frozen=True, rename="camel"):
+    """Exactly one of bytes (base64) and uri."""
+
+    bytes: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    mime_type: str = ""
+    name: str = ""
 
 
 class V03Message(Struct, frozen=True, rename="camel"):
@@ -80,8 +91,9 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """message/send. Its `question` is empty when no part of it is of use."""
     sent: SendParams = read_params(SendParams, _sound(params), role="user")
     message, wanted = sent.message, sent.configuration
-    found = [_part(part, f"message.parts[{i}]") for i, part in enumerate(message.parts)]
-    parts = tuple(part for part in found if part is not None)
+    found = [(f"message.parts[{i}]", part) for i, part in enumerate(message.parts)]
+    read = [(where, one) for where, part in found if (one := _part(part, where)) is not None]
+    parts = tuple(part for _, part in read)
     _check_modes(wanted.accepted_output_modes)
     said = Message(
         message.message_id, Role.USER, parts, message.metadata, message.extensions, message.reference_task_ids
@@ -91,6 +103,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         message=said,
         question=question_of(parts, "\n\n"),
         parts=parts if any(part.text is UNSET for part in parts) else (),
+        needs=needs_of(read, suffix=".kind=file"),
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=waits,
@@ -185,9 +198,17 @@ def _part(part: V03Part, where: str) -> Part | None:
         if not isinstance(part.data, dict):
             raise invalid(f"{where}.data", f"{where}.data: want an object")
         return _data_part(part)
-    if kind == "file":
-        raise invalid(where, f"{where}.kind=file is not supported; only text and data are")
-    return None
+    return _file_part(part, f"{where}.file") if kind == "file" else None
+
+
+def _file_part(part: V03Part, where: str) -> Part:
+    if not isinstance(part.file, dict):
+        raise invalid(where, f"{where}: want an object")
+    file: V03File = read_params(V03File, _given(part.file), within=where)
+    if (file.bytes is UNSET) == (file.uri is UNSET):
+        raise invalid(where, f"{where}: want exactly one of bytes, uri")
+    raw = file.bytes if file.bytes is UNSET else check_base64(file.bytes, f"{where}.bytes")
+    return Part(raw=raw, url=file.uri, media_type=file.mime_type, filename=file.name, metadata=part.metadata)
 
 
 def _kind_of(part: V03Part, where: str) -> str:
@@ -207,22 +228,17 @@ def _data_part(part: V03Part) -> Part:
 
 def _check_modes(modes: tuple[str, ...]) -> None:
     """An empty list says nothing: older clients always send one."""
-    accepted = _plain_modes(modes)
+    accepted = plain_modes(modes)
     if not accepted or OUTPUT_MODES.intersection(accepted):
         return
-    refused = wrong_mode(", ".join(accepted)[:200], " and ".join(OFFERED_MODES))
-    refused.data = {"acceptedOutputModes": accepted, "availableOutputModes": OFFERED_MODES}
+    refused = wrong_mode(", ".join(accepted)[:200], " and ".join(HUB_MODES))
+    refused.data = {"acceptedOutputModes": accepted, "availableOutputModes": HUB_MODES}
     raise refused
 
 
-def _plain_modes(modes: Iterable[str]) -> list[str]:
+def plain_modes(modes: Iterable[str]) -> list[str]:
+    """Modes without parameters, in lower case."""
     return [mode.strip().lower().partition(";")[0] for mode in modes]
-
-
-def takes(accepted: Sequence[str], media_type: str) -> bool:
-    """Whether a caller that accepts these modes takes content of a media type."""
-    main = media_type.partition("/")[0]
-    return not {media_type, f"{main}/*", "*/*", "*"}.isdisjoint(_plain_modes(accepted))
 
 
 def not_representable(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
@@ -230,7 +246,7 @@ def not_representable(accepted: Sequence[str], available: Sequence[str]) -> RpcE
     refused = RpcError(
         CONTENT_TYPE_NOT_SUPPORTED, "the reply could not be represented in any accepted output mode"
     )
-    refused.data = {"acceptedOutputModes": _plain_modes(accepted), "availableOutputModes": available}
+    refused.data = {"acceptedOutputModes": plain_modes(accepted), "availableOutputModes": available}
     return refused
 
 

@@ -14,6 +14,7 @@ from a2a_bridge.dialects.reading import (
     check_content,
     check_printable,
     invalid,
+    needs_of,
     question_of,
     read_params,
 )
@@ -27,7 +28,7 @@ from a2a_bridge.dialects.v1.params import (
     SendParams,
     TaskParams,
 )
-from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, wrong_mode
+from a2a_bridge.errors import wrong_mode
 from a2a_bridge.requests import (
     Cancel,
     CreatePush,
@@ -42,13 +43,9 @@ from a2a_bridge.requests import (
     Subscribe,
 )
 from a2a_bridge.tasks.record import Message, Role, State
-from agents.transcript.pieces import Part
-from kit.asgi import media_type_of
 from kit.clock import iso
-from kit.jsonrpc import RpcError
 
 MAX_PAGE = 100
-INPUT_MODES = frozenset({"", "text/plain", "application/json"})  # none named, or one of every card's
 ROLES = ("ROLE_USER", 1)
 STATES: Mapping[str | int, State] = {
     name: state
@@ -75,15 +72,16 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """SendMessage and SendStreamingMessage."""
     sent: SendParams = _read(SendParams, params)
     message, wanted = sent.message, sent.configuration
-    parts, has_content, is_text = tuple(message.parts), False, True
+    parts, has_content = tuple(message.parts), False
     for i, part in enumerate(parts):
-        check_part(part, f"message.parts[{i}]")
-        has_content = has_content or part.data is not UNSET or bool(str(part.text).strip())
-        is_text = is_text and part.text is not UNSET
+        check_content(part, f"message.parts[{i}]")
+        has_content = has_content or part.text is UNSET or bool(str(part.text).strip())
+    needs = needs_of((f"message.parts[{i}]", part) for i, part in enumerate(parts))
+    is_text = not needs and all(part.text is not UNSET for part in parts)
     if message.role not in ROLES:
         raise invalid("message.role", "message.role: want ROLE_USER")
     if not has_content:
-        raise invalid("message.parts", "message.parts: at least one part must hold text or data")
+        raise invalid("message.parts", "message.parts: at least one part must hold text, data or a file")
     _check_modes(wanted.accepted_output_modes)
     push = wanted.task_push_notification_config
     return Send(
@@ -97,6 +95,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         ),
         question=question_of(parts, "\n"),
         parts=() if is_text else parts,
+        needs=needs,
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=not is_stream and not wanted.return_immediately,
@@ -202,21 +201,6 @@ def read_request(operation: Operation, params: Any) -> Request:
     if params is None and operation in NEED_NO_PARAMS:
         params = {}
     return READERS[operation](params)
-
-
-def check_part(part: Part, where: str) -> None:
-    """Check one.
-
-    Raises:
-        RpcError: -32602, it is not sound; -32005, it is a file, or of a media type the card does not list.
-    """
-    check_content(part, where)
-    if part.raw is not UNSET or part.url is not UNSET:
-        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"{where}: the agent takes text and data, no files")
-    if part.media_type not in INPUT_MODES and media_type_of(part.media_type) not in INPUT_MODES:
-        raise RpcError(
-            CONTENT_TYPE_NOT_SUPPORTED, f"{where}.mediaType: the agent takes text/plain and application/json"
-        )
 
 
 def _read(kind: type[Any], params: Any) -> Any:

@@ -232,7 +232,6 @@ def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
     typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
-    typed["input_modes"] = request.POST.getlist("input_modes")
     if card is not None:
         said = {"name": card.name, "description": card.description, "slug": make_slug(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}

@@ -15,10 +15,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from agents.core.card_settings import HUB_MODES
 from agents.core.directory import find_askable
 from agents.models import Agent
-from agents.models.agent import AgentQuerySet
+from agents.models.agent import HUB_MODES, AgentQuerySet
 from agents.models.session import online
 from agents.web.availability import Advice, Availability, advise, load_availability
 from kit.asgi import MAX_BODY_BYTES

@@ -1,0 +1,125 @@
+"""Files that callers send: to agents whose card lists their media type."""
+
+from typing import Any
+
+import pytest
+
+from lab.agents import Echo, TaskPeer, online
+from lab.callers import Json
+from lab.hub_process import HubProcess
+from tests.openclaw.caller import Caller, message, text
+from tests.v1.caller import Caller as V1Caller
+
+IMAGES: Json = {"defaultInputModes": ["text/plain", "image/png"]}
+OF_SKILL: Json = {"skills": [{"id": "see", "name": "See", "inputModes": ["text/plain", "image/*"]}]}
+PNG: Json = {"kind": "file", "file": {"bytes": "YW4-", "mimeType": "image/png", "name": "a\nb.png"}}
+LINK: Json = {"kind": "file", "file": {"uri": "https://example.com/a.png", "mimeType": "Image/PNG"}}
+NOTE = "file (part {}), as the caller sent it, not in this text: {}"
+
+
+@pytest.mark.parametrize("agent_fields", [IMAGES, OF_SKILL], ids=["agent", "skill"])
+async def test_an_agent_gets_files_that_its_card_lists(hub: HubProcess, alice: str, agent_fields: Json) -> None:
+    async with online(hub, Echo, agent=agent_fields) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        await caller.send([text("look"), PNG, LINK | {"metadata": {"n": 1}}])
+        await caller.stream([{"file": LINK["file"]}])
+        first, second = agent.prompts
+    raw = {"raw": "YW4+", "mediaType": "image/png", "filename": "a\nb.png"}
+    url = {"url": "https://example.com/a.png", "mediaType": "Image/PNG"}
+    assert first["parts"] == [{"text": "look"}, raw, url | {"metadata": {"n": 1}}]
+    notes = [NOTE.format(2, '"a\\nb.png", "image/png", 3 bytes')]
+    notes.append(NOTE.format(3, '"Image/PNG", "https://example.com/a.png"'))
+    assert first["text"] == "\n\n".join(["look", *notes])
+    assert second["parts"] == [url]
+    assert second["text"] == NOTE.format(1, '"Image/PNG", "https://example.com/a.png"')
+
+
+async def test_a_file_stays_in_the_history_and_goes_with_a_follow_up(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer, agent=IMAGES) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        asked = await caller.send("ask which?")
+        ended = await caller.send([PNG], taskId=asked["id"])
+    said = [one["parts"] for one in ended["history"] if one["role"] == "user"]
+    sent = {"bytes": "YW4+", "mimeType": "image/png", "name": "a\nb.png"}
+    assert said[-1] == [{"kind": "file", "file": sent}]
+
+
+@pytest.mark.parametrize("media_type", ["image/jpeg", "text/html", "", None])
+async def test_a_file_that_the_card_does_not_list_is_refused(
+    hub: HubProcess, alice: str, media_type: str | None
+) -> None:
+    file = {"kind": "file", "file": {"bytes": "YQ==", "mimeType": media_type}}
+    async with online(hub, Echo, agent=IMAGES) as agent:
+        refusal = await Caller(hub.url, agent.handle, alice).refusal(
+            "message/send", {"message": message([text("look"), file])}
+        )
+        assert agent.prompts == []
+    assert refusal["code"] == -32602
+    assert refusal["message"] == (
+        "message.parts[1].kind=file is not supported: the agent takes text/plain, image/png"
+    )
+
+
+async def test_an_agent_of_text_alone_takes_no_file_of_text(hub: HubProcess, alice: str) -> None:
+    file = {"kind": "file", "file": {"bytes": "YQ==", "mimeType": "text/plain"}}
+    async with online(hub, Echo) as agent:
+        refusal = await Caller(hub.url, agent.handle, alice).refusal("message/send", {"message": message([file])})
+    assert "message.parts[0].kind=file" in refusal["message"]
+    async with online(hub, Echo, agent=IMAGES) as agent:
+        assert (await Caller(hub.url, agent.handle, alice).send([file]))["kind"] == "message"
+
+
+@pytest.mark.parametrize(
+    ("file", "naming"),
+    [
+        (None, "message.parts[0].file"),
+        ("a", "message.parts[0].file"),
+        ({}, "message.parts[0].file: want exactly one"),
+        ({"bytes": "YQ==", "uri": "https://example.com"}, "message.parts[0].file: want exactly one"),
+        ({"bytes": None, "uri": None}, "message.parts[0].file: want exactly one"),
+        ({"bytes": "%"}, "message.parts[0].file.bytes: not base64"),
+        ({"bytes": 5}, "message.parts[0].file.bytes"),
+        ({"uri": "https://example.com", "mimeType": []}, "message.parts[0].file.mimeType"),
+        ({"uri": "https://example.com", "name": 5}, "message.parts[0].file.name"),
+    ],
+)
+async def test_a_file_that_is_not_sound_is_refused_by_name(
+    hub: HubProcess, alice: str, file: Any, naming: str
+) -> None:
+    async with online(hub, Echo, agent=IMAGES) as agent:
+        sent = {"message": message([{"kind": "file", "file": file}])}
+        refusal = await Caller(hub.url, agent.handle, alice).refusal("message/send", sent)
+        assert agent.prompts == []
+    assert refusal["code"] == -32602
+    assert naming in refusal["message"]
+
+
+MARKDOWN: Json = {"defaultInputModes": ["text/plain", "text/markdown", "image/png"]}
+
+
+async def test_1_0_takes_the_same(hub: HubProcess, alice: str) -> None:
+    parts = [
+        {"text": "# Look", "mediaType": "text/markdown"},
+        {"raw": "YQ==", "mediaType": "image/png", "filename": "a.png"},
+        {"url": "https://example.com/a.md", "mediaType": "text/markdown"},
+    ]
+    async with online(hub, Echo, agent=MARKDOWN) as agent:
+        caller = V1Caller(hub.url, agent.handle, alice)
+        await caller.call("SendMessage", {"message": caller_message(parts)})
+        refused = [
+            await caller.refusal("SendMessage", {"message": caller_message([one])})
+            for one in ({"raw": "YQ=="}, {"text": "a", "mediaType": "text/html"})
+        ]
+        [prompt] = agent.prompts
+    assert prompt["parts"] == parts
+    assert prompt["text"].startswith("# Look\n\nfile (part 2)")
+    assert [one["code"] for one in refused] == [-32005, -32005]
+    takes = "is not supported: the agent takes text/plain, text/markdown, image/png"
+    assert [one["message"] for one in refused] == [
+        f"message.parts[0] {takes}",
+        f"message.parts[0].mediaType {takes}",
+    ]
+
+
+def caller_message(parts: list[Json]) -> Json:
+    return {"messageId": f"files-{len(parts)}", "role": "ROLE_USER", "parts": parts}
