@@ -140,6 +140,11 @@ def words_of(shown: Json) -> str:
     return texts(shown["status"]["message"]["parts"])
 
 
+def reply_of(task: Json) -> str:
+    """The text of a task's first reply."""
+    return artifacts_of(task)["assistant-output-0001"]
+
+
 def artifacts_of(task: Json) -> dict[str, str]:
     """The texts of a task's artifacts, by id."""
     return {one["artifactId"]: texts(one["parts"]) for one in task.get("artifacts", [])}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.openclaw.caller import (
     Caller,
     artifacts_of,
     message,
+    reply_of,
     state_of,
     text,
     texts,
@@ -59,7 +61,7 @@ async def test_25_hybrid_blocking_with_more_than_a_reply_is_the_final_task(
         caller = Caller(hub.url, agent.handle, alice)
         answer = await caller.send(steps)
         read = await caller.get(answer["id"])
-    assert (answer["kind"], state_of(answer), words_of(answer)) == ("task", "completed", "done")
+    assert (answer["kind"], state_of(answer), reply_of(answer)) == ("task", "completed", "done")
     assert answer.pop("history")
     assert read.pop("history") == []
     assert read == answer
@@ -82,7 +84,8 @@ async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(embedded
             agent.release.set()
             later = [event async for event in events]
     assert task["kind"] == "task"
-    assert (state_of(later[-1]), words_of(later[-1])) == ("completed", "onetwo")
+    assert state_of(later[-1]) == "completed"
+    assert "".join(texts(one["artifact"]["parts"]) for one in later if "artifact" in one) == "onetwo"
 
 
 @pytest.mark.parametrize("steps", ["say one | say two", "say one | say two | reply onetwo"])
@@ -98,7 +101,7 @@ async def test_27_previews_do_not_make_a_task(hub: HubProcess, alice: str, steps
 async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
         task = await Caller(hub.url, agent.handle, alice).send("hello")
-    assert (task["kind"], state_of(task), words_of(task)) == ("task", "completed", "echo: hello")
+    assert (task["kind"], state_of(task)) == ("task", "completed")
     [artifact] = task["artifacts"]
     assert artifact == {
         "artifactId": FIRST,
@@ -106,7 +109,22 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
         "parts": [{"kind": "text", "text": "echo: hello"}],
         "metadata": {"sequence": 1, "source": "assistant"},
     }
-    assert [texts(one["parts"]) for one in task["history"]] == ["hello", "echo: hello"]
+    assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "steps", ["say ninety", "say nine | say ty", "reply ninety", "note hm | say ninety | fail no"]
+)
+async def test_28_the_text_of_a_reply_is_in_one_place(hub: HubProcess, alice: str, steps: str) -> None:
+    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answered = await caller.send(steps)
+        events = await caller.stream(steps)
+        read = await caller.get(answered["id"], historyLength=10)
+        followed = await caller.streamed("tasks/resubscribe", {"id": answered["id"]})
+    for shown in (answered, read, followed, [one for one in events if one["kind"] != "task"]):
+        texts_in = re.findall(r'"text": "([^"]*)"', json.dumps(shown))
+        assert "".join(one for one in texts_in if one not in (steps, "hm", "no")) == "ninety"
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
@@ -125,7 +143,7 @@ async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status
     assert [one["final"] for one in events if one["kind"] == "status-update"] == [False, False, True]
     assert (content["lastChunk"], texts(content["artifact"]["parts"])) == (False, "echo: hello")
     assert (closer["append"], closer["lastChunk"], closer["artifact"]["parts"]) == (True, True, [])
-    assert words_of(last) == "echo: hello"
+    assert "message" not in last["status"]
     assert {one.get("taskId", task["id"]) for one in events} == {task["id"]}
     assert {one["contextId"] for one in events} == {task["contextId"]}
 
@@ -136,7 +154,7 @@ async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProces
         task = await caller.begin("hold | say done")
         assert (task["kind"], state_of(task)) == ("task", "submitted")
         agent.release.set()
-        assert words_of(await caller.ended(task["id"])) == "done"
+        assert reply_of(await caller.ended(task["id"])) == "done"
 
 
 @pytest.mark.parametrize(
@@ -362,4 +380,4 @@ async def test_the_mode_of_an_answer_belongs_to_its_request(hub: HubProcess, ali
         agent.release.set()
         assert (await direct)["kind"] == "message"
         assert task["kind"] == "task"
-        assert words_of(await caller.ended(task["id"])) == "done"
+        assert reply_of(await caller.ended(task["id"])) == "done"

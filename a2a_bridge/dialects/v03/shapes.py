@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.dialects.v03.params import COMPAT
 from a2a_bridge.requests import Request, Send
-from a2a_bridge.tasks.pieces import reply_message
 from a2a_bridge.tasks.record import (
     REPLY,
     Artifact,
@@ -182,8 +181,7 @@ def render_artifact(task: Task, artifact: Artifact) -> OldArtifact:
 
 def status_of(task: Task) -> OldStatus:
     """What a task's state is, and what is said with it."""
-    words = _last_words(task) if task.state is State.COMPLETED else _words(task)
-    return render_status(task, task.state, task.updated_at, words)
+    return render_status(task, task.state, task.updated_at, _words(task))
 
 
 def render_status(task: Task, state: State, at: str, message: Message | None) -> OldStatus:
@@ -249,22 +247,10 @@ def _part(part: Part) -> OldPart:
 
 
 def _words(task: Task) -> Message | None:
-    """What is said with a state that is not the end of a reply; of a canceled reply, what there is of it."""
-    is_cut = task.state is State.CANCELED and task.reply_text
-    return reply_message(task) if is_cut else task.message
-
-
-def _last_words(task: Task) -> Message | None:
-    """The agent's own words at the end, else the text of its reply."""
-    if task.message is not None:
-        return task.message
-    if task.reply_text:
-        return reply_message(task)
-    return None if task.artifacts else _own_words(task, SAID_NOTHING)
-
-
-def _own_words(task: Task, text: str) -> Message:
-    return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=text),))
+    """What is said with a state. The text of a reply is in its artifact alone: clients join what they find."""
+    if task.state is State.COMPLETED and task.message is None and not task.artifacts:
+        return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=SAID_NOTHING),))
+    return task.message
 
 
 def _once(history: Iterable[OldMessage]) -> list[OldMessage]:
