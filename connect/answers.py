@@ -1,19 +1,21 @@
 """What an agent is made of: a function from a question to the pieces of its answer."""
 
+import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from connect import frames
 from connect.cleaning import clean, cleaned, cut
 from connect.frames import Question
-from connect.reply_parts import Artifact, End, Failed, ReplyPart, Status, Usage
+from connect.reply_parts import Artifact, End, Failed, Json, ReplyPart, Status, Usage
 
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 1_000_000
 MAX_TEXT_BYTES = 16_000
+LINE_END = "\n"
 
 Answer = Callable[[Question], AsyncIterator[ReplyPart]]
 """Called once per question. When no caller waits for the answer any more, it is cancelled or closed early."""
@@ -108,7 +110,38 @@ def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
 def _in_words(saying: Status | Artifact | Usage | End) -> str:
     match saying:
         case Artifact():
-            return "".join(str(part.get("text", "")) for part in saying.parts)
+            return _artifact_in_words(saying.parts)
         case End():
             return saying.text
     return ""
+
+
+def _artifact_in_words(parts: Sequence[Json]) -> str:
+    """The texts as they are; other parts on lines of their own."""
+    words = ""
+    for part in parts:
+        if "text" in part:
+            words += str(part["text"])
+        else:
+            words += f"{'' if words[-1:] in ('', LINE_END) else LINE_END}{_line_about(part)}{LINE_END}"
+    return words
+
+
+def _line_about(part: Json) -> str:
+    """JSON, an address, or of a file that it is left out."""
+    if "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    named = ", ".join(str(part[name]) for name in ("filename", "mediaType") if part.get(name))
+    return str(part["url"]) if "url" in part else f"[left out: a file{f', {named}' if named else ''}]"
+
+
+def left_out(question: Question) -> Status | None:
+    """What a program that reads text alone does not get of a question; None if it gets all.
+
+    The text has the JSON of data, addresses, and a line about each file.
+    """
+    parts = enumerate(question.parts)
+    files = [f"message.parts[{i}]" for i, part in parts if isinstance(part, Mapping) and "raw" in part]
+    if not files:
+        return None
+    return Status(text=f"Left out, the agent reads text alone: {', '.join(files)}", metadata={"leftOut": files})

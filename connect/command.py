@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from connect import child, lines
-from connect.answers import AnswerFailed
+from connect.answers import AnswerFailed, left_out
 from connect.frames import Question
 from connect.lines import Lines
 from connect.reply_parts import End, ReplyPart
@@ -68,6 +68,8 @@ class Command:
         Raises:
             AnswerFailed: it could not be started, or its exit status is not zero.
         """
+        if not self._speaks_lines and (note := left_out(question)) is not None:
+            yield note
         process = await self._start(question)
         stdout, stderr = readers(process)
         self._groups.add(process.pid)

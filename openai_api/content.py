@@ -2,13 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
 from urllib.parse import quote
 
 from msgspec import UNSET
 
 from a2a_bridge.tasks.record import Task, text_in
-from agents.transcript.pieces import Part, joined_texts, plain_text_in
+from agents.transcript.pieces import Part, joined_texts
 
 IMAGE = re.compile(r"image/[\w.+-]+")
 MARKED = re.compile(r"([\\\[\]()<>`*_!])")
@@ -25,19 +24,12 @@ def reply_of(task: Task) -> str:
 def attachments_of(task: Task, public_url: str) -> str:
     """What its agent made besides the reply."""
     page = f"{public_url}/agents/{quote(task.handle)}?task={quote(task.id)}"
-    return joined_texts(_show(part, page) for part in _besides(task))
+    return joined_texts(_show(part, page) for _, part in task.besides_reply)
 
 
 def content_of(task: Task, public_url: str) -> str:
     """All of it."""
     return joined_texts([reply_of(task), attachments_of(task, public_url)])
-
-
-def _besides(task: Task) -> Iterator[Part]:
-    """The parts of artifacts that are not in its reply text."""
-    for one in task.artifacts:
-        if one.id != task.reply_id or not one.is_reply:
-            yield from (part for part in one.parts if not (one.turn and plain_text_in([part])))
 
 
 def _show(part: Part, page: str) -> str:

@@ -13,6 +13,7 @@ from a2a_bridge.dialects.reading import (
     check_content,
     check_printable,
     invalid,
+    question_of,
     read_params,
 )
 from a2a_bridge.dialects.v1.params import MAX_URL_CHARS
@@ -298,7 +299,7 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     message_id = f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
     return Send(
         message=Message(message_id, Role.USER, parts),
-        question=question,
+        question=question_of(parts, ""),
         parts=parts if files else (),
         context_id=conversation_id,
         waits=not asked.is_stream,

@@ -126,7 +126,7 @@ def _note(number: int, data: Any) -> str:
 
 def _note_of_file(number: int, part: Part) -> str:
     """One line; quoted, so that a name cannot add lines."""
-    content = f"{len(part.raw) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
+    content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
     named = [json.dumps(one) for one in (part.filename, part.media_type) if one]
     return f"file (part {number}), as the caller sent it, not in this text: {', '.join([*named, content])}"
 

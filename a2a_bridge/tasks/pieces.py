@@ -21,6 +21,7 @@ from a2a_bridge.tasks.record import (
 from agents.core.types import SettledTurn
 from agents.models.choices import AGENTS_OWN_WORDS, Failure, Interruption, Outcome
 from agents.transcript.pieces import (
+    LEFT_OUT,
     ApprovalAsked,
     ApprovalDecided,
     ArtifactPiece,
@@ -75,6 +76,9 @@ def answer_message(task: Task) -> Message:
     else:
         made = [part for one in task.artifacts if one.id != task.reply_id for part in one.parts]
         message = Message(reply.id, Role.AGENT, (*reply.parts, *made))
+    left_out = task.metadata.get(LEFT_OUT) if isinstance(task.metadata, dict) else None
+    if left_out:
+        message = msgspec.structs.replace(message, metadata={**(message.metadata or {}), LEFT_OUT: left_out})
     if task.usage is None:
         return message
     return msgspec.structs.replace(message, metadata=metadata_with_usage(message.metadata, task.usage))

@@ -187,6 +187,12 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The artifacts that are this turn's reply, where an agent answers in artifacts of its own."""
         return [one for one in self.artifacts if one.turn == self.turns]
 
+    @property
+    def besides_reply(self) -> list[tuple[Artifact, Part]]:
+        """The parts of artifacts that are not in the text of its reply."""
+        others = [one for one in self.artifacts if one.id != self.reply_id or not one.is_reply]
+        return [(one, part) for one in others for part in one.parts if not (one.turn and plain_text_in([part]))]
+
     def artifact(self, artifact_id: str) -> Artifact | None:
         """One of its artifacts."""
         for one in self.artifacts:

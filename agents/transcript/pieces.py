@@ -32,6 +32,15 @@ class Part(Struct, frozen=True, rename="camel", omit_defaults=True):
     metadata: Json | UnsetType = UNSET
 
 
+LEFT_OUT = "leftOut"  # in metadata: what a surface that shows less than all parts does not show, a line for each
+
+
+def describe_left_out(where: str, part: Part) -> str:
+    """A line about a part that is not shown."""
+    kind = next((one for one in ("text", "raw", "url", "data") if getattr(part, one) is not UNSET), "part")
+    return f"{where}: {kind} {part.filename}".rstrip()
+
+
 class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_defaults=True):
     """The agent says how far it is, while it works on."""
 

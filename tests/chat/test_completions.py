@@ -102,6 +102,8 @@ async def test_files_go_both_ways(embedded_hub: HubProcess) -> None:
         client_of(embedded_hub.url, token) as client,
     ):
         await client.chat.completions.create(model=f"agent/{agent.handle}", messages=asked)
+        note = 'file (part 2), as the caller sent it, not in this text: "image/png", 3 bytes'
+        assert agent.prompts[0]["text"] == f"see\n\n{note}"
         part = agent.prompts[0]["parts"][1]
         assert (base64.b64decode(part["raw"]), part["mediaType"]) == (b"png", "image/png")
         model = f"agent/{maker.handle}"

@@ -204,6 +204,19 @@ async def test_a_failing_command_fails_its_task(modern):
     ]
 
 
+async def test_the_caller_learns_that_a_program_of_text_gets_no_file(modern):
+    parts = [{"text": "see"}, {"raw": "YQ==", "mediaType": "image/png"}, {"url": "https://files.example/x"}]
+    visit = await modern("--exec", "cat")
+    await visit.ask("see\n\nfile (part 2)", parts=parts)
+    left_out = ["message.parts[1]"]
+    text = "Left out, the agent reads text alone: message.parts[1]"
+    assert await told(visit, 3) == [
+        ("task_status", {"state": "working", "text": text, "metadata": {"leftOut": left_out}}),
+        ("reply_chunk", {"text": "see\n\nfile (part 2)", "done": False}),
+        ("reply_chunk", {"text": "", "done": True}),
+    ]
+
+
 @pytest.mark.parametrize("features", [[], ["task_status"], None, "task_status", [7]])
 async def test_an_older_hub_gets_text(modern, program, features):
     visit = await modern(
@@ -211,11 +224,12 @@ async def test_an_older_hub_gets_text(modern, program, features):
             say(type="status", text="left out")
             say(type="text", text="so far")
             say(type="artifact", artifactId="a", parts=[{"text": "result"}, {"data": 1}])
+            say(type="artifact", artifactId="b", parts=[{"raw": "YQ==", "filename": "b.png"}, {"url": "https://c"}])
             say(type="input_required", text="which one?")
         """),
         features=features,
     )
-    assert await visit.answer("hi") == "so far\nresult\nwhich one?"
+    assert await visit.answer("hi") == "so far\nresult\n1\n[left out: a file, b.png]\nhttps://c\nwhich one?"
 
 
 async def answering(hub, answer, **options):

@@ -11,7 +11,7 @@ import pytest
 from agents.core.post import Prompt
 from agents.transcript.pieces import Part
 from gateway.connections.seat import ENVELOPE_TYPE, make_message
-from lab.agents import Echo, online
+from lab.agents import Echo, TaskPeer, online
 from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -278,6 +278,20 @@ async def test_clients_reach_agents_of_every_link_and_of_others_by_handle(embedd
         async with own:
             reply = await own.send_message(f"@{agent.handle}", "from the owner")
             assert reply["content"]["content"] == "echo: from the owner"
+
+
+async def test_a_reply_names_the_artifacts_that_it_does_not_hold(embedded_hub: HubProcess) -> None:
+    async with (
+        online(embedded_hub, TaskPeer) as agent,
+        GatewayClient(embedded_hub.url, embedded_hub.mint("visitor", "session")) as client,
+    ):
+        reply = await client.send_message(f"@{agent.handle}", 'raw f bytes | data d {"n": 1} | say done')
+        data = await client.send_message(f"@{agent.handle}", 'raw f bytes | data d {"n": 1} | complete')
+        plain = await client.send_message(f"@{agent.handle}", "say done")
+    assert reply["content"]["content"] == "done"
+    assert reply["metadata"]["leftOut"] == ["artifact f: raw f.txt", "artifact d: data"]
+    assert (data["content"]["content"], data["metadata"]["leftOut"]) == ({"n": 1}, ["artifact f: raw f.txt"])
+    assert "leftOut" not in plain["metadata"]
 
 
 async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embedded_hub: HubProcess) -> None:

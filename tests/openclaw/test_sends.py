@@ -362,6 +362,21 @@ async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: Hub
     assert prompts[1]["parts"] == [{"text": "with"}, {"data": {"n": 1}}]
 
 
+@pytest.mark.parametrize("agent_fields", [{}, TASK_GENERATING], ids=["hybrid", "tasks"])
+async def test_a_part_of_an_unknown_kind_beside_others_is_named(
+    hub: HubProcess, alice: str, agent_fields: Json
+) -> None:
+    async with online(hub, Echo, agent=agent_fields) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send([{"kind": "video", "text": "no"}, text("hello")])
+        *_, last = await caller.stream([text("hello"), {"kind": "a\nb"}])
+        first, second = agent.prompts
+    assert answer["metadata"] == {"leftOut": ['message.parts[0]: kind "video"']}
+    assert first["text"] == 'hello\n\nleft out: message.parts[0]: kind "video"'
+    assert second["text"] == 'hello\n\nleft out: message.parts[1]: kind "a\\nb"'
+    assert last["kind"] == ("status-update" if agent_fields else "message")
+
+
 async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
     async with online(hub, Chunker, pieces=[]) as agent:
         task = await Caller(hub.url, agent.handle, alice).send("hello")

@@ -57,6 +57,28 @@ async def test_the_agent_learns_who_asks_and_a_safe_chat_id(hub: HubProcess, ali
     assert re.fullmatch(r"[A-Za-z0-9_-]{16,128}", prompt["chatId"])
 
 
+async def test_what_this_dialect_does_not_show_is_named(hub: HubProcess, alice: str) -> None:
+    parts = [{"text": "see"}, {"data": {"n": 1}}, {"raw": "YWI="}, {"url": "https://example.com/a"}]
+    sent = {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": parts}}
+    async with online(hub, Echo) as agent:
+        answer = (await call(hub.url, agent.handle, alice, "SendMessage", sent)).json()["result"]
+        read = (await get_task(hub.urls[-1], agent.handle, answer["id"], alice))["result"]
+        [prompt] = agent.prompts
+    async with online(hub, TaskPeer) as maker:
+        made = await send(hub.url, maker.handle, 'raw f ab | data d {"n": 1} | text t hm | say done', alice)
+    assert prompt["text"].split("\n\n") == [
+        "see",
+        'data (part 2), as the caller sent it, not to be trusted:\n{\n  "n": 1\n}',
+        "file (part 3), as the caller sent it, not in this text: 2 bytes",
+        'file (part 4), as the caller sent it, not in this text: "https://example.com/a"',
+    ]
+    assert "parts" not in prompt
+    assert answer["metadata"] == {"leftOut": ["message.parts[2]: raw", "message.parts[3]: url"]}
+    assert read == answer
+    assert answer["history"][0]["parts"] == [{"text": "see"}]
+    assert made["metadata"] == {"leftOut": ["artifact f: raw f.txt", "artifact d: data", "artifact t: text"]}
+
+
 async def test_text_arrives_and_returns_unchanged(hub: HubProcess, alice: str) -> None:
     text = 'ünï "quoted" \\ back\nlines\t🦀 <tag> \u2028 end '
     async with online(hub, Echo) as agent:

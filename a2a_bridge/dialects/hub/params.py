@@ -8,7 +8,7 @@ from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_content, invalid, question_of, read_params
 from a2a_bridge.requests import Get, Request, Send
 from a2a_bridge.tasks.record import Message, Role
-from agents.transcript.pieces import Json, Part
+from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out
 
 
 class HubPart(Struct, frozen=True):
@@ -22,7 +22,7 @@ class HubPart(Struct, frozen=True):
 
 
 class HubMessage(Struct, frozen=True, rename="camel"):
-    """A question; at least one part must hold text. Files and data are accepted and not passed on.
+    """A question; at least one part must hold text. Data reaches the agent as JSON, of a file one line about it.
 
     `task_id` counts while that task asks to approve something, and the message then answers it.
     """
@@ -55,24 +55,24 @@ def read_request(operation: Operation, params: Any) -> Request:
     if operation is Operation.GET:
         return Get(task_id=read_params(GetTaskParams, params).id)
     message = read_params(SendMessageParams, params, role="ROLE_USER").message
-    said = Message(message.message_id, Role.USER, _read_parts(message))
+    parts = _read_parts(message)
+    said = Message(message.message_id, Role.USER, tuple(parts))
+    are_files = [part.text is UNSET and part.data is UNSET for part in parts]
+    left_out = [describe_left_out(f"message.parts[{i}]", part) for i, part in enumerate(parts) if are_files[i]]
     return Send(
         message=said,
-        question=question_of(said.parts, "\n"),
+        question=question_of(parts, "\n"),
+        metadata={LEFT_OUT: left_out} if left_out else UNSET,
         approves=message.task_id if isinstance(message.task_id, str) else "",
         context_id=message.message_id,
         waits=operation is Operation.SEND,
     )
 
 
-def _read_parts(message: HubMessage) -> tuple[Part, ...]:
-    """The parts with text, after all were checked."""
-    found, has_words = [], False
+def _read_parts(message: HubMessage) -> list[Part]:
+    """The parts, after all were checked."""
     for i, part in enumerate(message.parts):
         check_content(part, f"message.parts[{i}]")
-        if isinstance(part.text, str) and part.text:
-            found.append(Part(text=part.text))
-            has_words = has_words or not part.text.isspace()
-    if not has_words:
+    if not any(isinstance(part.text, str) and part.text.strip() for part in message.parts):
         raise invalid("message.parts", "message.parts: at least one part must hold text")
-    return tuple(found)
+    return [Part(text=part.text, raw=part.raw, url=part.url, data=part.data) for part in message.parts]

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a_bridge.requests import Request
 from a2a_bridge.tasks import record
 from a2a_bridge.tasks.record import ArtifactEvent, Role, State, TaskEvent, metadata_with_usage, text_in
-from agents.transcript.pieces import Json, plain_text_in
+from agents.transcript.pieces import LEFT_OUT, Json, describe_left_out, plain_text_in
 from kit.describe import Time
 
 StateName = Literal["WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]
@@ -53,7 +53,8 @@ class TaskStatus(Struct, frozen=True):
 class Task(Struct, frozen=True, rename="camel"):
     """A question and what became of it; `contextId` repeats the question's messageId.
 
-    `metadata`: under `usage` what the turn used, where its agent reports it.
+    `metadata`: under `usage` what the turn used, where its agent reports it; under `leftOut` a line for each part
+    of the message and of artifacts that this dialect does not show.
     """
 
     id: str
@@ -82,9 +83,18 @@ def render_task(task: record.Task, history_length: int | None) -> Task:
         said = _question(task.message) if task.approvals else _message(task.message)
     if task.is_interrupted and task.message is not None:
         history.append(_message(task.message))
-    metadata = UNSET if task.usage is None else metadata_with_usage(UNSET, task.usage)
     status = TaskStatus(STATE_NAMES[task.state], task.updated_at, said)
-    return Task(task.id, task.context_id, status, history, metadata)
+    return Task(task.id, task.context_id, status, history, _metadata(task))
+
+
+def _metadata(task: record.Task) -> Json | UnsetType:
+    """What its last turn used, and what this dialect does not show."""
+    of_message = task.metadata.get(LEFT_OUT, []) if isinstance(task.metadata, dict) else []
+    left_out = [describe_left_out(f"artifact {one.id}", part) for one, part in task.besides_reply]
+    if isinstance(of_message, list):
+        left_out = [*of_message, *left_out]
+    metadata: Json | UnsetType = {LEFT_OUT: left_out} if left_out else UNSET
+    return metadata if task.usage is None else metadata_with_usage(metadata, task.usage)
 
 
 def render_answer(task: record.Task, request: Request) -> Task:

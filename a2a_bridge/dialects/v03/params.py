@@ -1,5 +1,6 @@
 """Parameters of A2A 0.3, checked. Members that are null count as absent."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -21,9 +22,10 @@ from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, UNSUPPORTED_OPERATION,
 from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.tasks.record import Message, Role
 from agents.models.agent import HUB_MODES
-from agents.transcript.pieces import Json, Part
+from agents.transcript.pieces import LEFT_OUT, Json, Part
 from kit.jsonrpc import RpcError
 
+KINDS = ("", "text", "file", "data")  # others are ignored
 COMPAT = "data_part_compat"  # metadata of a data part whose value is no object: {"value": it}
 
 
@@ -94,6 +96,8 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     found = [(f"message.parts[{i}]", part) for i, part in enumerate(message.parts)]
     read = [(where, one) for where, part in found if (one := _part(part, where)) is not None]
     parts = tuple(part for _, part in read)
+    ignored = [f"{where}: kind {json.dumps(part.kind)}" for where, part in found if part.kind not in KINDS]
+    question = question_of(parts, "\n\n")
     _check_modes(wanted.accepted_output_modes)
     said = Message(
         message.message_id, Role.USER, parts, message.metadata, message.extensions, message.reference_task_ids
@@ -101,7 +105,8 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     waits = wanted.blocking and not is_stream
     return Send(
         message=said,
-        question=question_of(parts, "\n\n"),
+        question=question and "\n\n".join([question, *(f"left out: {one}" for one in ignored)]),
+        metadata={LEFT_OUT: ignored} if ignored else UNSET,
         parts=parts if any(part.text is UNSET for part in parts) else (),
         needs=needs_of(read, suffix=".kind=file"),
         task_id=message.task_id,
