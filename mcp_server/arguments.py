@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from a2a_bridge.dialects.reading import MAX_ID_CHARS, MAX_PARTS, check_content, check_printable, invalid
+from a2a_bridge.dialects.reading import (
+    MAX_ID_CHARS,
+    MAX_PARTS,
+    check_content,
+    check_printable,
+    invalid,
+    question_of,
+)
 from a2a_bridge.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.requests import Send
 from a2a_bridge.services import MAX_TASK_ID_CHARS
@@ -127,7 +134,7 @@ def make_send(
     message_id = f"mcp-{hashlib.blake2b(msgspec.json.encode(said), digest_size=16).hexdigest()}"
     return Send(
         message=Message(message_id, Role.USER, parts),
-        question=message,
+        question=question_of(parts, ""),
         parts=parts if files else (),
         task_id=task_id,
         context_id=context_id,

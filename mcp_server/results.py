@@ -85,13 +85,19 @@ def _contents(task: Task, result: CallResult) -> Contents:
         wanted = "asks you to sign in or to authorise it" if task.state is State.AUTH_REQUIRED else "asks back"
         asked = _blocks(task, task.message.parts) if task.message is not None else []
         advice = f"The agent {wanted}. Answer with answer_task and the task_id below."
-        return [*asked, types.TextContent(text=advice)]
+        return [*_made(task, said), *asked, types.TextContent(text=advice)]
     if not task.is_terminal:
         begun = f"\nSo far: {task.reply_text[-SHOWN_TAIL_CHARS:]}" if task.reply_text else ""
         return [types.TextContent(text=f"Not answered yet. Call get_task with the task_id below for more.{begun}")]
     advice = DENIED[type(result.denied)].advice if result.denied is not None else ""
     text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {advice}".strip()
-    return [types.TextContent(text=text)]
+    return [types.TextContent(text=text), *_made(task, said)]
+
+
+def _made(task: Task, said: str) -> Contents:
+    """What there is of an answer that is not whole; its text only where the last words do not repeat it."""
+    repeats = bool(task.reply_text) and said.startswith(task.reply_text)
+    return _blocks(task, [part for _, part in task.besides_reply] if repeats else answer_message(task).parts)
 
 
 _WORDS = {

@@ -49,6 +49,19 @@ async def test_chunks_are_reported_as_progress(hub: HubProcess, alice: str, mode
     assert [progress for progress, _ in seen] == sorted({progress for progress, _ in seen})
 
 
+@pytest.mark.parametrize("end", ["ask which?", "fail no paper"])
+async def test_what_was_made_before_a_question_or_a_failure_is_shown(embedded_hub: HubProcess, end: str) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, mcp_client(embedded_hub.url, token) as client:
+        steps = f"say half of it | raw notes hello | {end}"
+        result = await client.call_tool("ask_agent", {"handle": agent.handle, "message": steps})
+    assert "half of it" in text_of(result)
+    assert end.partition(" ")[2] in text_of(result)
+    [file] = [one for one in result.content if isinstance(one, types.EmbeddedResource)]
+    assert isinstance(file.resource, types.BlobResourceContents)
+    assert file.resource.blob == "aGVsbG8="
+
+
 async def test_artifacts_are_images_files_links_and_text(embedded_hub: HubProcess) -> None:
     steps = 'say see: | raw notes hello | url plan https://example.com/plan.pdf | data d {"a": 1}'
     async with (
@@ -72,7 +85,10 @@ async def test_files_reach_the_agent(embedded_hub: HubProcess) -> None:
         mcp_client(embedded_hub.url, embedded_hub.mint("alice", "session")) as client,
     ):
         await client.call_tool("ask_agent", {"handle": agent.handle, "message": "read", "files": files})
-        parts = agent.prompts[0]["parts"]
+        parts, text = agent.prompts[0]["parts"], agent.prompts[0]["text"]
+    assert text.startswith("read\n\nfile (part 2)")
+    assert '"a.txt", "text/plain", 5 bytes' in text
+    assert '"https://example.com/b"' in text
     assert [part.get("raw") or part.get("url") for part in parts[1:]] == ["aGVsbG8=", "https://example.com/b"]
 
 
