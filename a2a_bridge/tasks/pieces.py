@@ -126,10 +126,14 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
 
 
 def _artifact(task: Task, piece: ArtifactPiece, *, append: bool) -> Artifact:
-    """What a piece holds of an artifact. Appended parts bring no name: clients differ in what they do with it."""
+    """What a piece holds of an artifact.
+
+    Parts that an agent appends bring no name: clients differ in what they do with it. What a remote server sent
+    stays as it is.
+    """
+    if append and piece.lead is None:
+        return Artifact(piece.artifact_id, piece.parts, metadata=piece.metadata or UNSET)
     turn = 0 if piece.lead is None else task.turns
-    if append:
-        return Artifact(piece.artifact_id, piece.parts, metadata=piece.metadata or UNSET, turn=turn)
     named = (piece.name, piece.description, piece.metadata, piece.extensions)
     return Artifact(piece.artifact_id, piece.parts, *named, turn)
 

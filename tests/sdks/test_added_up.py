@@ -115,7 +115,7 @@ async def added_up(environment: str, program: str, seen: list[Json]) -> list[Mad
     return [(made, given) for made, given in json.loads(out)]
 
 
-def random_pieces(some: random.Random) -> list[Piece]:
+def random_pieces(some: random.Random, *, is_remote: bool) -> list[Piece]:
     """What an agent, or a remote server, may send; also parts for an artifact that was never begun."""
     contents = (
         lambda n: Part(text=f"words {n}"),
@@ -137,12 +137,13 @@ def random_pieces(some: random.Random) -> list[Piece]:
                 metadata=some.choice((msgspec.UNSET, {}, {"n": number}, {some.choice("xy"): number})),
                 append=some.random() < 0.6,
                 last_chunk=some.random() < 0.2,
+                lead="" if is_remote else None,
             )
         )
     return pieces
 
 
-def random_story(some: random.Random) -> tuple[Task, list[TaskEvent]]:
+def random_story(some: random.Random, *, is_remote: bool) -> tuple[Task, list[TaskEvent]]:
     """A task as its caller asked it, and all that happens to it."""
     at, said = "2026-01-02T03:04:05.678Z", Message("m1", Role.USER, (Part(text="q"),))
     asked = Task(
@@ -156,7 +157,7 @@ def random_story(some: random.Random) -> tuple[Task, list[TaskEvent]]:
         updated_at=at,
         history=(said,),
     )
-    pieces = random_pieces(some)
+    pieces = random_pieces(some, is_remote=is_remote)
     events: list[TaskEvent] = [StatusEvent(1, at, State.WORKING)]
     events += events_of(after(asked, events), pieces, at)
     text = "".join(piece for piece in pieces if isinstance(piece, str))
@@ -167,7 +168,7 @@ def random_story(some: random.Random) -> tuple[Task, list[TaskEvent]]:
 def lagging_stream(dialect: Dialect, seed: int, *, is_late: bool) -> Json:
     """A stream whose events are shown any time after they happened; `is_late`: its caller joins at any moment."""
     some = random.Random(seed)
-    asked, events = random_story(some)
+    asked, events = random_story(some, is_remote=dialect is V03 and some.random() < 0.5)
     joins_at = some.randrange(len(events)) if is_late else 0
     task = after(asked, events[:joins_at])
     frames = [*dialect.render_opening(task, Subscribe(task_id=task.id))]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from a2a_bridge.dialects.v03.shapes import (
     OldArtifactUpdate,
@@ -29,7 +30,8 @@ class StreamedTask:
     """A task as one stream has shown it. A stream may be behind its task: what it shows depends on what it showed.
 
     The updates, added up by the official SDKs, equal the task. The Python SDK ignores the metadata of appended
-    parts, the JavaScript SDK adds it: such an artifact is shown anew, whole, before the end of the stream.
+    parts, the JavaScript SDK adds it: such an artifact is shown anew, whole, before the end of the stream. Names
+    of appended parts are left out: the one ignores them, too, the other takes them over.
     """
 
     def __init__(self, task: Task) -> None:
@@ -50,8 +52,10 @@ class StreamedTask:
             self._open_reply = artifact.id
         elif not event.append:
             self._to_show_anew.pop(artifact.id, None)
-        elif artifact.metadata:
-            self._to_show_anew[artifact.id] = None
+        else:
+            artifact = replace(artifact, name="", description="", extensions=())
+            if artifact.metadata is not UNSET:
+                self._to_show_anew[artifact.id] = None
         closes = event.last_chunk and not artifact.is_reply
         return _update(task, artifact, is_last=closes, appends=event.append)
 
