@@ -59,6 +59,25 @@ async def test_an_agent_of_tasks_never_answers_with_a_message(
     assert last.body["final"] is True
 
 
+async def test_files_reach_an_agent_whose_card_lists_them(
+    hub: HubProcess, alice: str, client_03: SdkClient
+) -> None:
+    files = [
+        {"bytes": "cG5n", "mimeType": "image/png", "name": "a.png"},
+        {"uri": "https://files.example/b.png", "mimeType": "image/png"},
+    ]
+    async with online(hub, TaskPeer, agent={"defaultInputModes": ["text/plain", "image/*"]}) as agent:
+        run = await client_03.watch(hub.url, agent.handle, alice, "send", text="note hm | say seen", files=files)
+        [prompt] = agent.prompts
+    assert prompt["parts"][1:] == [
+        {"raw": "cG5n", "mediaType": "image/png", "filename": "a.png"},
+        {"url": "https://files.example/b.png", "mediaType": "image/png"},
+    ]
+    answer = run.has_not_raised().one("answer")
+    assert (answer.state, answer.reply.partition("\n")[0]) == ("completed", "seen")
+    assert len(answer.body["history"][0]["parts"]) == 3
+
+
 async def test_push_addresses_are_not_taken(hub: HubProcess, alice: str, client_03: SdkClient) -> None:
     async with online(hub, TaskPeer) as agent:
         run = await client_03.watch(hub.url, agent.handle, alice, "push", hook="https://8.8.8.8/hook")

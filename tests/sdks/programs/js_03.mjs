@@ -37,7 +37,8 @@ async function connect() {
 }
 
 function ask(text, message = {}, configuration = undefined) {
-  const parts = [{ kind: "text", text: text ?? options.text ?? "hello" }];
+  const files = (options.files ?? []).map((file) => ({ kind: "file", file }));
+  const parts = [{ kind: "text", text: text ?? options.text ?? "hello" }, ...files];
   return { message: { kind: "message", messageId: randomUUID(), role: "user", parts, ...message }, configuration };
 }
 

@@ -12,7 +12,9 @@ from typing import Any
 from a2a.client import AuthInterceptor, Client, ClientConfig, ClientFactory, CredentialService
 from a2a.client.helpers import create_text_message_object
 from a2a.types import (
+    FilePart,
     Message,
+    Part,
     PushNotificationConfig,
     Task,
     TaskIdParams,
@@ -47,6 +49,7 @@ class Scenarios:
 
     def ask(self, text: str | None = None, **fields: Any) -> Message:
         message = create_text_message_object(content=self.options.get("text", "hello") if text is None else text)
+        message.parts += [Part(FilePart(file=file)) for file in self.options.get("files", [])]
         return message.model_copy(update=fields)
 
     async def ask_and_wait(self, client: Client, message: Message) -> Task | Message:
