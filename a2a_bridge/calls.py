@@ -99,7 +99,8 @@ class Incoming(msgspec.Struct, kw_only=True):
         self.key = http.headers.get("idempotency-key", "")
         self.traceparent = http.traceparent
         if isinstance(request, Send) and request.question and not (self.key or self.seen):
-            self.is_plain_send = not (request.task_id or request.approves or request.push or request.needs)
+            is_checked = bool(request.needs or request.only_modes)
+            self.is_plain_send = not (request.task_id or request.approves or request.push or is_checked)
 
     def check(self, found: LookUpResult) -> Caller:
         """Who calls.

@@ -95,6 +95,13 @@ class InputRefused(RpcError):
     """A part of a message is of a kind or a media type that the agent does not take."""
 
 
+class OutputRefused(RpcError):
+    """The caller accepts none of the media types that the agent gives."""
+
+    accepted: Sequence[str] = ()
+    available: Sequence[str] = ()
+
+
 class TaskEnded(RpcError):
     """A message to a task that has ended."""
 
@@ -151,9 +158,12 @@ def refused(text: str) -> RpcError:
     return RpcError(REFUSED, text)
 
 
-def wrong_mode(wanted: str, offered: str) -> RpcError:
+def wrong_mode(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
     """The agent has no output mode that the caller accepts."""
-    return RpcError(CONTENT_TYPE_NOT_SUPPORTED, f"the agent gives {offered}, not {wanted}")
+    text = f"the agent gives {' and '.join(available)}, not {', '.join(accepted)[:200]}"
+    refused = OutputRefused(CONTENT_TYPE_NOT_SUPPORTED, text)
+    refused.accepted, refused.available = accepted, available
+    return refused
 
 
 def input_refused(where: str, taken: Sequence[str]) -> RpcError:

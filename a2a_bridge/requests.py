@@ -30,7 +30,8 @@ class InputNeed(Struct, frozen=True):
 class Send(Struct, frozen=True, kw_only=True):
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
-    `needs`: what its agent must take, by its card.
+    `needs`: what its agent must take, by its card. `only_modes`: output modes of which its agent must have one,
+    where the caller accepts none that every agent has.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
@@ -43,6 +44,7 @@ class Send(Struct, frozen=True, kw_only=True):
     question: str
     parts: tuple[Part, ...] = ()
     needs: tuple[InputNeed, ...] = ()
+    only_modes: tuple[str, ...] = ()
     task_id: str = ""
     approves: str = ""
     context_id: str = ""

@@ -83,6 +83,20 @@ def check_content(part: Any, where: str) -> None:
         check_base64(part.raw, f"{where}.raw")
 
 
+def plain_modes(modes: Iterable[str]) -> tuple[str, ...]:
+    """Modes without parameters, in lower case."""
+    return tuple(mode.strip().lower().partition(";")[0] for mode in modes)
+
+
+def only_modes(accepted: Iterable[str]) -> tuple[str, ...]:
+    """The modes that a caller accepts, if none of them is one that every agent has.
+
+    An empty list says nothing: older clients always send one.
+    """
+    plain = plain_modes(accepted)
+    return () if OUTPUT_MODES.intersection(plain) else plain
+
+
 def is_of_modes(media_type: str, modes: Iterable[str]) -> bool:
     """Whether content of a media type fits one of these modes, which may be such as `image/*`."""
     main = media_type.partition("/")[0]

@@ -214,6 +214,28 @@ async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
     }
 
 
+@pytest.mark.parametrize("modes", [["image/png"], ["image/*"], ["IMAGE/PNG; q=1", "audio/mp3"]])
+async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str, modes: list[str]) -> None:
+    gives = {
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "a", "name": "A", "outputModes": ["image/png"]}],
+    }
+    async with online(hub, TaskPeer, agent=gives) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        task = await caller.send("image f YQ==", {"acceptedOutputModes": modes})
+        asked = {"message": message("x"), "configuration": {"acceptedOutputModes": ["audio/mp3"]}}
+        refused = await caller.refusal("message/send", asked)
+        in_v1 = await V1Caller(hub.url, agent.handle, alice).send(
+            "image f YQ==", asked["configuration"] | {"acceptedOutputModes": modes}
+        )
+    assert task["artifacts"][0]["parts"][0]["file"]["bytes"] == "YQ=="
+    assert in_v1["artifacts"][0]["parts"][0]["raw"] == "YQ=="
+    assert refused["data"] == {
+        "acceptedOutputModes": ["audio/mp3"],
+        "availableOutputModes": ["text/plain", "image/png"],
+    }
+
+
 FILES = {
     "raw f bytes": {"bytes": "Ynl0ZXM=", "mimeType": "text/plain", "name": "f.txt"},
     "url f https://example.com/f.png": {"uri": "https://example.com/f.png", "name": "f"},

@@ -5,11 +5,19 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from a2a_bridge.dialects.dialect import Dialect, Operation
-from a2a_bridge.dialects.reading import ANY_FILE, is_of_modes
+from a2a_bridge.dialects.reading import ANY_FILE, is_of_modes, plain_modes
 from a2a_bridge.dialects.v03 import params, shapes
 from a2a_bridge.dialects.v03.described import DESCRIPTION
 from a2a_bridge.dialects.v03.updates import StreamedTask
-from a2a_bridge.errors import UNSUPPORTED_OPERATION, AgentUnreachable, InputRefused, OtherContext, TaskEnded
+from a2a_bridge.errors import (
+    UNSUPPORTED_OPERATION,
+    AgentUnreachable,
+    InputRefused,
+    OtherContext,
+    OutputRefused,
+    TaskEnded,
+    wrong_mode,
+)
 from a2a_bridge.requests import Send
 from a2a_bridge.tasks.record import State, Task
 from kit.asgi import media_type_of
@@ -29,15 +37,17 @@ def check_answer(task: Task, send: Send) -> None:
         return
     parts = [part for one in task.artifacts for part in one.parts]
     types = {media_type_of(part.media_type) or ANY_FILE for part in parts}
-    accepted = params.plain_modes(send.output_modes)
+    accepted = plain_modes(send.output_modes)
     are_files = all(part.text is UNSET and part.data is UNSET for part in parts)
     if parts and are_files and not any(is_of_modes(one, accepted) for one in types):
-        raise params.not_representable(send.output_modes, sorted(types))
+        raise wrong_mode(accepted, sorted(types))
 
 
 def change_code(error: RpcError) -> RpcError:
-    """Give an error the code that 0.3 has for it."""
+    """Give an error the code, and the data, that 0.3 has for it."""
     error.code = CODES.get(type(error), error.code)
+    if isinstance(error, OutputRefused):
+        error.data = {"acceptedOutputModes": error.accepted, "availableOutputModes": error.available}
     return error
 
 

@@ -1,7 +1,7 @@
 """Parameters of A2A 0.3, checked. Members that are null count as absent."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -10,18 +10,17 @@ from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
-    OUTPUT_MODES,
     check_base64,
     check_printable,
     invalid,
     needs_of,
+    only_modes,
     question_of,
     read_params,
 )
-from a2a_bridge.errors import CONTENT_TYPE_NOT_SUPPORTED, UNSUPPORTED_OPERATION, wrong_mode
+from a2a_bridge.errors import UNSUPPORTED_OPERATION
 from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.tasks.record import Message, Role
-from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import LEFT_OUT, Json, Part
 from kit.jsonrpc import RpcError
 
@@ -98,7 +97,6 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     parts = tuple(part for _, part in read)
     ignored = [f"{where}: kind {json.dumps(part.kind)}" for where, part in found if part.kind not in KINDS]
     question = question_of(parts, "\n\n")
-    _check_modes(wanted.accepted_output_modes)
     said = Message(
         message.message_id, Role.USER, parts, message.metadata, message.extensions, message.reference_task_ids
     )
@@ -109,6 +107,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         metadata={LEFT_OUT: ignored} if ignored else UNSET,
         parts=parts if any(part.text is UNSET for part in parts) else (),
         needs=needs_of(read, suffix=".kind=file"),
+        only_modes=only_modes(wanted.accepted_output_modes),
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=waits,
@@ -229,30 +228,6 @@ def _data_part(part: V03Part) -> Part:
         isinstance(part.metadata, dict) and part.metadata.get(COMPAT) is True and set(part.data) == {"value"}
     )
     return Part(data=part.data["value"] if is_compat else part.data, metadata=part.metadata)
-
-
-def _check_modes(modes: tuple[str, ...]) -> None:
-    """An empty list says nothing: older clients always send one."""
-    accepted = plain_modes(modes)
-    if not accepted or OUTPUT_MODES.intersection(accepted):
-        return
-    refused = wrong_mode(", ".join(accepted)[:200], " and ".join(HUB_MODES))
-    refused.data = {"acceptedOutputModes": accepted, "availableOutputModes": HUB_MODES}
-    raise refused
-
-
-def plain_modes(modes: Iterable[str]) -> list[str]:
-    """Modes without parameters, in lower case."""
-    return [mode.strip().lower().partition(";")[0] for mode in modes]
-
-
-def not_representable(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
-    """The reply is there, and the caller takes nothing of it."""
-    refused = RpcError(
-        CONTENT_TYPE_NOT_SUPPORTED, "the reply could not be represented in any accepted output mode"
-    )
-    refused.data = {"acceptedOutputModes": plain_modes(accepted), "availableOutputModes": available}
-    return refused
 
 
 def _count(value: Any) -> int | None:

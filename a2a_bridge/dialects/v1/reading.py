@@ -10,11 +10,11 @@ from msgspec.json import encode
 
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import (
-    OUTPUT_MODES,
     check_content,
     check_printable,
     invalid,
     needs_of,
+    only_modes,
     question_of,
     read_params,
 )
@@ -28,7 +28,6 @@ from a2a_bridge.dialects.v1.params import (
     SendParams,
     TaskParams,
 )
-from a2a_bridge.errors import wrong_mode
 from a2a_bridge.requests import (
     Cancel,
     CreatePush,
@@ -82,7 +81,6 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         raise invalid("message.role", "message.role: want ROLE_USER")
     if not has_content:
         raise invalid("message.parts", "message.parts: at least one part must hold text, data or a file")
-    _check_modes(wanted.accepted_output_modes)
     push = wanted.task_push_notification_config
     return Send(
         message=Message(
@@ -96,6 +94,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
         question=question_of(parts, "\n"),
         parts=() if is_text else parts,
         needs=needs,
+        only_modes=only_modes(wanted.accepted_output_modes),
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),
         waits=not is_stream and not wanted.return_immediately,
@@ -226,12 +225,6 @@ def _camel(name: str) -> str:
         return name
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _check_modes(modes: tuple[str, ...]) -> None:
-    wanted = {mode.strip().lower().partition(";")[0] for mode in modes}
-    if wanted and not wanted & OUTPUT_MODES:
-        raise wrong_mode(", ".join(sorted(wanted))[:200], "text/plain and application/json")
 
 
 def _count(value: Count, where: str) -> int | None:
