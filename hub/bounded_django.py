@@ -10,7 +10,10 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
+from django import http
+from django.core.handlers.asgi import ASGIHandler
 from django.db import Error as DatabaseDown
 from django.utils.http import parse_header_parameters
 
@@ -31,7 +34,7 @@ from kit.asgi import (
     respond_error,
     two_values,
 )
-from kit.async_db import db_call
+from kit.async_db import db_call, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -48,6 +51,23 @@ NOT_UTF_8 = "want forms in UTF-8"
 NO_SUCH_METHOD = "no address of the hub takes this HTTP method"
 TOO_MANY = "you send too many files at once"
 DOWN = "the database is out of reach; nothing was stored"
+
+
+class OneThreadHandler(ASGIHandler):
+    """Django, with the middleware and the view of a request in one thread; all of them are synchronous.
+
+    In Django's asynchronous mode a request goes from the event loop to its thread and back for each middleware:
+    twenty times, for as much processor time as the rest of a small request takes.
+    """
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Load the middleware for calls from a thread, which Django's constructor does not ask for."""
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: http.HttpRequest) -> http.HttpResponseBase:
+        """The answer of the view; its database connection is given back before the answer is sent."""
+        response: Any = await request_call(self.get_response)(request)
+        return response
 
 
 class BoundedDjango:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from channels.db import aclose_old_connections, database_sync_to_async
+from channels.db import database_sync_to_async
 from django.db import connection
 
 from kit.sql import AWAY
@@ -47,9 +47,10 @@ class DbCalls:
             return await db_call(function)(*args, **kwargs)
 
 
-async def release_connection() -> None:
-    """Close the database connection of the thread in which Django ran the view."""
-    await aclose_old_connections()
+def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """Wrap a synchronous function so that it runs in the thread of the request that Django serves."""
+    wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(function)
+    return wrapped
 
 
 def release_before_waiting() -> None:

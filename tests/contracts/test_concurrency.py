@@ -3,20 +3,21 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async  # noqa: TID251  the thread that Django runs views in
 from django import http
 from django.db import connection
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.test import RequestFactory
+from django.urls import path
 
-from accounts.middleware import LongAnswerMiddleware
 from accounts.models import User
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.card import BadCard, fetch_card
-from hub.bounded_django import Application, BoundedDjango
+from hub.bounded_django import Application, BoundedDjango, OneThreadHandler
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
-from kit.async_db import stream_slices
+from kit.async_db import request_call, stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
 from lab.waiting import eventually
 from tests.remote.cards import serving_card
@@ -24,6 +25,7 @@ from webhooks.sending import check_url
 
 KIND = "downloads"
 WITHIN_S = 30
+IDLE: list[bool] = []  # whether the thread of a request held no connection, each time that a test looked
 
 
 def limit(per_account: int = 2, per_process: int = 3) -> ConcurrencyLimit:
@@ -154,29 +156,38 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     assert counted.running() == {}
 
 
-@pytest.mark.django_db(transaction=True)
-async def test_a_long_answer_holds_no_connection_while_it_is_taken() -> None:
-    """Neither the view's own, nor one of the thread that reads the slices."""
-    idle: list[bool] = []
+def stream_users(request: http.HttpRequest) -> HttpResponseBase:
+    """A view that asks the database itself, and again for each part of its answer."""
+    User.objects.count()
+    IDLE.append(is_idle())
 
     def slices() -> Iterator[str]:
         for _ in range(3):
             yield str(User.objects.count())
 
-    def is_idle() -> bool:
-        return connection.connection is None
+    return StreamingHttpResponse(stream_slices(slices()))
 
-    async def view(request: http.HttpRequest) -> HttpResponseBase:
-        await User.objects.acount()
-        idle.append(await sync_to_async(is_idle)())
-        return StreamingHttpResponse(stream_slices(slices()))
 
-    response = await LongAnswerMiddleware(view)(http.HttpRequest())  # type: ignore[arg-type, misc]
+def is_idle() -> bool:
+    """Whether this thread has no connection."""
+    return connection.connection is None
+
+
+urlpatterns = [path("users", stream_users)]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_long_answer_holds_no_connection_while_it_is_taken(settings: Any) -> None:
+    """Neither the view's own, nor one of the thread that reads the slices."""
+    settings.ROOT_URLCONF = __name__
+    IDLE.clear()
+    request = RequestFactory().get("/users", headers={"host": "localhost"})
+    response = await OneThreadHandler().get_response_async(request)
     content: AsyncIterator[bytes] = aiter(response)
     async for piece in content:
         assert piece == b"0"
-        idle.append(await sync_to_async(is_idle)())
-    assert idle == [False, True, True, True]
+        IDLE.append(await request_call(is_idle)())
+    assert IDLE == [False, True, True, True]
 
 
 @pytest.mark.django_db(transaction=True)
