@@ -16,6 +16,7 @@ R = TypeVar("R")
 Slice = TypeVar("Slice", str, bytes)
 
 _bulk = ThreadPoolExecutor(2, "bulk")
+_requests = ThreadPoolExecutor(100, "request")  # threads start when no other is idle
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -48,8 +49,10 @@ class DbCalls:
 
 
 def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Wrap a synchronous function so that it runs in the thread of the request that Django serves."""
-    wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(function)
+    """Wrap a synchronous function that may wait long, for another server too, as the views of Django do."""
+    wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
+        function, thread_sensitive=False, executor=_requests
+    )
     return wrapped
 
 

@@ -22,4 +22,4 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _close(self) -> None:
         is_under_way = self.in_atomic_block or self.errors_occurred or self.connection.in_transaction
         if is_under_way or not kept.give(self.connection):
-            super()._close()
+            self.connection.close()

@@ -1,7 +1,8 @@
 """Connections that were closed and wait, open, for the next thread that wants one.
 
-Django gives each request a thread of its own, with a connection of its own. To open a connection, with its
-pragmas, its functions and the schema to read, takes about as long as the queries of a request.
+Each request and each call of `db_call` closes its connection, as those to PostgreSQL go back to their pool. To
+open a connection, with its pragmas, its functions and the schema to read, takes about as long as the queries of a
+request.
 """
 
 import sqlite3

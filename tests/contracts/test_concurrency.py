@@ -2,14 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django import http
 from django.db import connection
 from django.http import HttpResponseBase, StreamingHttpResponse
-from django.test import RequestFactory
 from django.urls import path
 
 from accounts.models import User
@@ -25,6 +24,9 @@ from webhooks.sending import check_url
 
 KIND = "downloads"
 WITHIN_S = 30
+SCOPE: Scope = {
+    "type": "http", "method": "GET", "path": "/users", "query_string": b"", "headers": [(b"host", b"localhost")],
+}  # fmt: skip
 IDLE: list[bool] = []  # whether the thread of a request held no connection, each time that a test looked
 
 
@@ -181,13 +183,43 @@ async def test_a_long_answer_holds_no_connection_while_it_is_taken(settings: Any
     """Neither the view's own, nor one of the thread that reads the slices."""
     settings.ROOT_URLCONF = __name__
     IDLE.clear()
-    request = RequestFactory().get("/users", headers={"host": "localhost"})
-    response = await OneThreadHandler().get_response_async(request)
-    content: AsyncIterator[bytes] = aiter(response)
-    async for piece in content:
-        assert piece == b"0"
+    sent: list[Message] = []
+    received = iter([{"type": "http.request", "body": b""}])
+
+    async def receive() -> Message:
+        return next(received, None) or await asyncio.Future()  # the client stays
+
+    async def send(message: Message) -> None:
+        sent.append(message)
         IDLE.append(await request_call(is_idle)())
-    assert IDLE == [False, True, True, True]
+
+    await OneThreadHandler()(SCOPE, receive, send)
+    assert b"".join(one.get("body", b"") for one in sent) == b"000"
+    assert [False, *[True] * len(sent)] == IDLE
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_answer_is_read_no_further_when_its_client_leaves(settings: Any) -> None:
+    settings.ROOT_URLCONF = __name__
+    IDLE.clear()
+    sent: list[Message] = []
+    has_left = asyncio.Event()
+    received = iter([{"type": "http.request", "body": b""}])
+
+    async def receive() -> Message:
+        if message := next(received, None):
+            return message
+        await has_left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if len(sent) == 2:
+            has_left.set()
+            await asyncio.Future()  # what it did not take stays in the buffers
+
+    await asyncio.wait_for(OneThreadHandler()(SCOPE, receive, send), WITHIN_S)
+    assert [one.get("body") for one in sent] == [None, b"0"]
 
 
 @pytest.mark.django_db(transaction=True)
