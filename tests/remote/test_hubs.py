@@ -166,9 +166,9 @@ async def test_a_cancel_goes_through_the_hub(near: HubProcess) -> None:
 
 
 @pytest.mark.parametrize("near", ["embedded"], indirect=True)
-async def test_a_hub_asks_a_hub(embedded_hub: HubProcess, near: HubProcess) -> None:
+async def test_a_hub_asks_a_hub(make_storage: MakeStorage, start_hub: StartHub, near: HubProcess) -> None:
     """Hub to hub by the card as it is published, with a token of the far one."""
-    far = embedded_hub
+    far = start_hub(make_storage("embedded"))
     async with Echo(far.url, far.mint("farowner", "channel")) as agent:
         await publish_session(far, agent.session_id)
         card = f"{far.url}/api/a2a/v1/agents/farowner/echo/agent-card.json"
