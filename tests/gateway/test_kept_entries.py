@@ -107,7 +107,7 @@ async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str])
             return wanted <= set(await read_ids(client, "alpha"))
 
         if len(hub.urls) > 1:  # another process writes them once the hub takes the killed process for dead
-            await eventually(is_whole, "the session is whole")
+            await eventually(is_whole, "the session is whole", every_s=0.5)  # each look reads all of it
         for agent in ("alpha", "beta"):
             ids = await read_ids(client, agent)
             assert wanted - set(ids) == set()
