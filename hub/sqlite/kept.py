@@ -1,8 +1,8 @@
-"""Connections that were closed and wait, open, for the next thread that wants one.
+"""Connections that threads have finished with, open for the next thread that wants one.
 
-Each request and each call of `db_call` closes its connection, as those to PostgreSQL go back to their pool. To
-open a connection, with its pragmas, its functions and the schema to read, takes about as long as the queries of a
-request.
+Django closes the connection of each request and of each call of `db_call`; those to PostgreSQL go back to their
+pool. To open a connection, with its pragmas, its functions and the schema to read, takes about as long as the
+queries of a request.
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ class KeptConnections:
                 connection.close()
 
     def take(self) -> sqlite3.Connection | None:
-        """The connection that was closed last."""
+        """The connection that was given last."""
         try:
             return self._connections.pop()
         except IndexError:
