@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,19 +13,8 @@ from lab.callers import Json, bearer, inbound, send, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.conftest import HOMES
 from tests.remote.caller import far_body
 from tests.remote.servers import Remote, Seen, sdk_server
-
-ENV = {"REMOTE_ALLOW_PRIVATE": 1, "REMOTE_RETRY_S": 600}
-
-
-@pytest.fixture(scope="module", params=HOMES)
-def near(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub of each kind that calls servers of this machine; each test publishes for an owner of its own."""
-    hub = HubProcess.start(make_storage(request.param), processes=1 if request.param == "embedded" else 2, **ENV)
-    yield hub
-    hub.stop()
 
 
 async def publish(hub: HubProcess, far: Remote, owner: str, **details: Any) -> Json:
@@ -86,7 +74,7 @@ async def test_a_breaker_that_opens_in_one_process_is_open_in_all(near: HubProce
 
 @pytest.mark.slow
 async def test_what_a_dead_process_was_asking_ends(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"), **ENV | {"REMOTE_RETRY_S": 1})
+    hub = start_hub(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1, REMOTE_RETRY_S=1)
     async with sdk_server() as far:
         agent = await publish(hub, far, "owner")
         asking = asyncio.create_task(_ask_and_break(hub))
