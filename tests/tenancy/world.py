@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ import httpx
 from lab import ROOT
 from lab.agents import Echo
 from lab.callers import TLS, bearer
+from lab.forked import run_forked
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
@@ -23,6 +22,7 @@ from tests.tenancy.rights import Rule
 from tests.tenancy.rules import RULES
 
 WITHIN_S = 20
+SEEDED_WITHIN_S = 120
 FURTHER_SPARES = 4
 OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000}
 ABSENT = {
@@ -143,14 +143,8 @@ def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
     spares = ["webhook_id" in name for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
     spares += [False] * FURTHER_SPARES
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.tenancy.rows"],
-        env=hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
-        cwd=ROOT,
-        input=json.dumps(spares),
-        text=True,
-        capture_output=True,
-    )
+    env = hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
+    done = run_forked(["-m", "tests.tenancy.rows", json.dumps(spares)], env, folder=ROOT, within_s=SEEDED_WITHIN_S)
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads(done.stdout)
     return made
