@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-import httpx
 import pytest
 from django.urls import get_resolver
 
@@ -13,6 +12,7 @@ from accounts.admin_site import site
 from tests.tenancy.rights import May
 from tests.tenancy.rules import RULES
 from tests.tenancy.test_matrix import CANARY
+from tests.tenancy.web import Answer
 from tests.tenancy.world import Names, World
 
 OWN_PAGES = {name for name, rule in RULES.items() if rule.may is May.OWN_PAGE}
@@ -20,7 +20,7 @@ MASK = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 FORM = {"csrfmiddlewaretoken": "x" * 32}
 
 
-def visit(tenants: World, path: str, caller: str, *, posts: bool = False) -> httpx.Response:
+def visit(tenants: World, path: str, caller: str, *, posts: bool = False) -> Answer:
     """One page, with the cookie a browser would have."""
     cookies = f"csrftoken={FORM['csrfmiddlewaretoken']}"
     if token := tenants.tokens.get(caller):
@@ -96,7 +96,7 @@ def path_of(name: str, names: Names) -> str:
     return name.removeprefix("PAGE ").format_map({"name": "asks", **names})
 
 
-def bare(answer: httpx.Response, path: str) -> tuple[int, str]:
+def bare(answer: Answer, path: str) -> tuple[int, str]:
     """An answer without the path it was asked for and the mask of its forms."""
     text = MASK.sub("", answer.text)
     for written in (path, quote(path), quote(path, safe="")):
