@@ -23,10 +23,10 @@ from gateway.connections.client import Gateway
 from gateway.letters.letter_queue import are_queued
 from gateway.sessions.writing import write_orphaned_records
 from gateway.triad.proposals import are_open, close_due
+from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
-from hub.waiting_rows import WaitingRows
 from hub.wiring import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hub.waiting_rows import WaitingRows
+from hub.changes import WaitingRows
 from kit.async_db import DbThread
 from kit.sql import SqliteChanges, UnknownChanges
 from lab.processes import python, run

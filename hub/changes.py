@@ -1,14 +1,21 @@
-"""Timers that look at rows which wait: for a time, or for an agent to come."""
+"""What the timers of a process know of commits to its database, and the work that waits for one."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from hub.ended_access import Changes
 from kit.async_db import DbCall
 from kit.sql import Version
 
 
+class Changes(Protocol):
+    """See `kit.sql.SqliteChanges`."""
+
+    def version(self) -> Version | None:
+        """Differs after each commit; None: unknown."""
+
+
 class WaitingRows:
-    """Runs a timer's work while any row waits. Where none did, the next commit is the first that can add one.
+    """Runs a timer's work while any row waits, for its time or for an agent; after that, only a commit adds one.
 
     `are_any`: whether a row waits, asked of the database in another thread.
     """
