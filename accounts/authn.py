@@ -178,7 +178,7 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
     if token is None:
         return None
     live = Credential.objects.live().filter(digest=token.digest, kind__in=kinds, user__is_active=True)
-    found: Credential | None = live.select_related("user").first()
+    found: Credential | None = next(iter(live.select_related("user").order_by()), None)  # a digest is unique
     if found is None:
         return None
     used_at, user = found.last_used_at, found.user

@@ -14,10 +14,8 @@ from accounts.error_pages import API_PATHS, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_T
 from accounts.models import Credential, User
 from accounts.settings import get_settings
 from kit.asgi import Header
-from kit.async_db import release_connection
 from kit.concurrency import TooManyAtOnce
 
-SHORT_BYTES = 65_536
 API_PREFIX = "/api/v1/"
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE, OPTIONS",
@@ -41,15 +39,8 @@ class PagePolicyMiddleware(MiddlewareMixin):
         return response
 
 
-class LongAnswerMiddleware(MiddlewareMixin):
-    """Gives the view's database connection back before a long answer is sent, not when the client has taken it."""
-
-    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
-        """The view's answer. A short one fits into the buffers of the connection."""
-        response: HttpResponseBase = await self.get_response(request)  # type: ignore[misc]
-        if response.streaming or len(response.content) > SHORT_BYTES:  # type: ignore[attr-defined]
-            await release_connection()
-        return response
+class TooManyMiddleware(MiddlewareMixin):
+    """Answers 429 where a view says that too many of its kind run."""
 
     def process_exception(self, request: HttpRequest, failure: Exception) -> HttpResponseBase | None:
         """Refuse a request that is one too many; REST answers for itself."""

@@ -10,11 +10,11 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
 
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
-# Before the imports below, which import models: this sets Django up.
-django_application = get_asgi_application()
+# Before the imports below, which import models.
+django.setup(set_prefix=False)
 
 from a2a_bridge.addresses import split  # noqa: E402
 from a2a_bridge.asgi import handle_of  # noqa: E402
@@ -34,7 +34,7 @@ from gateway.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from gateway.health import is_health_call  # noqa: E402
 from gateway.prototype.socket import serve_prototype, speaks_prototype  # noqa: E402
 from hub import wiring  # noqa: E402
-from hub.bounded_django import BoundedDjango  # noqa: E402
+from hub.bounded_django import BoundedDjango, OneThreadHandler  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402
 from hub.monitoring.endpoints import MonitoringEndpoints, draining  # noqa: E402
 from hub.monitoring.metrics import registry  # noqa: E402
@@ -79,7 +79,7 @@ watching = MonitoringEndpoints(
     runtime.ensure_started,
 )
 bounded_django = BoundedDjango(
-    django_application,
+    OneThreadHandler(),
     path_prefix=PATH_PREFIX,
     max_body_bytes=MAX_BODY_BYTES,
     max_upload_bytes=settings.MAX_UPLOAD_BYTES,

@@ -10,8 +10,13 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from typing import IO, Any
 
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.signals import request_started
 from django.db import Error as DatabaseDown
+from django.urls import set_script_prefix
 from django.utils.http import parse_header_parameters
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, find_holder, presented
@@ -31,7 +36,7 @@ from kit.asgi import (
     respond_error,
     two_values,
 )
-from kit.async_db import db_call
+from kit.async_db import db_call, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -48,6 +53,65 @@ NOT_UTF_8 = "want forms in UTF-8"
 NO_SUCH_METHOD = "no address of the hub takes this HTTP method"
 TOO_MANY = "you send too many files at once"
 DOWN = "the database is out of reach; nothing was stored"
+
+
+class OneThreadHandler(ASGIHandler):
+    """Django, with all that it does for a request in one call of a thread: middleware and views are synchronous.
+
+    Django's own `handle` changes between the event loop and the thread for each middleware and each signal, over
+    twenty times, for as much processor time as the rest of a small request takes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._respond = request_call(self._call_view)
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Load the middleware for calls from a thread, which Django's constructor does not ask for."""
+        super().load_middleware(is_async=False)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        set_script_prefix(get_script_prefix(scope))
+        response = await self._respond(scope, body)
+        if response.closed:
+            await self.send_response(response, send)
+        else:
+            await self._stream(response, receive, send)
+
+    def _call_view(self, scope: Scope, body: IO[bytes]) -> Any:
+        """The answer, closed unless it is read from a database while it is sent."""
+        request_started.send(sender=self.__class__, scope=scope)
+        with body:
+            request, refused = self.create_request(scope, body)
+            response: Any = refused if request is None else self.get_response(request)
+            response._handler_class = self.__class__
+            if response.streaming:
+                if response.is_async:
+                    return response
+                response.streaming_content = list(response.streaming_content)  # a file's
+            response.close()
+        return response
+
+    async def _stream(self, response: Any, receive: Receive, send: Send) -> None:
+        """Send the parts of an answer until the client has all of them or has left."""
+        tasks = [
+            asyncio.create_task(self.send_response(response, send), name="send an answer"),
+            asyncio.create_task(self.listen_for_disconnect(receive), name="the client leaves"),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            sent, _ = await asyncio.gather(*tasks, return_exceptions=True)
+            await request_call(response.close)()
+        if isinstance(sent, Exception):
+            raise sent
 
 
 class BoundedDjango:

@@ -5,26 +5,19 @@ program has committed since the last look, which costs microseconds (docs/adr/00
 """
 
 from datetime import datetime
-from typing import Protocol
 
 from accounts.authn import still_good
 from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.models.choices import Failure
+from hub.changes import Changes
 from hub.wiring import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
 from kit.sql import Version
 from operators.attachments import find_lost_views
-
-
-class Changes(Protocol):
-    """See `kit.sql.SqliteChanges`."""
-
-    def version(self) -> Version | None:
-        """Differs after each commit; None: unknown."""
 
 
 class Revocations:

@@ -20,8 +20,10 @@ from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
 from gateway.connections.client import Gateway
+from gateway.letters.letter_queue import are_queued
 from gateway.sessions.writing import write_orphaned_records
-from gateway.triad.proposals import close_due
+from gateway.triad.proposals import are_open, close_due
+from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
 from hub.monitoring.endpoints import draining
@@ -179,9 +181,11 @@ class Runtime:
 
     def _start_gateway(self, gateway: Gateway) -> None:
         letters, statuses = gateway.router.letters, gateway.statuses
-        self._tasks.start(every(LETTERS_EVERY_S, letters.look, "letters.failed"), name="letters")
+        queued = WaitingRows(self._changes, self._call, are_queued, letters.look)
+        undecided = WaitingRows(self._changes, self._call, are_open, partial(self._call, close_due))
+        self._tasks.start(every(LETTERS_EVERY_S, queued.look, "letters.failed"), name="letters")
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")
-        self._tasks.start(every(DECIDE_EVERY_S, partial(self._call, close_due), "decide.failed"), name="decide")
+        self._tasks.start(every(DECIDE_EVERY_S, undecided.look, "decide.failed"), name="decide")
         self._tasks.start(every(BEAT_EVERY_S, self._write_orphaned, SESSIONS_FAILED), name="sessions")
 
     async def _write_orphaned(self) -> None:

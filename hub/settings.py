@@ -221,7 +221,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "accounts.middleware.PagePolicyMiddleware",
-    "accounts.middleware.LongAnswerMiddleware",
+    "accounts.middleware.TooManyMiddleware",
 ]
 
 TEMPLATES = [
@@ -251,7 +251,7 @@ WHITENOISE_AUTOREFRESH = False
 if IS_EMBEDDED:
     DATABASES: dict[str, dict[str, object]] = {
         "default": {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "hub.sqlite",
             "NAME": DATA_DIR / "hub.sqlite3",
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",

@@ -1,5 +1,7 @@
 """Scripts, style sheets and pictures of the pages."""
 
+from typing import Any, ClassVar
+
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
@@ -13,22 +15,17 @@ GZIP = GZipMiddleware(lambda request: HttpResponse())  # for its way to compress
 class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise that compresses for clients that take gzip. The files hold nothing secret.
 
-    The middleware looks for the files at the first request for one, and keeps what it found: a hub starts sooner,
-    and a test that makes many clients does not look for all files with each.
+    All middlewares of a process share what the first of them found: tests make one for each client.
     """
 
-    _has_files = False
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """A file, or what the rest of the hub answers."""
-        if not self._has_files and request.path_info.startswith(self.static_prefix):
-            super().add_files_from_finders()  # threads that look at the same time find the same
-            self._has_files = True
-        answer: HttpResponseBase = super().__call__(request)
-        return answer
+    _found: ClassVar[dict[str, Any]] = {}
 
     def add_files_from_finders(self) -> None:
-        """Nothing: `__call__` looks for them."""
+        """Look for the files once in a process."""
+        if not self._found:
+            super().add_files_from_finders()
+            self._found.update(self.files)
+        self.files.update(self._found)
 
     def serve(self, static_file: StaticFile, request: HttpRequest) -> HttpResponseBase:
         """The file, compressed unless only a part of it, or none, is asked for."""

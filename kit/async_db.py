@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from channels.db import aclose_old_connections, database_sync_to_async
+from channels.db import database_sync_to_async
 from django.db import connection
 
 from kit.sql import AWAY
@@ -16,6 +16,7 @@ R = TypeVar("R")
 Slice = TypeVar("Slice", str, bytes)
 
 _bulk = ThreadPoolExecutor(2, "bulk")
+_requests = ThreadPoolExecutor(100, "request")  # threads start when no other is idle
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -47,9 +48,12 @@ class DbCalls:
             return await db_call(function)(*args, **kwargs)
 
 
-async def release_connection() -> None:
-    """Close the database connection of the thread in which Django ran the view."""
-    await aclose_old_connections()
+def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """Wrap a synchronous function that may wait long, for another server too, as the views of Django do."""
+    wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
+        function, thread_sensitive=False, executor=_requests
+    )
+    return wrapped
 
 
 def release_before_waiting() -> None:

@@ -16,6 +16,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
 from accounts.oauth.providers import Provider
+from lab.callers import TLS
 from lab.processes import free_port
 from tests.github import Exchange, Grant, first
 
@@ -177,7 +178,7 @@ def sign_in_by_oidc(client: Any, start: str = START) -> Any:
     off = client.get(start, headers=PAGE)
     if off.status_code != 302:
         return off
-    back = httpx.get(off["Location"], trust_env=False).headers["location"]
+    back = httpx.get(off["Location"], trust_env=False, verify=TLS).headers["location"]
     parts = urlsplit(back)
     return client.get(f"{parts.path}?{parts.query}", headers=PAGE)
 

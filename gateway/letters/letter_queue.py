@@ -21,7 +21,7 @@ from agents.models.session import alive_since, online_sessions
 from agents.transcript.access import Role, sessions_visible_to
 from gateway.channels import publish_after_commit
 from gateway.connections.seat import carry_envelope
-from gateway.letters.letters import Draft, Obstacle, find_obstacle, store_letter
+from gateway.letters.letters import WAITING, Draft, Obstacle, find_obstacle, store_letter
 from gateway.letters.sealed import open_frame, seal_frame
 from gateway.models import Letter
 from gateway.team.team_rules import AgentName, load_may_message
@@ -219,13 +219,21 @@ def expire(letter: Letter) -> bool:
     return end_letter(letter, refuse_dead(TTL_EXPIRED, code))
 
 
+def are_queued() -> bool:
+    """Whether any letter waits for its recipient."""
+    return _queued().exists()
+
+
 def find_due_recipients(process_id: str) -> list[int]:
     """The seats of this process that have letters."""
-    queued = Letter.objects.filter(state__in=(Letter.State.QUEUED, Letter.State.SENDING))
     found: QuerySet[Session, int] = Session.objects.filter(
-        connection__process_id=process_id, pk__in=queued.values("recipient")
+        connection__process_id=process_id, pk__in=_queued().values("recipient")
     ).values_list("pk", flat=True)
     return list(found)
+
+
+def _queued() -> QuerySet[Letter]:
+    return Letter.objects.filter(state__in=WAITING)
 
 
 def store_untaken_replies() -> int:

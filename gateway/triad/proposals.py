@@ -133,6 +133,11 @@ def cast_vote(owner_id: int, given: NewVote) -> Proposal:
     return proposal
 
 
+def are_open() -> bool:
+    """Whether any proposal is not decided yet."""
+    return Proposal.objects.filter(state__in=Proposal.OPEN).exists()
+
+
 def close_due() -> int:
     """Decide the proposals whose deadline has passed; how many were due. Several processes may do it at once."""
     now = db_now()

@@ -1,5 +1,6 @@
 """The descriptions over HTTP: public, for every origin."""
 
+from collections.abc import Callable
 from functools import cache
 
 import msgspec
@@ -26,7 +27,7 @@ JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
 def schema(request: HttpRequest) -> HttpResponse:
     """OpenAPI 3.1, as JSON or, when `format` or `Accept` asks for it, as YAML."""
     wanted = request.GET.get("format") or request.headers.get("Accept", "")
-    return _as_yaml(openapi()) if "yaml" in wanted else _as_json(openapi())
+    return _as_yaml(openapi) if "yaml" in wanted else _as_json(openapi())
 
 
 @require_safe
@@ -38,7 +39,7 @@ def sockets_json(request: HttpRequest) -> HttpResponse:
 @require_safe
 def sockets_yaml(request: HttpRequest) -> HttpResponse:
     """AsyncAPI 3.0 as YAML."""
-    return _as_yaml(asyncapi())
+    return _as_yaml(asyncapi)
 
 
 @never_cache
@@ -91,6 +92,12 @@ def _as_json(document: Json) -> HttpResponse:
     return HttpResponse(msgspec.json.encode(document), content_type=JSON_TYPE, headers=HEADERS)
 
 
-def _as_yaml(document: Json) -> HttpResponse:
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    return HttpResponse(text, content_type=YAML_TYPE, headers=HEADERS)
+def _as_yaml(document: Callable[[], Json]) -> HttpResponse:
+    return HttpResponse(_yaml_of(document), content_type=YAML_TYPE, headers=HEADERS)
+
+
+@cache
+def _yaml_of(document: Callable[[], Json]) -> str:
+    """A document, which never changes, written once: that takes most of a second."""
+    text: str = yaml.safe_dump(document(), sort_keys=False, allow_unicode=True)
+    return text

@@ -26,6 +26,7 @@ from agnt.models import Invoice, Network
 from hub.checks.settings import check_invoices
 from kit.clock import db_now
 from lab import ROOT
+from lab.callers import TLS
 from lab.hub_process import StartHub
 from lab.hub_storage import HubStorage, MakeStorage, hub_env
 from lab.processes import python, run
@@ -276,7 +277,7 @@ def test_a_hub_bills_past_days_by_itself(make_storage: MakeStorage, start_hub: S
     assert len(path.read_text().splitlines()) == 3
 
     def figures() -> list[str]:
-        return httpx.get(f"{hub.url}/metrics").text.splitlines()
+        return httpx.get(f"{hub.url}/metrics", verify=TLS).text.splitlines()
 
     until(lambda: "agnt_open_invoices 0.0" in figures(), "the bill is marked", within_s=30)
     assert {'agnt_metering_drift{kind="uncharged"} 0.0', "a2a_metered_events_total 0.0"} <= set(figures())

@@ -66,6 +66,15 @@ async def test_a_page_like_another_is_checked_where_the_other_is() -> None:
     assert {one.like for one in PAGES if one.like} <= checked
 
 
+async def test_tab_walks_again_over_what_a_page_replaced_meanwhile(visitor: Visitor) -> None:
+    await visitor.open("/signin")
+    await visitor.page.evaluate("""() => addEventListener("focusin", () => {
+      const last = [...document.querySelectorAll("button")].at(-1);
+      last.replaceWith(last.cloneNode(true));
+    }, {once: true})""")
+    await visitor.check_keyboard()
+
+
 async def test_a_page_that_is_parsed_slowly_is_not_painted_in_part(visitor: Visitor) -> None:
     """Its tables change the widths of their columns with every row."""
     await visitor.network.send("Emulation.setCPUThrottlingRate", {"rate": 8})

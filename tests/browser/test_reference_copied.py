@@ -58,6 +58,10 @@ SDKS = {
     ("v0-3", "Python SDK"): "python-0.3",
     ("v0-3", "JavaScript SDK"): "js-0.3",
 }
+STATES = {
+    "v1-0": {"asked": "TASK_STATE_INPUT_REQUIRED", "failed": "TASK_STATE_FAILED"},
+    "v0-3": {"asked": "input-required", "failed": "failed"},
+}
 
 
 @pytest.mark.parametrize(("key", "form"), SDKS)
@@ -70,18 +74,24 @@ async def test_the_lines_for_an_official_sdk_run(visitor: Visitor, site: HubProc
 
 
 @pytest.mark.parametrize(("key", "form"), SDKS)
+async def test_the_lines_for_an_official_sdk_say_why_a_turn_failed(
+    visitor: Visitor, site: HubProcess, key: str, form: str
+) -> None:
+    async with online(site, TaskPeer, agent=TASKS) as agent:
+        said = await said_by_sdk(visitor, site, key, form, agent.handle, "say half | fail out of ink")
+    assert said == f"half\n{STATES[key]['failed']}: out of ink"
+
+
+@pytest.mark.deep  # the lines that print why a turn failed print these, too
+@pytest.mark.parametrize(("key", "form"), SDKS)
 async def test_the_lines_for_an_official_sdk_say_why_there_is_no_reply(
     visitor: Visitor, site: HubProcess, key: str, form: str
 ) -> None:
-    asked = {"v1-0": "TASK_STATE_INPUT_REQUIRED", "v0-3": "input-required"}[key]
-    failed = {"v1-0": "TASK_STATE_FAILED", "v0-3": "failed"}[key]
     async with online(site, TaskPeer, agent=TASKS) as agent:
         said = await said_by_sdk(visitor, site, key, form, agent.handle, "note looking | ask which one?")
-        assert said == f"{asked}: which one?"
-        said = await said_by_sdk(visitor, site, key, form, agent.handle, "say half | fail out of ink")
-        assert said == f"half\n{failed}: out of ink"
+        assert said == f"{STATES[key]['asked']}: which one?"
     said = await said_by_sdk(visitor, site, key, form, agent.handle, "hello")
-    assert said == f"{failed}: agent channel offline"
+    assert said == f"{STATES[key]['failed']}: agent channel offline"
 
 
 async def said_by_sdk(visitor: Visitor, site: HubProcess, key: str, form: str, handle: str, question: str) -> str:

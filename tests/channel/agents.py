@@ -3,18 +3,17 @@
 import asyncio
 import itertools
 import json
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
-import psycopg
 
 from lab.agents import publish
 from lab.callers import Json, bearer, envelope, question, rpc_path, web
 from lab.channel_agent import FRAME_WITHIN_S, ChannelAgent
 from lab.hub_process import HubProcess
+from lab.statements import writing
 from lab.waiting import eventually
 
 Kind = TypeVar("Kind", bound=ChannelAgent)
@@ -148,12 +147,9 @@ async def hook(
 
 def sql(hub: HubProcess, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """Run one statement on the hub's database, `?` for each value; its rows."""
-    if hub.home.is_grown:
-        with psycopg.connect(hub.home.env["DATABASE_URL"]) as connection:
-            cursor = connection.execute(statement.replace("?", "%s"), values or None)
-            return cursor.fetchall() if cursor.description else []
-    with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3", timeout=10)) as connection, connection:
-        return connection.execute(statement, values).fetchall()
+    with writing(hub.home.env) as run:
+        done = run(statement, *values)
+        return done.fetchall() if done.description else []
 
 
 async def eventually_queued(hub: HubProcess, peer: ChannelAgent, count: int) -> None:

@@ -2,21 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async  # noqa: TID251  the thread that Django runs views in
 from django import http
 from django.db import connection
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.urls import path
 
-from accounts.middleware import LongAnswerMiddleware
 from accounts.models import User
 from agents.links.remote.access import NO_AUTH
 from agents.links.remote.card import BadCard, fetch_card
-from hub.bounded_django import Application, BoundedDjango
+from hub.bounded_django import Application, BoundedDjango, OneThreadHandler
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
-from kit.async_db import stream_slices
+from kit.async_db import request_call, stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
 from lab.waiting import eventually
 from tests.remote.cards import serving_card
@@ -24,6 +24,10 @@ from webhooks.sending import check_url
 
 KIND = "downloads"
 WITHIN_S = 30
+SCOPE: Scope = {
+    "type": "http", "method": "GET", "path": "/users", "query_string": b"", "headers": [(b"host", b"localhost")],
+}  # fmt: skip
+IDLE: list[bool] = []  # whether the thread of a request held no connection, each time that a test looked
 
 
 def limit(per_account: int = 2, per_process: int = 3) -> ConcurrencyLimit:
@@ -154,29 +158,68 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     assert counted.running() == {}
 
 
-@pytest.mark.django_db(transaction=True)
-async def test_a_long_answer_holds_no_connection_while_it_is_taken() -> None:
-    """Neither the view's own, nor one of the thread that reads the slices."""
-    idle: list[bool] = []
+def stream_users(request: http.HttpRequest) -> HttpResponseBase:
+    """A view that asks the database itself, and again for each part of its answer."""
+    User.objects.count()
+    IDLE.append(is_idle())
 
     def slices() -> Iterator[str]:
         for _ in range(3):
             yield str(User.objects.count())
 
-    def is_idle() -> bool:
-        return connection.connection is None
+    return StreamingHttpResponse(stream_slices(slices()))
 
-    async def view(request: http.HttpRequest) -> HttpResponseBase:
-        await User.objects.acount()
-        idle.append(await sync_to_async(is_idle)())
-        return StreamingHttpResponse(stream_slices(slices()))
 
-    response = await LongAnswerMiddleware(view)(http.HttpRequest())  # type: ignore[arg-type, misc]
-    content: AsyncIterator[bytes] = aiter(response)
-    async for piece in content:
-        assert piece == b"0"
-        idle.append(await sync_to_async(is_idle)())
-    assert idle == [False, True, True, True]
+def is_idle() -> bool:
+    """Whether this thread has no connection."""
+    return connection.connection is None
+
+
+urlpatterns = [path("users", stream_users)]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_long_answer_holds_no_connection_while_it_is_taken(settings: Any) -> None:
+    """Neither the view's own, nor one of the thread that reads the slices."""
+    settings.ROOT_URLCONF = __name__
+    IDLE.clear()
+    sent: list[Message] = []
+    received = iter([{"type": "http.request", "body": b""}])
+
+    async def receive() -> Message:
+        return next(received, None) or await asyncio.Future()  # the client stays
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        IDLE.append(await request_call(is_idle)())
+
+    await OneThreadHandler()(SCOPE, receive, send)
+    assert b"".join(one.get("body", b"") for one in sent) == b"000"
+    assert [False, *[True] * len(sent)] == IDLE
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_answer_is_read_no_further_when_its_client_leaves(settings: Any) -> None:
+    settings.ROOT_URLCONF = __name__
+    IDLE.clear()
+    sent: list[Message] = []
+    has_left = asyncio.Event()
+    received = iter([{"type": "http.request", "body": b""}])
+
+    async def receive() -> Message:
+        if message := next(received, None):
+            return message
+        await has_left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if len(sent) == 2:
+            has_left.set()
+            await asyncio.Future()  # what it did not take stays in the buffers
+
+    await asyncio.wait_for(OneThreadHandler()(SCOPE, receive, send), WITHIN_S)
+    assert [one.get("body") for one in sent] == [None, b"0"]
 
 
 @pytest.mark.django_db(transaction=True)

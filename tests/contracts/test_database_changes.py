@@ -4,6 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from hub.changes import WaitingRows
+from kit.async_db import DbThread
 from kit.sql import SqliteChanges, UnknownChanges
 from lab.processes import python, run
 
@@ -50,3 +54,36 @@ def test_a_look_waits_for_no_lock_and_no_version_comes_again_after_it_failed(tmp
         assert changes.version() is None
     assert changes.version() not in (None, before)
     changes.close()
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["version known", "unknown"])
+async def test_work_for_waiting_rows_is_done_while_any_waits(tmp_path: Path, is_known: bool) -> None:
+    path = tmp_path / "one.sqlite3"
+    path.touch()
+    changes = SqliteChanges(path) if is_known else UnknownChanges()
+    thread, done, asked = DbThread("rows"), [], []
+
+    def are_any() -> bool:
+        asked.append(1)
+        with closing(sqlite3.connect(path)) as reader:
+            return bool(reader.execute("SELECT EXISTS (SELECT 1 FROM t)").fetchone()[0])
+
+    async def work() -> None:
+        done.append(1)
+
+    waiting = WaitingRows(changes, thread.call, are_any, work)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE t (n)")
+        for _ in range(3):
+            await waiting.look()
+        assert (len(asked), done) == (1 if is_known else 3, [])
+        writer.execute("INSERT INTO t VALUES (1)")
+        for _ in range(2):  # what waits may become due without a commit
+            await waiting.look()
+        assert len(done) == 2
+        writer.execute("DELETE FROM t")
+        await waiting.look()
+        assert len(done) == 2
+    changes.close()
+    await thread.close()

@@ -81,9 +81,13 @@ async def test_old_and_new_processes_answer_for_each_other(make_storage: MakeSto
         hub.stop()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("_old_code")
 async def test_tests_of_the_old_code_pass_on_the_new_schema(tmp_path: Path) -> None:
-    """The release before, but for its migrations: its own tests make their databases by those of today."""
+    """The release before, but for its migrations: its own tests make their databases by those of today.
+
+    Deep, because the first test of this module shows each column that an ask, its audit row and a token need.
+    """
     old = shutil.copytree(OldHub.code, tmp_path / "old")
     for pattern in SCHEMA:
         for file in ROOT.glob(pattern):

@@ -60,16 +60,22 @@ async def read_ids(client: GatewayClient, agent: str) -> list[str]:
             return ids
 
 
-@pytest.mark.parametrize(("kind", "killed"), [("embedded", 0), ("grown", 0), ("grown", 1)])
+@pytest.mark.parametrize(("kind", "processes"), [("embedded", 1), ("grown", 2)])
 async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
-    make_storage: MakeStorage, start_hub: StartHub, kind: str, killed: int
+    make_storage: MakeStorage, start_hub: StartHub, kind: str, processes: int
 ) -> None:
-    """Kills the only process, the sender's process, or the recipient's process."""
-    hub = start_hub(make_storage(kind), processes=1 if kind == "embedded" else 2)
-    token, owner = hub.mint("chatty", "channel"), hub.mint("chatty", "session")
+    """Kills the only process, or the sender's process and then the recipient's process."""
+    hub = start_hub(make_storage(kind), processes=processes)
+    for killed in range(processes):
+        await chat_until_killed(hub, killed, f"chatty-{killed}")
+
+
+async def chat_until_killed(hub: HubProcess, killed: int, team: str) -> None:
+    """Kill a process while the agents of a team talk, one at each process, and start it again."""
+    token, owner = hub.mint(team, "channel"), hub.mint(team, "session")
     alpha = GatewayClient(hub.urls[0], token, agentId="alpha")
     beta = EchoSeat(hub.urls[-1], token, agentId="beta")
-    watcher = GatewayClient(hub.urls[1 - killed if kind == "grown" else 0], owner)
+    watcher = GatewayClient(hub.urls[1 - killed if len(hub.urls) > 1 else 0], owner)
     async with alpha, beta, watcher:
         await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
         await watcher.send("subscribe", {"channel": "agent:message"})
@@ -101,7 +107,7 @@ async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str])
             return wanted <= set(await read_ids(client, "alpha"))
 
         if len(hub.urls) > 1:  # another process writes them once the hub takes the killed process for dead
-            await eventually(is_whole, "the session is whole")
+            await eventually(is_whole, "the session is whole", every_s=0.5)  # each look reads all of it
         for agent in ("alpha", "beta"):
             ids = await read_ids(client, agent)
             assert wanted - set(ids) == set()

@@ -18,7 +18,7 @@ import httpx
 
 from connect.gateway_client import GatewayClient
 from lab import ROOT
-from lab.callers import bearer
+from lab.callers import TLS, bearer
 from lab.hub_process import HubProcess
 
 WITHIN_S = 30
@@ -89,10 +89,10 @@ def test_the_page_runs_a_team(embedded_hub: HubProcess, tmp_path: Path) -> None:
         while f"    {(listed := run(LIST_AGENTS, tmp_path, environment))}\n" not in PAGE:
             assert time.monotonic() < until, listed
         headers = bearer(environment["SESSION_TOKEN"])
-        page = httpx.get(f"{embedded_hub.url}/desk/team", headers=headers).text
+        page = httpx.get(f"{embedded_hub.url}/desk/team", headers=headers, verify=TLS).text
         assert [name for name in ("alpha", "beta", "charlie", "coder", "planner") if f">{name}<" not in page] == []
         assert "Ship on Friday, and delete the old release" in page
-        sessions = httpx.get(f"{embedded_hub.url}/api/v1/sessions", headers=headers).json()["items"]
+        sessions = httpx.get(f"{embedded_hub.url}/api/v1/sessions", headers=headers, verify=TLS).json()["items"]
         session_id = next(one["id"] for one in sessions if one["routingName"] == "@alpha")
         answers = run(PUBLISH_AND_ASK, tmp_path, environment | {"SESSION_ID": session_id})
         agent, end = json.JSONDecoder().raw_decode(answers)

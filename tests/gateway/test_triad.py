@@ -6,7 +6,7 @@ import json
 from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
 from lab.hub_storage import hub_env
-from lab.minting import writing
+from lab.statements import writing
 from lab.waiting import eventually
 from tests.gateway.client import publish
 from tests.gateway.triad import Voter, in_ms, seat, team

@@ -9,7 +9,8 @@ import pytest
 
 from lab.hub_process import DEFAULTS, HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage, hub_env
-from lab.minting import mint_tokens, writing
+from lab.minting import mint_tokens
+from lab.statements import writing
 from tests.gateway.triad import Voter, in_ms, seat, team
 from tests.race_programs import run_program
 

@@ -17,6 +17,12 @@ class BindingClient:
     def __init__(self, binding: str, agent: TaskPeer, token: str, client: httpx.AsyncClient) -> None:
         self.is_rpc, self.agent, self.client = binding == "JSON-RPC", agent, client
         self.headers = bearer(token) | V1 | {"Content-Type": "application/json"}
+        self._seen = len(agent.prompts)
+
+    @property
+    def reached(self) -> int:
+        """How many questions have reached the agent since this client was made."""
+        return len(self.agent.prompts) - self._seen
 
     def wrap(self, params: str, method: str = "SendMessage") -> str:
         """A body around params that are JSON already."""
@@ -68,16 +74,16 @@ class BindingClient:
 
     async def refuse(self, body: bytes | str, reason: str, rpc_id: Any = 7, *, over_http: str = "") -> None:
         """These bytes get that error, and nothing reaches the agent."""
-        seen = len(self.agent.prompts)
+        seen = self.reached
         self.refused(await self.post(body), reason if self.is_rpc else over_http or reason, rpc_id=rpc_id)
-        assert len(self.agent.prompts) == seen
+        assert self.reached == seen
 
     async def refuse_message(self, naming: str = "", **changes: Any) -> None:
         """Such a message gets INVALID_PARAMS."""
         body = json.dumps(message(**changes))
         error = self.refused(await self.post(self.wrap(body)), "INVALID_PARAMS")
         assert naming in error["message"]
-        assert self.agent.prompts == []
+        assert self.reached == 0
 
 
 def message(**changes: Any) -> Json:

@@ -15,6 +15,7 @@ from lab.waiting import eventually
 from tests.http_json import V1
 from tests.malformed.bindings import BindingClient, message
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the agent that all share
 NO_TASK = "TASK_NOT_FOUND"
 
 
@@ -45,7 +46,7 @@ WRONG = [
 async def test_row_18_a_content_of_the_wrong_type_is_refused(way: BindingClient, part: Json) -> None:
     seen = await way.post(way.wrap(json.dumps(message(parts=[{"text": "hello"}, part]))))
     assert "error" in seen.json(), seen.text
-    assert way.agent.prompts == []
+    assert way.reached == 0
 
 
 @pytest.mark.parametrize("metadata", ["x", 5, []])
@@ -73,7 +74,7 @@ async def test_row_20_a_message_needs_a_fair_id(way: BindingClient, message_id: 
 async def test_row_21_another_version_is_refused(way: BindingClient, version: str) -> None:
     answer = await way.post(way.wrap(json.dumps(message())), A2A_Version=version)
     way.refused(answer, "VERSION_NOT_SUPPORTED")
-    assert way.agent.prompts == []
+    assert way.reached == 0
 
 
 @pytest.mark.parametrize(("versions", "is_good"), [(["1.0", "1.0"], True), (["1.0", "0.3"], False)])
@@ -85,40 +86,42 @@ async def test_row_21_a_repeated_version_must_be_the_same(
     path = rpc_path(way.agent.handle) + ("" if way.is_rpc else "/message:send")
     answer = await way.client.post(path, content=way.wrap(json.dumps(message())), headers=named)
     assert ("error" not in answer.json()) is is_good
-    assert len(way.agent.prompts) == is_good
+    assert way.reached == is_good
 
 
 async def test_row_21_a_patch_of_1_0_is_1_0(way: BindingClient) -> None:
     assert way.result(await way.post(way.wrap(json.dumps(message())), A2A_Version="1.0.1"))["task"]
 
 
-async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(way: BindingClient) -> None:
+async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(
+    way_apart: BindingClient,
+) -> None:
     asked = message(messageId="same", parts=[{"text": "hold | reply done"}])
-    asking = asyncio.create_task(way.ask(asked))
-    await way.agent.heard("prompt")
-    joined = await way.ask(asked | {"configuration": {"returnImmediately": True}})
-    way.agent.release.set()
+    asking = asyncio.create_task(way_apart.ask(asked))
+    await way_apart.agent.heard("prompt")
+    joined = await way_apart.ask(asked | {"configuration": {"returnImmediately": True}})
+    way_apart.agent.release.set()
     first = await asking
     assert joined["id"] == first["id"]
-    assert len(way.agent.prompts) == 1
-    later, other = await way.ask(asked), await way.ask(message(messageId="same"))
+    assert way_apart.reached == 1
+    later, other = await way_apart.ask(asked), await way_apart.ask(message(messageId="same"))
     assert len({first["id"], later["id"], other["id"]}) == 3
 
 
-async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way: BindingClient) -> None:
-    asked = await way.ask(message(parts=[{"text": "ask which?"}]))
+async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way_apart: BindingClient) -> None:
+    asked = await way_apart.ask(message(parts=[{"text": "ask which?"}]))
     texts = ["hold | reply one", "hold | reply two"]
     both = [
-        asyncio.create_task(way.call("SendMessage", message(taskId=asked["id"], parts=[{"text": text}])))
+        asyncio.create_task(way_apart.call("SendMessage", message(taskId=asked["id"], parts=[{"text": text}])))
         for text in texts
     ]
-    await way.agent.heard("prompt", count=2)
+    await way_apart.agent.heard("prompt", count=2)
     done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    way.refused(done.pop().result(), "UNSUPPORTED_OPERATION")
-    way.agent.release.set()
+    way_apart.refused(done.pop().result(), "UNSUPPORTED_OPERATION")
+    way_apart.agent.release.set()
     answers = [answer.json() for answer in await asyncio.gather(*both)]
     assert len([one for one in answers if "error" in one]) == 1
-    assert len(way.agent.prompts) == 2
+    assert way_apart.reached == 2
 
 
 async def test_row_23_a_cancel_that_comes_late_is_refused(way: BindingClient) -> None:
@@ -127,16 +130,18 @@ async def test_row_23_a_cancel_that_comes_late_is_refused(way: BindingClient) ->
     assert way.result(await way.call("GetTask", {"id": done["id"]})) == done
 
 
-async def test_row_23_of_two_cancels_at_once_each_is_answered_and_the_task_ends_once(way: BindingClient) -> None:
-    asked = await way.ask(message(parts=[{"text": "ask which?"}]))
-    both = await asyncio.gather(*(way.call("CancelTask", {"id": asked["id"]}) for _ in range(2)))
+async def test_row_23_of_two_cancels_at_once_each_is_answered_and_the_task_ends_once(
+    way_apart: BindingClient,
+) -> None:
+    asked = await way_apart.ask(message(parts=[{"text": "ask which?"}]))
+    both = await asyncio.gather(*(way_apart.call("CancelTask", {"id": asked["id"]}) for _ in range(2)))
     canceled = [answer for answer in both if "error" not in answer.json()]
     assert canceled
     for answer in canceled:
-        assert way.result(answer)["status"]["state"] == "TASK_STATE_CANCELED"
+        assert way_apart.result(answer)["status"]["state"] == "TASK_STATE_CANCELED"
     for answer in both:
         if answer not in canceled:
-            way.refused(answer, "TASK_NOT_CANCELABLE")
+            way_apart.refused(answer, "TASK_NOT_CANCELABLE")
 
 
 TASK_IDS = ["..x", "task-" + "x" * 10_000, "task-\u00fc", "task-' OR 1=1 --", "*", "task-" + "0" * 32]
@@ -158,21 +163,21 @@ async def test_row_24_an_odd_task_id_is_simply_not_found(
     way.refused(told, NO_TASK, 404)
 
 
-async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way: BindingClient) -> None:
+async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way_apart: BindingClient) -> None:
     asked = message(parts=[{"text": "hold | reply done"}])
-    body = way.wrap(json.dumps(asked), "SendStreamingMessage")
-    path = rpc_path(way.agent.handle) + ("" if way.is_rpc else "/message:stream")
-    async with way.client.stream("POST", path, content=body, headers=way.headers) as response:
+    body = way_apart.wrap(json.dumps(asked), "SendStreamingMessage")
+    path = rpc_path(way_apart.agent.handle) + ("" if way_apart.is_rpc else "/message:stream")
+    async with way_apart.client.stream("POST", path, content=body, headers=way_apart.headers) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: "):
                 first = json.loads(line[6:])
                 break
-        await way.agent.heard("prompt")
-    task = (first["result"] if way.is_rpc else first)["task"]
-    way.agent.release.set()
+        await way_apart.agent.heard("prompt")
+    task = (first["result"] if way_apart.is_rpc else first)["task"]
+    way_apart.agent.release.set()
 
     async def ended() -> bool:
-        state: str = way.result(await way.call("GetTask", {"id": task["id"]}))["status"]["state"]
+        state: str = way_apart.result(await way_apart.call("GetTask", {"id": task["id"]}))["status"]["state"]
         return state == "TASK_STATE_COMPLETED"
 
     await eventually(ended, "the task completes")

@@ -12,7 +12,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from lab.callers import ANSWER_WITHIN_S, bearer
+from lab.callers import ANSWER_WITHIN_S, TLS, bearer
 from mcp_server.results import TASK_META
 from tests.sdks.clients import Run, run_node
 from tests.sdks.environments import ENVIRONMENTS, Missing
@@ -23,7 +23,7 @@ MODES = [HANDSHAKE, MODERN]
 
 def make_http_client(token: str) -> httpx2.AsyncClient:
     """What the SDK sends its requests by."""
-    return httpx2.AsyncClient(headers=bearer(token), timeout=ANSWER_WITHIN_S, trust_env=False)
+    return httpx2.AsyncClient(headers=bearer(token), timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS)
 
 
 @asynccontextmanager

@@ -37,6 +37,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from kit.ids import unguessable
+from lab.callers import TLS
 from lab.processes import free_port
 from tests.remote.servers import Json, card_03, serving
 
@@ -173,7 +174,7 @@ async def hear(card: AgentCard, message: Json, *, token: str = "") -> Json:
 @asynccontextmanager
 async def _client(card: AgentCard, token: str) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx.AsyncClient(headers=headers, timeout=WITHIN_S, trust_env=False) as http:
+    async with httpx.AsyncClient(headers=headers, timeout=WITHIN_S, trust_env=False, verify=TLS) as http:
         config = ClientConfig(httpx_client=http, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
         yield ClientFactory(config).create(card)
 

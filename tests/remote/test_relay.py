@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lab.callers import bearer, rpc_path, send
+from lab.callers import TLS, bearer, rpc_path, send
 from lab.hub_process import HubProcess
 from tests.conftest import MakeStorage
 from tests.remote.scripts import WAYS, Seen, Way, hear, play, scripted_server
@@ -88,7 +88,7 @@ async def publish(relay: Relay, way: Way) -> None:
     place = {"cardUrl": f"{relay.far_url}/{way.name}"}
     body = {"name": "Far", "slug": slug(way), "status": "published", "remote": place}
     headers = bearer(relay.hub.mint("owner", "session"))
-    async with httpx.AsyncClient(base_url=relay.hub.url, trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=relay.hub.url, trust_env=False, verify=TLS, timeout=30) as http:
         made = await http.post("/api/v1/agents", json=body, headers=headers)
     assert made.status_code == 201, made.text
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from lab.callers import Json, bearer, web
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage
+from lab.hub_process import HubProcess
 from lab.processes import free_port
 from tests.gateway.client import GatewayClient
 from tests.remote.servers import Remote, Seen, sdk_app, serving
-from tests.remote.test_hubs import ENV, publish, words
+from tests.remote.test_hubs import publish, words
 from tests.v1.caller import Caller, message, texts
 
 OFFLINE = "agent channel offline"
@@ -17,23 +18,22 @@ CHAT = "/v1/chat/completions"
 
 async def complete(hub: HubProcess, token: str, key: str) -> tuple[int, Json]:
     """A chat completion with an Idempotency-Key: the status and the body."""
-    asked = {"model": "agent/owner/far", "messages": [{"role": "user", "content": "hi"}]}
+    asked = {"model": "agent/quinn/far", "messages": [{"role": "user", "content": "hi"}]}
     async with web(hub.url, headers=bearer(token) | {"Idempotency-Key": key}) as client:
         answer = await client.post(CHAT, json=asked)
     return answer.status_code, answer.json()
 
 
-async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("embedded"), **ENV, GATEWAY=1)
+@pytest.mark.parametrize("near", ["embedded"], indirect=True)
+async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(near: HubProcess) -> None:
+    hub = near
     alice, port = hub.mint("alice", "session"), free_port()
     far = Remote(f"http://127.0.0.1:{port}", Seen())
     app = sdk_app(far.url, far.seen)
-    caller, asked = Caller(hub.url, "owner/far", alice), {"message": message("hi")}
+    caller, asked = Caller(hub.url, "quinn/far", alice), {"message": message("hi")}
     gateway_message: Json = {
         "content": {"role": "user", "content": "hi"},
-        "agent": "@owner/far",
+        "agent": "@quinn/far",
         "id": "m-1",
         "metadata": {"requiresResponse": True, "correlationId": "c-1"},
     }
@@ -51,7 +51,7 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
     async with GatewayClient(hub.url, alice) as client:
         await client.find("auth-response")
         async with serving(app, port):
-            await publish(hub, far)
+            await publish(hub, far, "quinn")
         task, (status, _), error = await ask_all(client)
         assert texts(task["status"]["message"]["parts"]) == OFFLINE
         assert (status, error["type"]) == (502, "error")
@@ -65,15 +65,13 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(
             assert far.seen.texts == ["hi"] * 3
 
 
-async def test_a_further_message_that_found_no_server_leaves_its_task_waiting(
-    home: HubStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(home, **ENV)
-    caller, port = Caller(hub.url, "owner/far", hub.mint("alice", "session")), free_port()
+async def test_a_further_message_that_found_no_server_leaves_its_task_waiting(near: HubProcess) -> None:
+    hub = near
+    caller, port = Caller(hub.url, "wanda/far", hub.mint("alice", "session")), free_port()
     far = Remote(f"http://127.0.0.1:{port}", Seen())
     app = sdk_app(far.url, far.seen)
     async with serving(app, port):
-        await publish(hub, far)
+        await publish(hub, far, "wanda")
         task = await caller.send("ask me")
     answer: dict[str, Any] = {"message": message("the red one", taskId=task["id"], contextId=task["contextId"])}
     refused = await caller.refusal("SendMessage", answer, Idempotency_Key="k-3")

@@ -52,7 +52,7 @@ class Browser:
 
     def agree(self, authorize_url: str) -> str:
         """Agree at GitHub; the callback that it leads to."""
-        answer = httpx.get(authorize_url, trust_env=False)
+        answer = httpx.get(authorize_url, trust_env=False, verify=TLS)
         assert answer.status_code == 302, answer.text
         return str(answer.headers["location"])
 
@@ -121,7 +121,7 @@ class CommandLine(Pkce):
         assert back.status_code == 302, back.text
         address = back.headers["location"]
         assert address.startswith(f"{self.redirect_uri}?")
-        httpx.get(address, trust_env=False)
+        httpx.get(address, trust_env=False, verify=TLS)
         landed = self.landed[-1]
         assert landed["state"] == self.state
         return landed["code"]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from lab.agents import Echo, publish
-from lab.callers import bearer
+from lab.callers import TLS, bearer
 from lab.channel_agent import dial
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
@@ -85,14 +85,16 @@ def test_without_github_both_legs_say_so(start_hub: StartHub, make_storage: Make
     try:
         with program(hub.url) as client:
             refused(client.get("/api/v1/auth/oauth/start"), "oauth_not_configured", 503)
-        browser = httpx.Client(base_url=hub.url, headers={"Accept": "text/html"}, trust_env=False, timeout=30)
+        browser = httpx.Client(
+            base_url=hub.url, headers={"Accept": "text/html"}, trust_env=False, verify=TLS, timeout=30
+        )
         with browser:
             page = browser.get("/api/v1/auth/oauth/start")
             assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")
             assert 'href="/signin"' in page.text
             back = browser.get(cli.start_url)
             assert back.status_code == 302
-            assert httpx.get(back.headers["location"], trust_env=False).status_code == 200
+            assert httpx.get(back.headers["location"], trust_env=False, verify=TLS).status_code == 200
         landed = cli.landed[-1]
         assert (landed["error"], landed["state"]) == ("oauth_not_configured", cli.state)
         assert "manage.py invite" in landed["error_description"]

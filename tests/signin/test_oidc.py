@@ -20,6 +20,7 @@ from accounts.oauth.github import Profile
 from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.oauth.providers import Provider, read_providers
 from accounts.oauth.signup import read_signup
+from lab.callers import TLS
 from lab.processes import free_port
 from tests.github import Exchange
 from tests.native.rows import browser, person
@@ -228,7 +229,7 @@ def wait_until_up(address: str) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with contextlib.suppress(httpx.TransportError):
-            if httpx.get(address, trust_env=False).status_code == 200:
+            if httpx.get(address, trust_env=False, verify=TLS).status_code == 200:
                 return
         time.sleep(0.05)
     raise AssertionError(f"nothing answers at {address}")
@@ -237,7 +238,7 @@ def wait_until_up(address: str) -> None:
 def test_a_provider_of_other_peoples_making_signs_in(independent: Provider) -> None:
     client = browser()
     off = client.get(f"{START}?next=/desk")["Location"]
-    agreed = httpx.post(off, data={"sub": "s-1"}, trust_env=False)
+    agreed = httpx.post(off, data={"sub": "s-1"}, trust_env=False, verify=TLS)
     assert agreed.status_code == 302, agreed.text
     back = urlsplit(agreed.headers["location"])
     answer = client.get(f"{back.path}?{back.query}")

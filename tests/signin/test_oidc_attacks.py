@@ -11,6 +11,7 @@ from joserfc.jwk import OctKey
 from accounts.models import User
 from accounts.oauth.providers import Provider
 from accounts.oauth.signup import read_signup
+from lab.callers import TLS
 from tests.native.rows import browser
 from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, other_key, sign_in_by_oidc
 
@@ -69,7 +70,7 @@ def test_metadata_that_do_not_hold_end_the_leg_at_its_start(oidc: Oidc, metadata
 
 def test_a_code_of_another_issuer_is_not_redeemed(oidc: Oidc) -> None:
     client = browser()
-    back = httpx.get(client.get(START)["Location"], trust_env=False).headers["location"]
+    back = httpx.get(client.get(START)["Location"], trust_env=False, verify=TLS).headers["location"]
     parts = urlsplit(back)
     answer = client.get(f"{parts.path}?{parts.query}&iss=https://evil.example")
     assert (answer.status_code, answer.json()["error"]) == (502, "provider_failed")
@@ -78,7 +79,7 @@ def test_a_code_of_another_issuer_is_not_redeemed(oidc: Oidc) -> None:
 
 def test_a_sign_in_belongs_to_its_browser_its_provider_and_is_good_once(oidc: Oidc, settings: Any) -> None:
     client, thief = browser(), browser()
-    back = urlsplit(httpx.get(client.get(START)["Location"], trust_env=False).headers["location"])
+    back = urlsplit(httpx.get(client.get(START)["Location"], trust_env=False, verify=TLS).headers["location"])
     settings.OIDC_PROVIDERS = (oidc.provider(), Provider(2, "https://two.example", "c", "s", "Two"))
     thief.get(START)
     assert thief.get(f"{back.path}?{back.query}").json()["error"] == "invalid_state"

@@ -13,7 +13,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from lab.callers import ANSWER_WITHIN_S, Json
+from lab.callers import ANSWER_WITHIN_S, TLS, Json
 from tests.signin.clients import Browser, Pkce, program
 
 BACK = "http://127.0.0.1:8765/callback"
@@ -85,7 +85,7 @@ async def test_the_sdks_client_signs_in_by_the_browser_and_calls_a_tool(browser:
 
     metadata = OAuthClientMetadata(redirect_uris=[BACK], client_name="a coding agent")  # type: ignore[list-item]
     provider = OAuthClientProvider(f"{hub.url}/mcp", metadata, kept, go, come_back)
-    async with httpx2.AsyncClient(auth=provider, timeout=ANSWER_WITHIN_S, trust_env=False) as http:
+    async with httpx2.AsyncClient(auth=provider, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS) as http:
         transport = streamable_http_client(f"{hub.url}/mcp", http_client=http)
         async with Client(transport, mode="legacy") as client:
             listed = await client.call_tool("list_agents", {})

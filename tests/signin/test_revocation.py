@@ -8,7 +8,7 @@ import pytest
 from lab.agents import Echo, Stall, online
 from lab.callers import Stream, bearer, open_stream, reply_text, send, web
 from lab.hub_process import HubProcess
-from lab.minting import writing
+from lab.statements import writing
 
 WITHIN_S = 20.0  # documented as 2 s; without it they would stay open
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from lab.callers import TLS
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage, manage
 from tests.github import GitHub
@@ -92,7 +93,7 @@ def test_a_link_is_good_once_in_any_process_and_its_password_in_all(grown_hub: H
 
     def send(url: str, path: str, form: dict[str, str]) -> httpx.Response:
         headers = {"Cookie": "csrftoken=" + "x" * 32, "Origin": grown_hub.url}
-        with httpx.Client(base_url=url, trust_env=False, timeout=30, headers=headers) as client:
+        with httpx.Client(base_url=url, trust_env=False, verify=TLS, timeout=30, headers=headers) as client:
             return client.post(path, data=form | {"csrfmiddlewaretoken": "x" * 32})
 
     with ThreadPoolExecutor(6) as pool:

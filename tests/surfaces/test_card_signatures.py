@@ -15,7 +15,7 @@ from joserfc.errors import BadSignatureError
 from joserfc.jwk import KeySet
 
 from lab.agents import Echo, online
-from lab.callers import rpc_path
+from lab.callers import TLS, rpc_path
 from lab.hub_process import HubProcess
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ FIELDS = {
 
 async def fetched(hub: HubProcess, handle: str) -> tuple[Json, Json]:
     """A strict card, and the keys its signature points to."""
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=TLS) as client:
         answer = await client.get(f"{hub.url}{rpc_path(handle)}/v1/.well-known/agent-card.json")
         [signature] = answer.json()["signatures"]
         protected = json.loads(base64.urlsafe_b64decode(signature["protected"] + "=="))
@@ -70,7 +70,7 @@ async def test_a_card_verifies_as_served_and_as_the_sdk_holds_it(hub: HubProcess
 async def test_the_sdks_own_verifier_accepts_a_card(hub: HubProcess) -> None:
     jwt = pytest.importorskip("jwt", reason="the SDK verifies with PyJWT: a2a-sdk[signing]")
     signing = pytest.importorskip("a2a.utils.signing")
-    async with online(hub, Echo, agent=FIELDS) as agent, httpx.AsyncClient(trust_env=False) as client:
+    async with online(hub, Echo, agent=FIELDS) as agent, httpx.AsyncClient(trust_env=False, verify=TLS) as client:
         _, keys = await fetched(hub, agent.handle)
         known = {key["kid"]: jwt.PyJWK(key) for key in keys["keys"]}
         verify = signing.create_signature_verifier(lambda kid, jku: known[kid], ["ES256"])

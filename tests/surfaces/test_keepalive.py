@@ -8,7 +8,7 @@ import pytest
 
 from a2a_bridge.streams import KEEPALIVE_S
 from lab.agents import Echo, Slow, TaskPeer, online
-from lab.callers import Json, bearer, envelope, open_stream, question, reply_text, rpc_path
+from lab.callers import TLS, Json, bearer, envelope, open_stream, question, reply_text, rpc_path
 from lab.hub_process import HubProcess
 from lab.waiting import on_hub
 from tests.openclaw.caller import message
@@ -27,7 +27,7 @@ async def test_a_slow_answer_begins_with_spaces_and_is_json_all_the_same(hub: Hu
     began = time.monotonic()
     async with (
         online(hub, Slow, delay_s=THINKS_S) as agent,
-        httpx.AsyncClient(trust_env=False) as client,
+        httpx.AsyncClient(trust_env=False, verify=TLS) as client,
     ):
         response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(alice))
     assert response.status_code == 200
@@ -40,7 +40,7 @@ async def test_a_slow_answer_begins_with_spaces_and_is_json_all_the_same(hub: Hu
 
 async def test_a_quick_answer_has_a_length_and_no_padding(hub: HubProcess, alice: str) -> None:
     body = envelope("SendMessage", question("hello"))
-    async with online(hub, Echo) as agent, httpx.AsyncClient(trust_env=False) as client:
+    async with online(hub, Echo) as agent, httpx.AsyncClient(trust_env=False, verify=TLS) as client:
         for _ in range(5):  # on a busy machine one may take as long as a silence
             began = time.monotonic()
             response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(alice))
@@ -75,7 +75,7 @@ async def test_a_silent_stream_carries_comments_until_its_end(hub: HubProcess, a
 async def test_what_makes_no_frame_ends_no_silence(hub: HubProcess, alice: str, method: str, params: Json) -> None:
     """Something comes all the time, and nothing of it is shown."""
     began = time.monotonic()
-    async with online(hub, TaskPeer) as agent, httpx.AsyncClient(trust_env=False) as client:
+    async with online(hub, TaskPeer) as agent, httpx.AsyncClient(trust_env=False, verify=TLS) as client:
         body, url = envelope(method, params), hub.url + rpc_path(agent.handle)
         async with client.stream("POST", url, json=body, headers=bearer(alice)) as response:
             lines = [line async for line in response.aiter_lines() if line]

@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, get_task, question, rpc_path, send, web
 from lab.hub_process import HubProcess
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the agent
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, NO_TASK = -32700, -32600, -32601, -32602, -32001
 
 
@@ -51,9 +53,11 @@ class Target:
         assert len(self.agent.prompts) == seen
 
 
-@pytest.fixture
+# Of the session, as the hub is: else this module would be a group of its own, with a hub of its own.
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def target(embedded_hub: HubProcess) -> AsyncIterator[Target]:
-    async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
+    """One agent for all tests: nearly all of them are refused before it is asked."""
+    async with online(embedded_hub, Echo, owner="attacked") as agent, web(embedded_hub.url) as client:
         yield Target(embedded_hub.url, agent, embedded_hub.mint("alice", "session"), client)
 
 

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Opcode
 
 from lab.agents import Slow, Stall, online
-from lab.callers import bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
+from lab.callers import TLS, bearer, envelope, failed_text, open_stream, question, reply_text, rpc_path, send
 from lab.channel_agent import ChannelAgent, dial
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
@@ -35,7 +35,7 @@ async def check_slow_answer(hub: HubProcess, token: str) -> None:
     body = envelope("SendMessage", question("hello"))
     async with (
         online(hub, Slow, delay_s=THINKS_S) as agent,
-        httpx.AsyncClient(timeout=GIVES_UP_AFTER_S, trust_env=False) as client,
+        httpx.AsyncClient(timeout=GIVES_UP_AFTER_S, trust_env=False, verify=TLS) as client,
     ):
         response = await client.post(hub.url + rpc_path(agent.handle), json=body, headers=bearer(token))
     assert response.text.startswith("  {")

@@ -110,25 +110,24 @@ def token_of(*members: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(members).encode()).decode()
 
 
-@pytest.mark.parametrize(
-    "page_token",
-    [
-        token_of("", ""),
-        token_of("yesterday", "task-1"),
-        token_of("2030-01-01T00:00:00.000", "task-1"),
-        token_of("2030-01-01T00:00:00.000Z", "task\0"),
-        token_of("2030-01-01T00:00:00.000Z", "\ud800"),
-        token_of("99999-01-01T00:00:00.000Z", "task-1"),
-        token_of(1, 2),
-        "rubbish",
-    ],
-)
-async def test_a_made_up_page_token_is_refused_before_the_database_sees_it(
-    journal_hub: HubProcess, page_token: str
-) -> None:
+MADE_UP = [
+    token_of("", ""),
+    token_of("yesterday", "task-1"),
+    token_of("2030-01-01T00:00:00.000", "task-1"),
+    token_of("2030-01-01T00:00:00.000Z", "task\0"),
+    token_of("2030-01-01T00:00:00.000Z", "\ud800"),
+    token_of("99999-01-01T00:00:00.000Z", "task-1"),
+    token_of(1, 2),
+    "rubbish",
+]
+
+
+async def test_a_made_up_page_token_is_refused_before_the_database_sees_it(journal_hub: HubProcess) -> None:
     async with online(journal_hub, TaskPeer) as agent:
         caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
-        assert (await caller.refusal("ListTasks", {"pageToken": page_token}))["code"] == -32602
+        for page_token in MADE_UP:
+            refused = await caller.refusal("ListTasks", {"pageToken": page_token})
+            assert refused["code"] == -32602, page_token
 
 
 async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubProcess) -> None:

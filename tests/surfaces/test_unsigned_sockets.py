@@ -1,7 +1,9 @@
 """Sockets whose clients send no token: closed after a deadline, and bounded for each address."""
 
 import asyncio
+import itertools
 import json
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 
 import pytest
@@ -11,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from accounts.unsigned_sockets import PER_ADDRESS, UnsignedSockets
 from lab.callers import bearer
 from lab.frames import Json
-from lab.hub_process import HubProcess, StartHub
+from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.gateway.client import GatewayClient
@@ -20,6 +22,7 @@ from tests.gateway.test_tokens import expire, mint
 OPENED = 300
 TOO_MANY = 20
 CLOSED_WITHIN_S = 60
+_networks = itertools.count(1)
 
 
 def scope_of(address: str) -> dict[str, object]:
@@ -38,10 +41,21 @@ def test_each_address_has_so_many_sockets_and_one_network_of_ipv6_is_one_address
     assert unsigned.enter("no address", {"client": None})
 
 
+@pytest.fixture(scope="module")
+def real_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub whose deadlines are not shortened: none passes while sockets are opened.
+
+    Each test connects from an address of its own, which a trusted proxy names.
+    """
+    hub = HubProcess.start(make_storage("embedded"), TRUSTED_PROXIES="127.0.0.1", TEST_TIME_SCALE="1")
+    yield hub
+    hub.stop()
+
+
 @pytest.fixture
-def real_hub(make_storage: MakeStorage, start_hub: StartHub) -> HubProcess:
-    """A hub whose deadlines are not shortened: none passes while sockets are opened."""
-    return start_hub(make_storage("embedded"), GATEWAY=1, TRUSTED_PROXIES="127.0.0.1", TEST_TIME_SCALE="1")
+def origin() -> dict[str, str]:
+    """The header that names an address of the test's own."""
+    return {"X-Forwarded-For": f"2001:db8:{next(_networks):x}::1"}
 
 
 async def open_one(stack: AsyncExitStack, address: str, **headers: str) -> ClientConnection | int:
@@ -70,51 +84,53 @@ async def read_to_its_end(socket: ClientConnection) -> list[Json]:
 
 @pytest.mark.parametrize(("path", "kind"), [("/gateway", "session"), ("/channel", "channel")])
 async def test_sockets_without_a_token_are_bounded_for_their_address(
-    real_hub: HubProcess, path: str, kind: str
+    real_hub: HubProcess, origin: dict[str, str], path: str, kind: str
 ) -> None:
     address = real_hub.url.replace("http", "ws", 1) + path
-    signed = bearer(real_hub.mint("has-a-token", kind))
+    signed = origin | bearer(real_hub.mint("has-a-token", kind))
     async with AsyncExitStack() as stack:
-        opened = await open_many(stack, address, OPENED)
+        opened = await open_many(stack, address, OPENED, **origin)
         refused = [one for one in opened if isinstance(one, int)]
         assert (len(refused), set(refused)) == (OPENED - PER_ADDRESS, {429})
-        # A client with a token is let in all the same, and one of another address, which a trusted proxy names.
+        # A client with a token is let in all the same, and one of another address.
         assert not isinstance(await open_one(stack, address, **signed), int)
         assert not isinstance(await open_one(stack, address, **{"X-Forwarded-For": "192.0.2.7"}), int)
-        assert await open_one(stack, address) == 429
+        assert await open_one(stack, address, **origin) == 429
         waiting = next(one for one in opened if not isinstance(one, int))
         await waiting.close()
 
         async def is_let_in() -> bool:
-            return not isinstance(await open_one(stack, address), int)
+            return not isinstance(await open_one(stack, address, **origin), int)
 
         await eventually(is_let_in, "a socket is let in for one that left")
 
 
 @pytest.mark.parametrize(("path", "flaw", "code"), [("/gateway", 5002, 4001), ("/channel", "auth_failed", 1008)])
 async def test_sockets_with_a_wrong_token_are_closed_at_once(
-    real_hub: HubProcess, path: str, flaw: object, code: int
+    real_hub: HubProcess, origin: dict[str, str], path: str, flaw: object, code: int
 ) -> None:
     """So none waits, and none is counted: sockets of that address are let in afterwards."""
     address = real_hub.url.replace("http", "ws", 1) + path
     async with AsyncExitStack() as stack, asyncio.timeout(CLOSED_WITHIN_S):
-        opened = await open_many(stack, address, OPENED, **bearer("cw_chan_unknown"))
+        opened = await open_many(stack, address, OPENED, **origin, **bearer("cw_chan_unknown"))
         said = await asyncio.gather(*(read_to_its_end(one) for one in opened if not isinstance(one, int)))
         assert len(said) == OPENED
         for frames in said:  # not the flaw of a socket whose deadline passed
             shown = frames[-1].get("content", frames[-1])
             assert flaw in (shown["code"], shown.get("error"))
         assert {one.close_code for one in opened if not isinstance(one, int)} == {code}
-        assert not isinstance(await open_one(stack, address), int)
+        assert not isinstance(await open_one(stack, address, **origin), int)
 
 
-async def test_sockets_with_an_expired_token_are_bounded_for_their_address(real_hub: HubProcess) -> None:
+async def test_sockets_with_an_expired_token_are_bounded_for_their_address(
+    real_hub: HubProcess, origin: dict[str, str]
+) -> None:
     """They wait for another token, as those that named none."""
     expired = await mint(real_hub, "had-a-token", scopes=["ask", "read"], format="jwt", expires_in=3600)
     expire(real_hub, expired, -1)
     address = real_hub.url.replace("http", "ws", 1) + "/gateway"
     async with AsyncExitStack() as stack:
-        opened = await open_many(stack, address, PER_ADDRESS + TOO_MANY, **bearer(expired["token"]))
+        opened = await open_many(stack, address, PER_ADDRESS + TOO_MANY, **origin, **bearer(expired["token"]))
         sockets = [one for one in opened if not isinstance(one, int)]
         assert len(sockets) == PER_ADDRESS + TOO_MANY
 
@@ -124,7 +140,7 @@ async def test_sockets_with_an_expired_token_are_bounded_for_their_address(real_
         await eventually(has_closed_some, "sockets beyond the bound are closed")
         closed = [one.close_code for one in sockets if one.close_code is not None]
         assert closed == [1013] * TOO_MANY
-        assert await open_one(stack, address) == 429
+        assert await open_one(stack, address, **origin) == 429
 
 
 @pytest.mark.parametrize(

@@ -272,4 +272,4 @@ def main(spares: list[bool]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(main(json.load(sys.stdin)), sys.stdout)
+    json.dump(main(json.loads(sys.argv[1])), sys.stdout)

@@ -1,12 +1,12 @@
 """Agents with limited access, and the bridge: by each caller, on every surface that names a handle."""
 
-import httpx
 import pytest
 
 from lab.callers import bearer, envelope
 from lab.waiting import until
 from tests.tenancy.dialect_requests import DIALECT_REQUESTS, LIST, READ, SEND, DialectRequest
 from tests.tenancy.test_matrix import CANARY
+from tests.tenancy.web import Answer
 from tests.tenancy.world import World
 
 SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
@@ -18,7 +18,7 @@ def handle_of(tenants: World, kind: str) -> str:
     return f"olga/{tenants.main.get(f'{kind} slug', 'unknown-has-it')}"
 
 
-def get(tenants: World, path: str, caller: str) -> httpx.Response:
+def get(tenants: World, path: str, caller: str) -> Answer:
     """One GET by a caller."""
     token = tenants.tokens.get(caller)
     return tenants.web.get(path, headers=bearer(token) if token else {})
@@ -26,20 +26,20 @@ def get(tenants: World, path: str, caller: str) -> httpx.Response:
 
 def ask(
     tenants: World, handle: str, caller: str, spoken: DialectRequest = SEND, task_id: str = "task-none"
-) -> httpx.Response:
+) -> Answer:
     """One call over the bridge, made again while the agent is busy with another caller's."""
     token = tenants.tokens.get(caller)
     body = envelope(spoken.method, spoken.params(task_id))
     headers = spoken.headers | (bearer(token) if token else {})
 
-    def free() -> httpx.Response | None:
+    def free() -> Answer | None:
         answer = tenants.web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=headers)
         return None if "processing a turn for another caller" in answer.text else answer
 
     return until(free, f"{handle} is free", within_s=20)
 
 
-def bare(answer: httpx.Response, handle: str) -> tuple[int, str]:
+def bare(answer: Answer, handle: str) -> tuple[int, str]:
     """A refusal without the handle it was about."""
     assert not CANARY.search(answer.text), answer.text
     return answer.status_code, answer.text.replace(handle, "<handle>").replace(handle.partition("/")[2], "<slug>")

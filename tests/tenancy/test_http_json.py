@@ -1,12 +1,12 @@
 """What is below an agent's address, by each caller: absent and not-yours look alike, a refusal changes nothing."""
 
-import httpx
 import pytest
 
 from a2a_bridge.addresses import ADDRESSES
 from lab.callers import bearer, question
 from lab.waiting import until
 from tests.tenancy.test_agents import EVERY_KIND, SEES, bare, handle_of
+from tests.tenancy.web import Answer
 from tests.tenancy.world import World
 
 V1 = {"A2A-Version": "1.0"}
@@ -17,15 +17,13 @@ CALLS = [(verb, one.path) for one in ADDRESSES for verb in one.operations]
 OF_TASKS = [(verb, path) for verb, path in CALLS if path.startswith("tasks/")]
 
 
-def call(
-    tenants: World, handle: str, caller: str, verb: str, path: str, task_id: str = "task-none"
-) -> httpx.Response:
+def call(tenants: World, handle: str, caller: str, verb: str, path: str, task_id: str = "task-none") -> Answer:
     """One call, made again while the agent is busy with another caller's."""
     token = tenants.tokens.get(caller)
     body = {"json": question("hi") if "message" in path else URL} if verb == "POST" else {}
     url = f"/api/a2a/v1/agents/{handle}/{names_in(path, task_id)}"
 
-    def free() -> httpx.Response | None:
+    def free() -> Answer | None:
         headers = V1 | (bearer(token) if token else {})
         answer = tenants.web.request(verb, url, headers=headers, **body)
         return None if "processing a turn for another caller" in answer.text else answer
@@ -38,7 +36,7 @@ def names_in(path: str, task_id: str) -> str:
     return path.format(id="p1", taskId=task_id) if "taskId" in path else path.format(id=task_id)
 
 
-def told(answer: httpx.Response, task_id: str) -> tuple[int, str]:
+def told(answer: Answer, task_id: str) -> tuple[int, str]:
     """An answer without the task it was about."""
     return answer.status_code, answer.text.replace(task_id, "<id>")
 

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import httpx
 import pytest
 
 from lab.waiting import until
@@ -11,6 +10,7 @@ from tests.tenancy.callers import ABSENT, Caller, verdict
 from tests.tenancy.rest_rules import REST
 from tests.tenancy.rights import May, Rule
 from tests.tenancy.rules import BRIDGE, PAGES
+from tests.tenancy.web import Answer
 from tests.tenancy.world import World
 
 LISTED = REST | BRIDGE | PAGES
@@ -92,7 +92,7 @@ def test_anothers_object_is_not_found_through_ones_own(tenants: World, name: str
     tenants.changes.check_none(before)
 
 
-def told(name: str, answer: httpx.Response, names: dict[str, Any]) -> tuple[int, str, list[tuple[str, str]]]:
+def told(name: str, answer: Answer, names: dict[str, Any]) -> tuple[int, str, list[tuple[str, str]]]:
     """What an answer says, without the names that were asked for, the time and the mask of a form."""
     text = MASKED.sub("", answer.text)
     for key in objects_of(name):
@@ -102,7 +102,7 @@ def told(name: str, answer: httpx.Response, names: dict[str, Any]) -> tuple[int,
     return answer.status_code, text, sorted(headers)
 
 
-def check_refusal(answer: httpx.Response, one: str, caller: Caller) -> None:
+def check_refusal(answer: Answer, one: str, caller: Caller) -> None:
     """The form of a refusal, in which nothing may be read."""
     if answer.headers["content-type"].startswith("application/json"):
         assert answer.json().keys() == {"error", "message"}, one
@@ -115,10 +115,10 @@ def changes_own(rule: Rule, caller: Caller) -> bool:
     return rule.may in (May.SIGNED_IN, May.BY_SESSION) and rule.body is not None and caller.rank < 4
 
 
-def patiently(tenants: World, name: str, rule: Rule, caller: Caller, names: dict[str, Any]) -> httpx.Response:
+def patiently(tenants: World, name: str, rule: Rule, caller: Caller, names: dict[str, Any]) -> Answer:
     """The answer, once the agent is free of what others asked it."""
 
-    def free() -> httpx.Response | None:
+    def free() -> Answer | None:
         answer = tenants.call(name, rule, caller.token, names)
         return None if rule.asks and answer.status_code == 409 and "busy" in answer.text else answer
 

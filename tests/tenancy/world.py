@@ -2,27 +2,26 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from lab import ROOT
 from lab.agents import Echo
-from lab.callers import TLS, bearer
+from lab.callers import bearer
+from lab.forked import run_forked
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.changes import Changes, noting_changes
 from tests.tenancy.rights import Rule
 from tests.tenancy.rules import RULES
+from tests.tenancy.web import Answer, Web
 
 WITHIN_S = 20
+SEEDED_WITHIN_S = 120
 FURTHER_SPARES = 4
 OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000}
 ABSENT = {
@@ -65,12 +64,12 @@ class World:
     spares: list[Names]
     user_ids: dict[str, int]
     callers: dict[str, Caller]
-    web: httpx.Client = field(init=False)
+    web: Web = field(init=False)
     agent: Echo = field(init=False)
     changes: Changes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.web = httpx.Client(base_url=self.hub.url, timeout=WITHIN_S, trust_env=False, verify=TLS)
+        self.web = Web(self.hub.url, WITHIN_S)
 
     @property
     def operators(self) -> list[str]:
@@ -98,7 +97,7 @@ class World:
         index = next(index for index, one in enumerate(self.spares) if ("webhook_id" in one) == needed)
         return self.spares.pop(index)
 
-    def call(self, name: str, rule: Rule, caller: str, names: Names) -> httpx.Response:
+    def call(self, name: str, rule: Rule, caller: str, names: Names) -> Answer:
         """The request of a rule by a caller, about the objects named."""
         method, _, path = name.partition(" ")
         names, token = names | rule.names, self.tokens.get(caller)
@@ -131,7 +130,7 @@ def world(home: HubStorage, callers: Iterable[str] = CALLERS, *, processes: int 
     hub = HubProcess.start(home, processes=processes, **OPTIONS)
     try:
         made = World(hub, **_seed(hub, set(callers)), callers={name: CALLERS[name] for name in callers})
-        with made.web, noting_changes(hub) as made.changes, _online(made):
+        with closing(made.web), noting_changes(hub) as made.changes, _online(made):
             yield made
         hub.check_running()
     finally:
@@ -143,14 +142,8 @@ def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
     spares = ["webhook_id" in name for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
     spares += [False] * FURTHER_SPARES
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.tenancy.rows"],
-        env=hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"},
-        cwd=ROOT,
-        input=json.dumps(spares),
-        text=True,
-        capture_output=True,
-    )
+    env = hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
+    done = run_forked(["-m", "tests.tenancy.rows", json.dumps(spares)], env, folder=ROOT, within_s=SEEDED_WITHIN_S)
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads(done.stdout)
     return made

@@ -13,7 +13,7 @@ import httpx
 import psycopg
 import pytest
 
-from lab.callers import bearer
+from lab.callers import TLS, bearer
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage, manage
 from lab.receivers import Received, receiving
@@ -75,7 +75,7 @@ def embedded_desk(make_storage: MakeStorage, start_hub: StartHub) -> Iterator[De
 
 def open_desk(hub: HubProcess) -> Iterator[Desk]:
     headers = bearer(hub.mint("alice", "session"))
-    with httpx.Client(base_url=hub.url, headers=headers, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=hub.url, headers=headers, trust_env=False, verify=TLS, timeout=30) as http:
         yield Desk(hub, http)
 
 

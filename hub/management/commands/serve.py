@@ -11,6 +11,7 @@ from hub import embedded_schema
 from hub.data_dir import DataDirInUse, lock
 from hub.management.command import HubCommand
 from hub.server import HubServer
+from hub.sqlite.kept import kept
 from kit.malloc import bound_malloc
 
 
@@ -34,7 +35,8 @@ class Command(HubCommand):
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         bound_malloc()
         server = HubServer()
-        server.run()
+        with kept.keeping():
+            server.run()
         if not server.started:
             raise CommandError("the hub could not start")
 
