@@ -233,6 +233,8 @@ def _status_frame(task: Task) -> OldStatusUpdate:
 
 def _artifact_updates(task: Task, event: ArtifactEvent) -> list[OldFrame]:
     """The artifact-update of an event, none if it is of files alone. A reply is closed with its turn."""
+    if event.whole:
+        return []
     artifact = event.artifact
     whole = task.artifact(artifact.id)
     if not _has_shown(artifact.parts or (whole.parts if whole else ())):
