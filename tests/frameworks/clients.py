@@ -40,10 +40,14 @@ STREAM = Scenario(
 SCENARIOS = (
     PLAIN,
     STREAM,
-    Scenario("input", "a question back", ("ask which one?", "the second"), (".*which one?.*", "you said: the second")),
+    Scenario(
+        "input", "a question back", ("ask which one?", "the second"), (".*which one?.*", "you said: the second")
+    ),
     Scenario("auth", "a sign-in asked for", ("login sign in at x",), (".*sign in at x.*",)),
     Scenario("failure", "a failure", ("note reading | fail out of ink",), (".*out of ink.*",)),
-    Scenario("refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is_gone=True),
+    Scenario(
+        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is_gone=True
+    ),
     Scenario("data", "data", ('data d {"pages": 2}',), (".*pages.*2.*",)),
     Scenario("file", "a file", ("raw f bytes",), (".*(bytes|Ynl0ZXM=).*",)),
     Scenario("several", "several artifacts", ("text a one | text b two",), (r"one\s*two",)),
@@ -104,6 +108,15 @@ def shown(sight: Observation) -> str:
 
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),
-    Framework("ADK, streaming", "adk", "google-adk", "`RemoteA2aAgent` with a streaming `ClientFactory`", options={"streaming": True}),
-    Framework("ADK, as a tool", "adk", "google-adk", "`AgentTool(RemoteA2aAgent)`", "ask_as_tool", {"streaming": True}),
+    Framework(
+        "ADK, streaming",
+        "adk",
+        "google-adk",
+        "`RemoteA2aAgent` with a streaming `ClientFactory`",
+        options={"streaming": True},
+    ),
+    Framework(
+        "ADK, as a tool", "adk", "google-adk", "`AgentTool(RemoteA2aAgent)`", "ask_as_tool", {"streaming": True}
+    ),
+    Framework("Strands", "strands", "strands-agents", "`A2AAgent`"),
 )

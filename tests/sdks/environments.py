@@ -130,8 +130,7 @@ ENVIRONMENTS = {
 }
 
 FRAMEWORKS = {
-    name: Environment(name, REQUIREMENTS / f"framework-{name}.txt", build_framework)
-    for name in ("adk", "agno")
+    name: Environment(name, REQUIREMENTS / f"framework-{name}.txt", build_framework) for name in ("adk", "strands")
 }
 
 

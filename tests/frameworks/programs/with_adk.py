@@ -61,15 +61,17 @@ class Scenarios:
                 part = types.Part(function_response=answer)
             message = types.Content(role="user", parts=[part])
             events = [e async for e in runner.run_async(user_id=USER, session_id=session.id, new_message=message)]
-            asked = next((call for event in events for call in event.get_function_calls() if is_asked(event)), None)
+            asked = next(
+                (call for event in events for call in event.get_function_calls() if is_asked(event)), None
+            )
             kept = await runner.session_service.get_session(
                 app_name=runner.app_name, user_id=USER, session_id=session.id
             )
-            final = [event for event in events if event.is_final_response()]
+            final = [event for event in events if event.is_final_response() and event.content]
             say(
                 "answer",
                 {
-                    "text": "".join(map(text_of, final[-1:])),
+                    "text": "".join(map(text_of, final)),
                     "kept": "".join(text_of(event) for event in kept.events if event.author != USER),
                     "asks": None if asked is None else asked.args,
                     "files": [shown for event in final for shown in files_of(event)],
@@ -90,7 +92,11 @@ def text_of(event: Event) -> str:
 def files_of(event: Event) -> list[str]:
     parts = event.content.parts if event.content and event.content.parts else []
     files = [part.inline_data or part.file_data for part in parts]
-    return [f"{file.mime_type} {getattr(file, 'data', b'') or getattr(file, 'file_uri', '')!r}" for file in files if file]
+    return [
+        f"{file.mime_type} {getattr(file, 'data', b'') or getattr(file, 'file_uri', '')!r}"
+        for file in files
+        if file
+    ]
 
 
 if __name__ == "__main__":
