@@ -92,7 +92,7 @@ class StatusUpdate(WireStruct, frozen=True):
 
 
 class ArtifactUpdate(WireStruct, frozen=True):
-    """The next piece of the answer; or with `last_chunk` and without `append`, all pieces of an artifact once more."""
+    """The next piece of the answer; with `last_chunk` and without `append`, all of an artifact once more."""
 
     task_id: str
     artifact: Artifact

@@ -58,7 +58,7 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """What the user of a framework gets instead, by the framework's own fault, and what helps."""
+    """What the user gets instead, a pattern for each question; why, and what helps."""
 
     seen: tuple[str, ...]
     why: str
@@ -106,6 +106,28 @@ def shown(sight: Observation) -> str:
     return "\n".join(filter(None, told)) or NOTHING
 
 
+STOPPED = "Error: .* stopped waiting on unresolved long-running tool call.*"
+OF_TOOLS = {
+    "stream": Fault(
+        ("a lifetime\n is\n a region",), "`AgentTool` puts each piece on a line: let the agent answer whole"
+    ),
+    "input": Fault((STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
+    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
+    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
+    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
+    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent"),
+}
+OF_STRANDS = {
+    "input": Fault(
+        ("which one?", "echo: the second"),
+        "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
+    ),
+    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
+    "file": Fault(
+        ("raised .*could not be represented.*",),
+        "`A2AAgent` asks by A2A 0.3, in which the hub tells no files: use a client of 1.0",
+    ),
+}
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),
     Framework(
@@ -116,7 +138,13 @@ ALL = (
         options={"streaming": True},
     ),
     Framework(
-        "ADK, as a tool", "adk", "google-adk", "`AgentTool(RemoteA2aAgent)`", "ask_as_tool", {"streaming": True}
+        "ADK, as a tool",
+        "adk",
+        "google-adk",
+        "`AgentTool(RemoteA2aAgent)`",
+        "ask_as_tool",
+        {"streaming": True},
+        OF_TOOLS,
     ),
-    Framework("Strands", "strands", "strands-agents", "`A2AAgent`"),
+    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS),
 )

@@ -198,7 +198,7 @@ class Reply:
         """A whole artifact: of one that came in pieces before, pass on only that it is whole."""
         held = self._held.get(artifact.artifact_id)
         if held and held.details == _details(artifact) and held.written == _written(artifact.parts):
-            artifact = Artifact(artifact.artifact_id, [])
+            artifact = Artifact(artifact.artifact_id, ())
             self._artifact(artifact, append=True, last=True)
             return
         self._artifact(artifact, append=False, last=True)

@@ -1,4 +1,4 @@
-"""What a user of Strands Agents ends up with who has an `A2AAgent`: URL, TOKEN, SCENARIO, OPTIONS (see `with_adk`)."""
+"""What a user of Strands Agents ends up with who has an `A2AAgent`. Called as `with_adk` is."""
 
 from typing import Any
 
