@@ -1,4 +1,4 @@
-"""Writes `docs/reference/clients.md`: what the users of agent frameworks get, as the tests of this folder hold it."""
+"""Writes `docs/reference/clients.md`: what the users of agent frameworks get, as these tests check it."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from tests.frameworks.clients import ALL, SCENARIOS, Framework
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 INTRODUCTION = """# Clients: what the users of agent frameworks get
 
-Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here. The table is
-written by `python -m tests.frameworks`; `tests/frameworks` runs each of its cells and checks it.
+Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
+`python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
-*yes*: the user gets what the agent said. A number: the user gets something else by the framework's own doing; the note says
-what and what helps.
+*yes*: the user gets what the agent said. A number: the user gets something else by the framework's own doing; the
+note says what and what helps.
 """
 
 

@@ -119,7 +119,7 @@ OF_TOOLS = {
 }
 OF_STRANDS = {
     "input": Fault(
-        ("which one?", "echo: the second"),
+        (r"which one\?", "echo: the second"),
         "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
     ),
     "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
