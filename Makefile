@@ -101,7 +101,7 @@ lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-*; do rm -f $$set/package-lock.json; \
 	  (cd $$set && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --silent); \
 	  done; else echo "no npm: sdk-js-* stay as they are"; fi
-	@cd requirements && for set in framework-*.in; do ../$(BIN)/pip-compile --quiet --upgrade \
+	@cd requirements && for set in framework-*.in; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $${set%.in}.txt $$set; done
 

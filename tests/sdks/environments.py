@@ -90,7 +90,7 @@ def _version_of(node: str) -> str:
 def build_python(folder: Path, lock: Path, *options: str) -> None:
     install(sys.executable, "-m", "venv", "--without-pip", str(folder))
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
-    install(*pip, "install", "--quiet", *(options or ("--require-hashes",)), "-r", str(lock))
+    install(*pip, "install", "--quiet", "--require-hashes", *options, "-r", str(lock))
 
 
 def build_framework(folder: Path, lock: Path) -> None:
