@@ -159,9 +159,10 @@ class Conversation:
                     self._print(artifact.artifact_id, artifact.parts)
                 self._known.add(artifact.artifact_id)
         if event.artifact_update:
-            artifact = event.artifact_update.artifact
+            update, artifact = event.artifact_update, event.artifact_update.artifact
+            if update.append or not update.last_chunk or artifact.artifact_id not in self._known:
+                self._print(artifact.artifact_id, artifact.parts)
             self._known.add(artifact.artifact_id)
-            self._print(artifact.artifact_id, artifact.parts)
         if event.status_update:
             self.status = event.status_update.status
             if self.status.name == "WORKING" and self.status.text:

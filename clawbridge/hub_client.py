@@ -92,11 +92,13 @@ class StatusUpdate(WireStruct, frozen=True):
 
 
 class ArtifactUpdate(WireStruct, frozen=True):
-    """The next piece of the answer."""
+    """The next piece of the answer; with `last_chunk` and without `append`, all of an artifact once more."""
 
     task_id: str
     artifact: Artifact
     context_id: str = ""
+    append: bool = False
+    last_chunk: bool = False
 
 
 class StreamEvent(WireStruct, frozen=True):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from django.db import connection
 from msgspec import to_builtins
 
-from a2a_bridge.dialects.v1.shapes import StreamEvent, render_artifact_update, render_status_update
-from a2a_bridge.tasks.record import ArtifactEvent, StatusEvent, Task, TaskEvent
+from a2a_bridge.dialects.v1.shapes import StreamEvent, render_status_update, render_whole
+from a2a_bridge.tasks.record import StatusEvent, Task, TaskEvent
 from agents.transcript.pieces import Json
 from kit import sql
 from webhooks.outbox import as_json
@@ -60,8 +60,7 @@ def payload_of(task: Task, event: TaskEvent) -> str:
     artifact = task.artifact(event.artifact.id)
     if not event.last_chunk or artifact is None:
         return ""
-    whole = ArtifactEvent(event.seq, event.at, artifact, last_chunk=True)
-    return _as_json(StreamEvent(artifact_update=render_artifact_update(task, whole)))
+    return _as_json(StreamEvent(artifact_update=render_whole(task, artifact)))
 
 
 def _as_json(shown: StreamEvent) -> str:

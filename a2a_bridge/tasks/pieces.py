@@ -1,6 +1,6 @@
 """From an agent's pieces, and the end of its turn, to the events of its task. Pure functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -213,22 +213,23 @@ def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
     return any(not isinstance(piece, str) for piece in pieces)
 
 
-def left_open(open_at: Mapping[str, int], events: Iterable[TaskEvent]) -> dict[str, int]:
-    """Artifacts of a turn whose agent has not said that they are whole, each with its last event."""
-    left = dict(open_at)
+def left_open(open_ids: Iterable[str], events: Iterable[TaskEvent]) -> tuple[str, ...]:
+    """The ids of the artifacts of a turn whose agent has not said that they are whole, the last changed last."""
+    left = dict.fromkeys(open_ids)
     for event in events:
         if isinstance(event, ArtifactEvent):
-            left[event.artifact.id] = event.seq
-            if event.last_chunk:
-                del left[event.artifact.id]
-    return left
+            left.pop(event.artifact.id, None)
+            if not event.last_chunk:
+                left[event.artifact.id] = None
+    return tuple(left)
 
 
-def closing(open_at: Mapping[str, int], at: str) -> list[TaskEvent]:
-    """That artifacts are whole because their turn is over, for pushes: each under the number of its last event."""
+def closing(task: Task, open_ids: Iterable[str], at: str) -> list[TaskEvent]:
+    """That artifacts of a task are whole because its turn is over."""
+    found = [whole for one in open_ids if (whole := task.artifact(one)) is not None and whole.parts]
     return [
-        ArtifactEvent(seq, at, Artifact(artifact_id, ()), append=True, last_chunk=True)
-        for artifact_id, seq in open_at.items()
+        ArtifactEvent(seq, at, Artifact(whole.id, ()), append=True, last_chunk=True, whole=len(whole.parts))
+        for seq, whole in enumerate(found, task.seq + 1)
     ]
 
 

@@ -92,7 +92,8 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
 
-    `lead`: see `agents.transcript.pieces.ArtifactPiece`.
+    `lead`: see `agents.transcript.pieces.ArtifactPiece`. `whole`: of an event with which the end of a turn
+    closes an artifact, how many parts the artifact has.
     """
 
     seq: int
@@ -101,6 +102,7 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     append: bool = False
     last_chunk: bool = False
     lead: str | None = None
+    whole: int = 0
 
     @property
     def closes_only(self) -> bool:

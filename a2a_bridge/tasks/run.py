@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from a2a_bridge.errors import failure_text
@@ -57,15 +58,11 @@ class Plan(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """What the end of a turn makes of its task. `written`: its events; None of a plain reply.
-
-    `closed`: the artifacts that are whole now, for pushes.
-    """
+    """What the end of a turn makes of its task. `written`: its events; None of a plain reply."""
 
     settled: SettledTurn
     task: Task
     written: Sequence[TaskEvent] | None = None
-    closed: Sequence[TaskEvent] = ()
 
     @property
     def events(self) -> Sequence[TaskEvent]:
@@ -114,7 +111,7 @@ class TaskRun:
         self.task = task
         self._plan = Plan(task, 0)
         self._end: End | None = None
-        self._open_at: dict[str, int] = {}
+        self._open_ids: tuple[str, ...] = ()
         self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
         self._is_written = False
         self._telling: asyncio.Lock | None = None
@@ -214,7 +211,7 @@ class TaskRun:
         if self.feed is not None:
             if end.task.chat_id != self.opening.chat_id:
                 writes.append(return_to_turn(end.task))
-            writes += queue_pushes(end.task, [*end.closed, *end.events], self._traceparent)
+            writes += queue_pushes(end.task, end.events, self._traceparent)
         return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
@@ -308,10 +305,13 @@ class TaskRun:
         if self._before is not None and self._is_waiting_again(settled):
             restored, event = waiting_again(self._before, so_far.seq, at)
             return End(settled, restored, [*events, event])
-        events += end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
-        is_whole = settled.outcome is Outcome.COMPLETED
-        open_at = left_open(self._open_at, events) if is_whole else {}
-        return End(settled, after(so_far, events), events, closing(open_at, at))
+        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
+        if settled.outcome is Outcome.COMPLETED:
+            closed = closing(so_far, left_open(self._open_ids, [*events, *ends]), at)
+            events += closed
+            ends = [msgspec.structs.replace(one, seq=one.seq + len(closed)) for one in ends]
+        events += ends
+        return End(settled, after(so_far, events), events)
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
         """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
@@ -343,7 +343,7 @@ class TaskRun:
             if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
                 await self._keep(end.task, end.events if self.feed is not None else end.written or ())
             if not settled.has_extra_writes and self.feed is not None:
-                await self._push(end.task, [*end.closed, *end.events])
+                await self._push(end.task, end.events)
         finally:  # whatever happened: followers look into the store themselves now
             self.task = end.task
             if self.feed is not None:
@@ -355,7 +355,7 @@ class TaskRun:
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self.task, self._plan = task, Plan(task, taken)
-        self._open_at = left_open(self._open_at, events)
+        self._open_ids = left_open(self._open_ids, events)
         if self.feed is not None:
             self.feed.add(task, events)
 

@@ -197,3 +197,25 @@ def test_without_a_sound_usage_the_reply_stands_alone(metadata: object) -> None:
     told.take({"task": task("COMPLETED") | {"metadata": metadata}})
     assert told.reply.end is not None
     assert told.reply.end.usage is None
+
+
+def test_a_whole_artifact_after_its_pieces_is_a_mark_that_it_is_whole() -> None:
+    told = Told()
+    told.update("a", text("1"))
+    told.update("a", text("2"), append=True)
+    whole = {"artifactId": "a", "parts": [text("1"), text("2")]}
+    told.take({"artifactUpdate": {"taskId": "t", "artifact": whole, "lastChunk": True}})
+    told.end()
+    assert told.artifacts == {"a": [Part(text="1"), Part(text="2")]}
+    *_, last = told.pieces
+    assert isinstance(last, ArtifactPiece)
+    assert (list(last.parts), last.append, last.last_chunk) == ([], True, True)
+
+
+def test_a_whole_artifact_that_is_another_replaces_its_pieces() -> None:
+    told = Told()
+    told.update("a", text("1"))
+    whole = {"artifactId": "a", "parts": [text("2")]}
+    told.take({"artifactUpdate": {"taskId": "t", "artifact": whole, "lastChunk": True}})
+    told.end()
+    assert told.artifacts == {"a": [Part(text="2")]}

@@ -83,7 +83,9 @@ class Forker:
     def __init__(self, folder: Path, program: Path) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen([str(folder / "bin" / "python"), str(program)], stdin=theirs)
+            command = [str(folder / "bin" / "python"), str(program)]
+            environment = {**os.environ, "PYTHONPATH": str(PROGRAMS)}  # of `output`, which all programs use
+            self._process = subprocess.Popen(command, stdin=theirs, env=environment)
         ours.settimeout(STARTED_WITHIN_S)
         self._asking = ours
         self._one_asks = threading.Lock()

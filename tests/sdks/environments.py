@@ -1,10 +1,13 @@
-"""The official SDKs, each in an environment of its own: made once, kept beside ours, again when its lock changes.
+"""The official SDKs and the agent frameworks, each in an environment of its own, kept beside the tests' own.
 
-`python -m tests.sdks.environments` makes them all, and says what it leaves out.
+An environment is made once, and again when its lock changes. `python -m tests.sdks.environments` makes those of
+the SDKs and says what it leaves out. A framework's is made when a test first asks for it. `SDK_ENVIRONMENTS` names
+another folder for them.
 """
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-ROOM = Path(sys.prefix).resolve() / "sdks"
+ROOM = Path(os.environ.get("SDK_ENVIRONMENTS") or Path(sys.prefix).resolve() / "sdks")
 INSTALL_WITHIN_S = 300
 NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18}
 
@@ -30,8 +33,8 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """One SDK, by its name: `python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`,
-    `js-gateway`."""
+    """One SDK, by its name (`python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`, `js-gateway`),
+    or one framework (`FRAMEWORKS`)."""
 
     name: str
     lock: Path
@@ -63,7 +66,7 @@ class Environment:
 @contextmanager
 def alone(name: str) -> Iterator[None]:
     """One process at a time, on this machine, for each name."""
-    ROOM.mkdir(exist_ok=True)
+    ROOM.mkdir(parents=True, exist_ok=True)
     with (ROOM / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -84,10 +87,15 @@ def _version_of(node: str) -> str:
     return subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def build_python(folder: Path, lock: Path) -> None:
+def build_python(folder: Path, lock: Path, *options: str) -> None:
     install(sys.executable, "-m", "venv", "--without-pip", str(folder))
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
-    install(*pip, "install", "--quiet", "--require-hashes", "-r", str(lock))
+    install(*pip, "install", "--quiet", "--require-hashes", *options, "-r", str(lock))
+
+
+def build_framework(folder: Path, lock: Path) -> None:
+    """A lock of a framework names every package, so pip resolves nothing."""
+    build_python(folder, lock, "--no-deps")
 
 
 def build_js(folder: Path, lock: Path) -> None:
@@ -119,6 +127,10 @@ ENVIRONMENTS = {
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
         Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
     )
+}
+
+FRAMEWORKS = {
+    name: Environment(name, REQUIREMENTS / f"framework-{name}.txt", build_framework) for name in ("adk", "strands")
 }
 
 

@@ -116,13 +116,17 @@ async def test_an_answer_that_takes_long_is_padded(hub: HubProcess, alice: str) 
 async def test_a_stream_tells_the_task_then_each_event_then_closes(hub: HubProcess, alice: str) -> None:
     async with online(hub, Chunker, pieces=["a ", "b ", "c"]) as agent:
         events = await Caller(hub.url, agent.handle, alice).stream("?")
-    assert told(events) == ["SUBMITTED", "WORKING", "reply-1", "reply-1", "reply-1", "COMPLETED"]
+    assert told(events) == ["SUBMITTED", "WORKING", "reply-1", "reply-1", "reply-1", "reply-1", "COMPLETED"]
     assert [event.kind for event in events[:2]] == ["task", "statusUpdate"]
     pieces = [event.content for event in events[2:5]]
     assert [texts(piece["artifact"]["parts"]) for piece in pieces] == ["a ", "b ", "c"]
     assert [piece.get("append", False) for piece in pieces] == [False, True, True]
+    assert not any("lastChunk" in piece for piece in pieces)
+    whole = events[5].content
+    assert texts(whole["artifact"]["parts"]) == "a b c"
+    assert (whole.get("append", False), whole["lastChunk"]) == (False, True)
     task_id = events[0].content["id"]
-    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(6)]
+    assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(7)]
     assert {event.content["contextId"] for event in events} == {events[0].content["contextId"]}
 
 
@@ -135,7 +139,7 @@ async def test_notes_and_artifacts_come_in_the_order_they_were_made(hub: HubProc
         events = await caller.stream(steps)
         task = await caller.get(events[0].content["id"])
     assert told(events)[:6] == ["SUBMITTED", "WORKING", "WORKING", "ch", "ch", "facts"]
-    assert told(events)[6:] == ["pic", "reply-1", "COMPLETED"]
+    assert told(events)[6:] == ["pic", "reply-1", *("facts", "pic", "reply-1"), "COMPLETED"]  # the three left open
     assert texts(events[2].content["status"]["message"]["parts"]) == "reading"
     made = {one["artifactId"]: one for one in task["artifacts"]}
     assert texts(made["ch"]["parts"]) == "onetwo"

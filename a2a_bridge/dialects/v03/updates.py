@@ -41,7 +41,7 @@ class StreamedTask:
     def render_event(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[OldFrame]:
         """The updates that an event is."""
         if isinstance(event, ArtifactEvent):
-            return [self._artifact_update(task, event)]
+            return [] if event.whole else [self._artifact_update(task, event)]
         anew = self._shown_anew(task) if is_last else []
         return [*self._reply_closed(task, event), *anew, _status_update(task, event)]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from a2a_bridge.dialects.reading import last
 from a2a_bridge.requests import Get, List, PushTarget, Request, Send
@@ -179,9 +180,27 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
     """The update that an event is."""
     if isinstance(event, StatusEvent):
         return [StreamEvent(status_update=render_status_update(task, event))]
+    if event.whole:
+        return _closed(task, event)
     if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
         return []
     return [StreamEvent(artifact_update=render_artifact_update(task, event))]
+
+
+def _closed(task: record.Task, event: ArtifactEvent) -> list[StreamEvent]:
+    """An artifact that the end of a turn makes whole, in place of its pieces (docs/adr/0167).
+
+    Only the parts that it had then: a later turn may have added more, which later events tell.
+    """
+    whole = task.artifact(event.artifact.id)
+    if whole is None:
+        return []
+    return [StreamEvent(artifact_update=render_whole(task, replace(whole, parts=whole.parts[: event.whole])))]
+
+
+def render_whole(task: record.Task, artifact: record.Artifact) -> ArtifactUpdate:
+    """An artifact of which nothing more will come."""
+    return ArtifactUpdate(task.id, task.context_id, render_artifact(artifact), last_chunk=True)
 
 
 def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:

@@ -127,7 +127,10 @@ class Reply:
                 self._take_message(event)
                 self._finish("")
             case ArtifactUpdate():
-                self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
+                if event.last_chunk and not event.append:
+                    self._close(event.artifact)
+                else:
+                    self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
             case StatusUpdate():
                 self._status(event.status)
             case Task():
@@ -190,6 +193,15 @@ class Reply:
         elif parts:
             made = Artifact(MESSAGE, parts, metadata=metadata, extensions=extensions)
             self._artifact(made, append=False, last=True)
+
+    def _close(self, artifact: Artifact) -> None:
+        """A whole artifact: of one that came in pieces before, pass on only that it is whole."""
+        held = self._held.get(artifact.artifact_id)
+        if held and held.details == _details(artifact) and held.written == _written(artifact.parts):
+            artifact = Artifact(artifact.artifact_id, ())
+            self._artifact(artifact, append=True, last=True)
+            return
+        self._artifact(artifact, append=False, last=True)
 
     def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""

@@ -1,0 +1,150 @@
+"""The agent frameworks whose remote-agent classes are driven, unmodified, and the scenarios that each runs."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.callers import rpc_path
+from tests.sdks.clients import Run, run_python
+from tests.sdks.environments import FRAMEWORKS
+from tests.sdks.observations import Observation
+
+PROGRAMS = Path(__file__).parent / "programs"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The questions of one session, and what the user should end up with after each: a pattern for all of it."""
+
+    name: str
+    title: str
+    texts: tuple[str, ...]
+    right: tuple[str, ...]
+    agent_is_gone: bool = False
+    is_token_wrong: bool = False
+
+
+PLAIN = Scenario("plain", "a plain answer", ("hello",), ("echo: hello",))
+STREAM = Scenario(
+    "stream",
+    "an answer in pieces",
+    ("note reading | say a lifetime | say  is | say  a region",),
+    ("a lifetime is a region",),
+)
+SCENARIOS = (
+    PLAIN,
+    STREAM,
+    Scenario(
+        "input", "a question back", ("ask which one?", "the second"), (".*which one?.*", "you said: the second")
+    ),
+    Scenario("auth", "a sign-in asked for", ("login sign in at x",), (".*sign in at x.*",)),
+    Scenario("failure", "a failure", ("note reading | fail out of ink",), (".*out of ink.*",)),
+    Scenario(
+        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is_gone=True
+    ),
+    Scenario("data", "data", ('data d {"pages": 2}',), (".*pages.*2.*",)),
+    Scenario("file", "a file", ("raw f bytes",), (".*(bytes|Ynl0ZXM=).*",)),
+    Scenario("several", "several artifacts", ("text a one | text b two",), (r"one\s*two",)),
+    Scenario("turns", "two questions", ("hello", "again"), ("echo: hello", "echo: again")),
+    Scenario("token", "a wrong token", ("hello",), (r"(?i).*(401|sign in|unauthorized).*",), is_token_wrong=True),
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the user gets instead, a pattern for each question; why, and what helps."""
+
+    seen: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One way that a framework asks a remote agent. `faults`: by the name of the scenario."""
+
+    name: str
+    environment: str
+    package: str
+    uses: str
+    scenario: str = "ask"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    faults: Mapping[str, Fault] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def version(self) -> str:
+        """As its lock pins it."""
+        found = re.search(rf"(?m)^{self.package}==(\S+)", FRAMEWORKS[self.environment].lock.read_text())
+        assert found, f"{self.package} is not in the lock of {self.environment}"
+        return found[1]
+
+    @asynccontextmanager
+    async def run(self, url: str, handle: str, token: str, texts: tuple[str, ...]) -> AsyncIterator[Run]:
+        """Ask an agent, by its base address, in one session; it is ended on leaving the block."""
+        folder = await asyncio.to_thread(FRAMEWORKS[self.environment].ready)
+        options = json.dumps({**self.options, "texts": texts})
+        arguments = [f"{url}{rpc_path(handle)}/", token, self.scenario, options]
+        async with run_python(folder, PROGRAMS / f"with_{self.environment}.py", arguments) as run:
+            yield run
+
+
+def shown(sight: Observation) -> str:
+    """All that the user is shown after a question, in words."""
+    value = sight.value
+    if sight.step == "raised":
+        return f"raised {value['type']}: {value['message']}"
+    asks = value.get("asks") or {}
+    told = [value["text"], *map(str, asks.values()), *value.get("files", ()), value.get("error", "")]
+    return "\n".join(filter(None, told)) or NOTHING
+
+
+STOPPED = "Error: .* stopped waiting on unresolved long-running tool call.*"
+OF_TOOLS = {
+    "stream": Fault(
+        ("a lifetime\n is\n a region",), "`AgentTool` puts each piece on a line: let the agent answer whole"
+    ),
+    "input": Fault((STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
+    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
+    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
+    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
+    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent"),
+}
+OF_STRANDS = {
+    "input": Fault(
+        (r"which one\?", "echo: the second"),
+        "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
+    ),
+    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
+    "file": Fault(
+        ("raised .*could not be represented.*",),
+        "`A2AAgent` asks by A2A 0.3, in which the hub tells no files: use a client of 1.0",
+    ),
+}
+ALL = (
+    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),
+    Framework(
+        "ADK, streaming",
+        "adk",
+        "google-adk",
+        "`RemoteA2aAgent` with a streaming `ClientFactory`",
+        options={"streaming": True},
+    ),
+    Framework(
+        "ADK, as a tool",
+        "adk",
+        "google-adk",
+        "`AgentTool(RemoteA2aAgent)`",
+        "ask_as_tool",
+        {"streaming": True},
+        OF_TOOLS,
+    ),
+    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS),
+)

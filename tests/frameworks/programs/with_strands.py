@@ -1,0 +1,26 @@
+"""What a user of Strands Agents ends up with who has an `A2AAgent`. Called as `with_adk` is."""
+
+from typing import Any
+
+import httpx
+from a2a.client import ClientConfig
+from output import say, serve
+from strands.agent.a2a_agent import A2AAgent
+
+
+class Scenarios:
+    def __init__(self, url: str, token: str, options: dict[str, Any]) -> None:
+        self.options = options
+        client = httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        endpoint = url if options.get("slash", True) else url.rstrip("/")
+        self.agent = A2AAgent(endpoint, client_config=ClientConfig(httpx_client=client))
+
+    async def ask(self) -> None:
+        for text in self.options["texts"]:
+            result = await self.agent.invoke_async(text)
+            said = "".join(block.get("text", "") for block in result.message["content"])
+            say("answer", {"text": said, "stop": result.stop_reason})
+
+
+if __name__ == "__main__":
+    serve(Scenarios)
