@@ -126,7 +126,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
-	@echo "installing the official clients that tests drive, each by itself"
+$(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/framework-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
+	@echo "installing the clients and frameworks that tests drive, each by itself"
 	@$(BIN)/python -m tests.sdks.environments
 	@touch $@

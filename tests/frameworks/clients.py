@@ -123,10 +123,7 @@ OF_STRANDS = {
         "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
     ),
     "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
-    "file": Fault(
-        ("raised .*could not be represented.*",),
-        "`A2AAgent` asks by A2A 0.3, in which the hub tells no files: use a client of 1.0",
-    ),
+    "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
 }
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),

@@ -1,8 +1,8 @@
 """The official SDKs and the agent frameworks, each in an environment of its own, kept beside the tests' own.
 
-An environment is made once, and again when its lock changes. `python -m tests.sdks.environments` makes those of
-the SDKs and says what it leaves out. A framework's is made when a test first asks for it. `SDK_ENVIRONMENTS` names
-another folder for them.
+An environment is made once, and again when its lock changes. `python -m tests.sdks.environments` makes all and
+says what it leaves out: a framework that cannot be installed, and what this machine cannot run.
+`SDK_ENVIRONMENTS` names another folder for them.
 """
 
 import fcntl
@@ -143,6 +143,11 @@ def main() -> int:
         except NotInstalled as failure:
             print(failure, file=sys.stderr)
             return 1
+    for framework in FRAMEWORKS.values():
+        try:
+            framework.ready()
+        except NotInstalled as failure:
+            print(f"leaving out {framework.name}: {failure}")
     return 0
 
 

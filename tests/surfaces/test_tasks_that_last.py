@@ -60,8 +60,9 @@ def check_whole(events: list[Event]) -> None:
     """Each frame once, in order, and nothing else."""
     task_id = events[0].content["id"]
     assert [event.id for event in events] == [f"{task_id}.{seq}" for seq in range(len(events))]
-    assert said(events, "reply-1") == "one two three"
-    assert said(events, "made") == "chapter two"
+    # At the end each is told whole (docs/adr/0167).
+    assert said(events, "reply-1") == "one two three onetwothree"
+    assert said(events, "made") == "chapter two chaptertwo"
     assert events[-1].state == "COMPLETED"
 
 
