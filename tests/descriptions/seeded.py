@@ -18,6 +18,7 @@ HOOK = "http://127.0.0.1:9/hook"  # nothing listens there
 CHANGED = {"patchOneAgent", "deleteOneAgent", "postHaltAgent", "deleteHaltAgent"}  # on agents of their own
 ENDED = {"deleteOneSession", "postArchiveSession"}  # these a session
 ASKED = {"postResolvePermission"}  # these one whose agent asks leave
+SENT_TO_WEBHOOK = {"postSendTest", "postReplay"}  # not while it is paused
 AGNT_KEY = "agntKey"
 PERMISSION = "leave-1"
 FORGOTTEN = "dreamer"  # an agent of the team that is deleted
@@ -75,10 +76,13 @@ class Seeded:
         return answer.json()
 
     def prepare(self, operation: Any) -> None:
-        """Give the cases of an operation that takes an AGNT key a network of their own, with its first rules.
+        """Undo what earlier generated cases may have changed that those of an operation depend on.
 
-        Earlier generated cases may have changed the rules of the demo's network, or used up its limits.
+        An operation that takes an AGNT key gets a network of its own, with its first rules and limits. One that
+        sends to a webhook finds it resumed.
         """
+        if operation.definition.raw["operationId"] in SENT_TO_WEBHOOK:
+            self.call("PATCH", f"/webhooks/{self.names['webhook_id']}", json={"paused": False})
         if AGNT_KEY not in schemes_of(operation):
             return
         self.networks += 1
