@@ -13,7 +13,7 @@ MOST_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
 
 class KeptConnections:
-    """Those of a process, which has one database. Any thread may call."""
+    """The kept connections of a process, which has one database. Any thread may call."""
 
     def __init__(self) -> None:
         self._connections: list[sqlite3.Connection] = []

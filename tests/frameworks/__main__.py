@@ -10,8 +10,8 @@ INTRODUCTION = """# Clients: what the users of agent frameworks get
 Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
-*yes*: the user gets what the agent said. A number: the user gets something else by the framework's own doing; the
-note says what and what helps.
+*yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
+should help. What helps was read in the framework's code, not tried.
 """
 
 

@@ -247,7 +247,7 @@ def _part(part: Part) -> OldPart:
 
 
 def _words(task: Task) -> Message | None:
-    """What is said with a state. The text of a reply is in its artifact alone: clients join what they find."""
+    """The message of a state. The text of a reply is in its artifact alone: clients join all texts of a task."""
     if task.state is State.COMPLETED and task.message is None and not task.artifacts:
         return Message(f"{task.message_id}-end", Role.AGENT, (Part(text=SAID_NOTHING),))
     return task.message

@@ -198,10 +198,9 @@ class Reply:
         """A whole artifact: of one that came in pieces before, pass on only that it is whole."""
         held = self._held.get(artifact.artifact_id)
         if held and held.details == _details(artifact) and held.written == _written(artifact.parts):
-            artifact = Artifact(artifact.artifact_id, ())
-            self._artifact(artifact, append=True, last=True)
-            return
-        self._artifact(artifact, append=False, last=True)
+            self._artifact(Artifact(artifact.artifact_id, ()), append=True, last=True)
+        else:
+            self._artifact(artifact, append=False, last=True)
 
     def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
