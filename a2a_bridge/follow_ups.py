@@ -124,9 +124,9 @@ def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> Fo
         TooManyFollowUps: nothing was written.
     """
     now = db_now()
-    asked = Turn.objects.filter(chat_id=chat_id, session_id=session_id, caller__isnull=False)
+    asked = Turn.objects.filter(chat_id=chat_id, session_id=session_id)
     turn = asked.select_for_update(of=("self",)).select_related("agent", "caller").first()
-    if turn is None or (only_of is not None and turn.caller_id != only_of):
+    if turn is None or turn.caller is None or (only_of is not None and turn.caller_id != only_of):
         raise NoSuchTurn
     if turn.settled_at is None:
         return None
