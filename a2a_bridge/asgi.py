@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
-from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
+from a2a_bridge.versions import VERSION_HEADERS, activated, choose, error_dialect, no_method, version_of
 from accounts.authn import presented
 from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
@@ -83,6 +83,11 @@ class RpcWire:
         self.dialect = dialect
         self.rpc_id = rpc_id
         self.streams_errors = False
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """The version that is served; the hub's own dialect has none."""
+        return VERSION_HEADERS.get(self.dialect.name, ())
 
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})

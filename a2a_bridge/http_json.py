@@ -15,7 +15,7 @@ from a2a_bridge.asgi import PREFLIGHT, Access
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.versions import version_of
+from a2a_bridge.versions import VERSION_HEADERS, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send, answer_preflight
@@ -58,6 +58,7 @@ class HttpJsonWire:
 
     media_type = b"application/json"
     streams_errors = False
+    headers = VERSION_HEADERS[V1.name]
 
     def __init__(self) -> None:
         self.allow = b""

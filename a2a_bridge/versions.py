@@ -35,6 +35,7 @@ _BY_VERSION: Mapping[str | None, tuple[Dialect, Dialect]] = {
     for version in one.versions
 }
 _NAMED = [one for one in reversed(DIALECTS) if one.name in one.versions]  # the newest first
+VERSION_HEADERS = {one.name: [(b"a2a-version", one.name.encode())] for one in _NAMED}
 _WANTED = f"want A2A-Version {' or '.join(one.name for one in _NAMED)}, or none"
 
 
