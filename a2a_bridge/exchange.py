@@ -25,6 +25,7 @@ from agents.core.post import JoinTurn
 from agents.core.types import Ask, LookUpResult, SettledTurn, Target
 from agents.core.waiting import RunningTurn
 from agents.models import FollowUp
+from agents.models.choices import Failure
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
 
@@ -160,7 +161,7 @@ class Exchanges:
 
     async def end(self, task: Task) -> bool:
         """End a task that waits for its caller; False when it does not wait any more."""
-        message = agent_message(task, task.seq + 1, "canceled by its caller")
+        message = agent_message(task, task.seq + 1, "canceled by its caller", Failure.CANCELED)
         event = StatusEvent(task.seq + 1, timestamp(), State.CANCELED, message)
         canceled = after(task, [event])
         if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
@@ -185,7 +186,7 @@ class Exchanges:
             if run.task.turns > 1:
                 raise refused(text) from None
             run.task = replace(run.task, artifacts=())  # the next ask is given the follow-ups
-            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text))
+            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text, denied.reason))
             await run.refuse(event, denied)
             return run
         run = self._runs[running.turn.ask.chat_id] = runs[0]

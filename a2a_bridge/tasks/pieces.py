@@ -47,9 +47,10 @@ DECIDED = {
 FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
 
 
-def agent_message(task: Task, seq: int, text: str) -> Message:
-    """Words of the agent, or of the hub in its place."""
-    return _message(task, seq, (Part(text=text),))
+def agent_message(task: Task, seq: int, text: str, reason: str = "") -> Message:
+    """Words of the agent, or of the hub in its place. `reason`: why a turn failed or was refused."""
+    said = _message(task, seq, (Part(text=text),))
+    return msgspec.structs.replace(said, metadata={"reason": str(reason)}) if reason else said
 
 
 def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
@@ -241,10 +242,11 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
 
 
 def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:
-    own_words = settled.text if settled.reason in AGENTS_OWN_WORDS else ""
+    own_words, reason = settled.text if settled.reason in AGENTS_OWN_WORDS else "", settled.reason
     if settled.refused is not None and settled.outcome is Outcome.DENIED:
-        own_words = denied_text(settled.refused, task.handle)
-    message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
+        own_words, reason = denied_text(settled.refused, task.handle), settled.refused.reason
+    words = own_words or failure_text(settled.reason, wait_s)
+    message = agent_message(task, task.seq + 1, words, reason)
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
     return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
 
