@@ -11,7 +11,8 @@ Each framework asks an agent of a hub by its own class for remote agents, unmodi
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
-should help. What helps was read in the framework's code, not tried.
+should help. What helps was read in the framework's code, not tried. A dash: the framework offers its user no such
+thing; the note says what is missing.
 """
 
 
@@ -27,10 +28,12 @@ def page() -> str:
 def _row(framework: Framework, notes: list[str]) -> list[str]:
     cells = []
     for scenario in SCENARIOS:
-        fault = framework.faults.get(scenario.name)
-        if fault is not None and fault.why not in notes:
-            notes.append(fault.why)
-        cells.append("yes" if fault is None else str(notes.index(fault.why) + 1))
+        fault, lack = framework.faults.get(scenario.name), framework.lacks.get(scenario.name)
+        why = fault.why if fault else lack
+        if why is not None and why not in notes:
+            notes.append(why)
+        number = "" if why is None else str(notes.index(why) + 1)
+        cells.append(f"\u2013 {number}" if lack else number or "yes")
     return [f"{framework.name}: {framework.uses}", framework.version, *cells]
 
 

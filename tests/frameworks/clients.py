@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lab.callers import rpc_path
 from tests.sdks.clients import Run, run_python
@@ -20,14 +20,19 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Scenario:
-    """The questions of one session, and what the user should end up with after each: a pattern for all of it."""
+    """The questions of one session, and what the user should end up with after each: a pattern for all of it.
+
+    `agent_is`: `busy` with the question of another caller, or `spent`, its budget of the day used up by another.
+    `is_canceled`: the user calls the question off while the agent works on it.
+    """
 
     name: str
     title: str
     texts: tuple[str, ...]
     right: tuple[str, ...]
-    agent_is_gone: bool = False
+    agent_is: Literal["online", "offline", "busy", "spent"] = "online"
     is_token_wrong: bool = False
+    is_canceled: bool = False
 
 
 PLAIN = Scenario("plain", "a plain answer", ("hello",), ("echo: hello",))
@@ -46,8 +51,23 @@ SCENARIOS = (
     Scenario("auth", "a sign-in asked for", ("login sign in at x",), (".*sign in at x.*",)),
     Scenario("failure", "a failure", ("note reading | fail out of ink",), (".*out of ink.*",)),
     Scenario(
-        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is_gone=True
+        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is="offline"
     ),
+    Scenario(
+        "busy",
+        "an agent busy for another caller",
+        ("hello",),
+        (".*agent is processing a turn for another caller.*",),
+        agent_is="busy",
+    ),
+    Scenario(
+        "budget",
+        "a budget that is spent",
+        ("hello",),
+        (r".*agent @\S+ hit its daily budget \(1\).*",),
+        agent_is="spent",
+    ),
+    Scenario("cancel", "a cancel", ("note reading | wait",), ("(?i).*cancel.*",), is_canceled=True),
     Scenario("data", "data", ('data d {"pages": 2}',), (".*pages.*2.*",)),
     Scenario("file", "a file", ("raw f bytes",), (".*(bytes|Ynl0ZXM=).*",)),
     Scenario("several", "several artifacts", ("text a one | text b two",), (r"one\s*two",)),
@@ -66,7 +86,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Framework:
-    """One way that a framework asks a remote agent. `faults`: by the name of the scenario."""
+    """One way that a framework asks a remote agent.
+
+    `faults`: by the name of the scenario; `lacks`: why the framework offers its user no such thing, likewise.
+    """
 
     name: str
     environment: str
@@ -75,6 +98,7 @@ class Framework:
     scenario: str = "ask"
     options: Mapping[str, Any] = field(default_factory=dict)
     faults: Mapping[str, Fault] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -87,11 +111,12 @@ class Framework:
         return found[1]
 
     @asynccontextmanager
-    async def run(self, url: str, handle: str, token: str, texts: tuple[str, ...]) -> AsyncIterator[Run]:
+    async def run(self, url: str, handle: str, token: str, scenario: Scenario) -> AsyncIterator[Run]:
         """Ask an agent, by its base address, in one session; it is ended on leaving the block."""
         folder = await asyncio.to_thread(FRAMEWORKS[self.environment].ready)
-        options = json.dumps({**self.options, "texts": texts})
-        arguments = [f"{url}{rpc_path(handle)}/", token, self.scenario, options]
+        options = json.dumps({**self.options, "texts": scenario.texts})
+        does = "cancel" if scenario.is_canceled else self.scenario
+        arguments = [f"{url}{rpc_path(handle)}/", token, does, options]
         async with run_python(folder, PROGRAMS / f"with_{self.environment}.py", arguments) as run:
             yield run
 
@@ -117,6 +142,7 @@ OF_TOOLS = {
     "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
     "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent"),
 }
+NO_CANCEL = {"cancel": "the framework's class offers no cancel"}
 OF_STRANDS = {
     "input": Fault(
         (r"which one\?", "echo: the second"),
@@ -126,13 +152,14 @@ OF_STRANDS = {
     "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
 }
 ALL = (
-    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),
+    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
     Framework(
         "ADK, streaming",
         "adk",
         "google-adk",
         "`RemoteA2aAgent` with a streaming `ClientFactory`",
         options={"streaming": True},
+        lacks=NO_CANCEL,
     ),
     Framework(
         "ADK, as a tool",
@@ -142,6 +169,8 @@ ALL = (
         "ask_as_tool",
         {"streaming": True},
         OF_TOOLS,
+        NO_CANCEL,
     ),
-    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS),
+    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS, lacks=NO_CANCEL),
 )
+CELLS = tuple((one, scenario) for scenario in SCENARIOS for one in ALL if scenario.name not in one.lacks)

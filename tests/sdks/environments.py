@@ -130,7 +130,8 @@ ENVIRONMENTS = {
 }
 
 FRAMEWORKS = {
-    name: Environment(name, REQUIREMENTS / f"framework-{name}.txt", build_framework) for name in ("adk", "strands")
+    (name := lock.stem.removeprefix("framework-")): Environment(name, lock, build_framework)
+    for lock in sorted(REQUIREMENTS.glob("framework-*.txt"))
 }
 
 
