@@ -151,6 +151,38 @@ OF_STRANDS = {
     "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
     "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
 }
+MESSAGES_ALONE = (
+    "by JSON-RPC `RemoteAgent` reads the messages of a Task alone, no artifact and no Message:"
+    " leave `a2a_protocol` at its default"
+)
+OF_AGNO_BY_RPC = {
+    "plain": Fault((NOTHING,), MESSAGES_ALONE),
+    "stream": Fault(("reading",), MESSAGES_ALONE),
+    "input": Fault((r"which one\?", NOTHING), MESSAGES_ALONE),
+    "data": Fault((NOTHING,), MESSAGES_ALONE),
+    "file": Fault((NOTHING,), MESSAGES_ALONE),
+    "several": Fault((NOTHING,), MESSAGES_ALONE),
+    "turns": Fault((NOTHING, NOTHING), MESSAGES_ALONE),
+}
+OF_AGNO_STREAMING = {
+    "file": Fault((r"left out: file f\.txt",), "`RemoteAgent` takes no files from a stream: ask without `stream`"),
+}
+OF_FASTA2A_STREAMING = {
+    "token": Fault((NOTHING,), "`stream_message` does not look at the HTTP status: ask by `send_message`"),
+}
+OWN_PROTOCOL = (
+    "`A2AClient` speaks a protocol of its own, `tasks/send` with `content` in place of `parts`, and shows the hub's"
+    " refusal as the answer: ask by `OpenAIA2AClient(api_key=token, model=\"agent/owner/slug\")` with"
+    " `OPENAI_BASE_URL` set to the hub's `/v1`"
+)
+REFUSED = r'.*"error":.*id is missing.*'
+OF_PYTHON_A2A = {
+    one.name: Fault(
+        ("Error: Failed to communicate with agent at .*",) if one.is_token_wrong else (REFUSED,) * len(one.texts),
+        OWN_PROTOCOL,
+    )
+    for one in SCENARIOS
+}
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
     Framework(
@@ -172,5 +204,35 @@ ALL = (
         NO_CANCEL,
     ),
     Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS, lacks=NO_CANCEL),
+    Framework("Agno", "agno", "agno", '`RemoteAgent(protocol="a2a")`', lacks=NO_CANCEL),
+    Framework(
+        "Agno, streaming",
+        "agno",
+        "agno",
+        '`RemoteAgent(protocol="a2a")` with `stream=True`',
+        options={"streaming": True},
+        faults=OF_AGNO_STREAMING,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "Agno, by JSON-RPC",
+        "agno",
+        "agno",
+        '`RemoteAgent` with `a2a_protocol="json-rpc"`',
+        options={"protocol": "json-rpc"},
+        faults=OF_AGNO_BY_RPC,
+        lacks=NO_CANCEL,
+    ),
+    Framework("fasta2a", "fasta2a", "fasta2a", "`A2AClient.send_message`", lacks=NO_CANCEL),
+    Framework(
+        "fasta2a, streaming",
+        "fasta2a",
+        "fasta2a",
+        "`A2AClient.stream_message`",
+        options={"streaming": True},
+        faults=OF_FASTA2A_STREAMING,
+        lacks=NO_CANCEL,
+    ),
+    Framework("python-a2a", "python-a2a", "python-a2a", "`A2AClient`", faults=OF_PYTHON_A2A, lacks=NO_CANCEL),
 )
 CELLS = tuple((one, scenario) for scenario in SCENARIOS for one in ALL if scenario.name not in one.lacks)
