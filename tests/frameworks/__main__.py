@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.frameworks.clients import ALL, SCENARIOS, Framework
+from tests.frameworks.clients import ALL, Framework
+from tests.frameworks.scenarios import SCENARIOS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 INTRODUCTION = """# Clients: what the users of agent frameworks get
@@ -11,8 +12,7 @@ Each framework asks an agent of a hub by its own class for remote agents, unmodi
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
-should help. What helps was read in the framework's code, not tried. A dash: the framework offers its user no such
-thing; the note says what is missing.
+helps, which was tried. A dash: the framework does not offer that to its user; the note says what is missing.
 """
 
 

@@ -1,4 +1,4 @@
-"""The agent frameworks whose remote-agent classes are driven, unmodified, and the scenarios that each runs."""
+"""The agent frameworks whose remote-agent classes are driven, unmodified, and what their users get."""
 
 import asyncio
 import json
@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lab.callers import rpc_path
+from tests.frameworks.scenarios import SCENARIOS, Scenario
 from tests.sdks.clients import Run, run_python
 from tests.sdks.environments import FRAMEWORKS
 from tests.sdks.observations import Observation
@@ -19,69 +20,16 @@ NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """The questions of one session, and what the user should end up with after each: a pattern for all of it.
-
-    `agent_is`: `busy` with the question of another caller, or `spent`, its budget of the day used up by another.
-    `is_canceled`: the user calls the question off while the agent works on it.
-    """
-
-    name: str
-    title: str
-    texts: tuple[str, ...]
-    right: tuple[str, ...]
-    agent_is: Literal["online", "offline", "busy", "spent"] = "online"
-    is_token_wrong: bool = False
-    is_canceled: bool = False
-
-
-PLAIN = Scenario("plain", "a plain answer", ("hello",), ("echo: hello",))
-STREAM = Scenario(
-    "stream",
-    "an answer in pieces",
-    ("note reading | say a lifetime | say  is | say  a region",),
-    ("a lifetime is a region",),
-)
-SCENARIOS = (
-    PLAIN,
-    STREAM,
-    Scenario(
-        "input", "a question back", ("ask which one?", "the second"), (".*which one?.*", "you said: the second")
-    ),
-    Scenario("auth", "a sign-in asked for", ("login sign in at x",), (".*sign in at x.*",)),
-    Scenario("failure", "a failure", ("note reading | fail out of ink",), (".*out of ink.*",)),
-    Scenario(
-        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is="offline"
-    ),
-    Scenario(
-        "busy",
-        "an agent busy for another caller",
-        ("hello",),
-        (".*agent is processing a turn for another caller.*",),
-        agent_is="busy",
-    ),
-    Scenario(
-        "budget",
-        "a budget that is spent",
-        ("hello",),
-        (r".*agent @\S+ hit its daily budget \(1\).*",),
-        agent_is="spent",
-    ),
-    Scenario("cancel", "a cancel", ("note reading | wait",), ("(?i).*cancel.*",), is_canceled=True),
-    Scenario("data", "data", ('data d {"pages": 2}',), (".*pages.*2.*",)),
-    Scenario("file", "a file", ("raw f bytes",), (".*(bytes|Ynl0ZXM=).*",)),
-    Scenario("several", "several artifacts", ("text a one | text b two",), (r"one\s*two",)),
-    Scenario("turns", "two questions", ("hello", "again"), ("echo: hello", "echo: again")),
-    Scenario("token", "a wrong token", ("hello",), (r"(?i).*(401|sign in|unauthorized).*",), is_token_wrong=True),
-)
-
-
-@dataclass(frozen=True)
 class Fault:
-    """What the user gets instead, a pattern for each question; why, and what helps."""
+    """What the user gets instead, a pattern for each question; why, and what helps.
+
+    `helped_by`: the scenario of the program that asks in the way that helps; empty where that is another row, or
+    needs no class of the framework.
+    """
 
     seen: tuple[str, ...]
     why: str
+    helped_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,24 +80,29 @@ def shown(sight: Observation) -> str:
 
 
 STOPPED = "Error: .* stopped waiting on unresolved long-running tool call.*"
+NOT_A_TOOL = "ask_as_sub_agent"
 OF_TOOLS = {
     "stream": Fault(
-        ("a lifetime\n is\n a region",), "`AgentTool` puts each piece on a line: let the agent answer whole"
+        ("a lifetime\n is\n a region",),
+        "`AgentTool` puts each piece on a line: make the agent a sub-agent",
+        NOT_A_TOOL,
     ),
-    "input": Fault((STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
-    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
-    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
-    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
-    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent"),
+    "input": Fault(
+        (STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent", NOT_A_TOOL
+    ),
+    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent", NOT_A_TOOL),
+    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent", NOT_A_TOOL),
+    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent", NOT_A_TOOL),
+    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent", NOT_A_TOOL),
 }
-NO_CANCEL = {"cancel": "the framework's class offers no cancel"}
+NO_CANCEL = {"cancel": "the framework's class cannot cancel a task of A2A"}
 OF_STRANDS = {
     "input": Fault(
         (r"which one\?", "echo: the second"),
         "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
     ),
-    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
-    "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
+    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`", "ask_by_events"),
+    "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`", "ask_by_events"),
 }
 MESSAGES_ALONE = (
     "by JSON-RPC `RemoteAgent` reads the messages of a Task alone, no artifact and no Message:"
@@ -171,17 +124,18 @@ OF_FASTA2A_STREAMING = {
     "token": Fault((NOTHING,), "`stream_message` does not look at the HTTP status: ask by `send_message`"),
 }
 OWN_PROTOCOL = (
-    "`A2AClient` speaks a protocol of its own, `tasks/send` with `content` in place of `parts`, and shows the hub's"
-    " refusal as the answer: ask by `OpenAIA2AClient(api_key=token, model=\"agent/owner/slug\")` with"
-    " `OPENAI_BASE_URL` set to the hub's `/v1`"
+    "`A2AClient` speaks a protocol of its own, `tasks/send` with `content` in place of `parts`, and shows the"
+    ' refusal of the hub as the answer: ask by `OpenAIA2AClient(api_key=token, model="agent/owner/slug")` with'
+    " `OPENAI_BASE_URL` set to `/v1` of the hub"
 )
 REFUSED = r'.*"error":.*id is missing.*'
 OF_PYTHON_A2A = {
     one.name: Fault(
-        ("Error: Failed to communicate with agent at .*",) if one.is_token_wrong else (REFUSED,) * len(one.texts),
+        (r"Error: Failed to communicate with agent at .*",) if one.is_token_wrong else (REFUSED,) * len(one.texts),
         OWN_PROTOCOL,
     )
     for one in SCENARIOS
+    if not one.is_canceled
 }
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
@@ -233,6 +187,13 @@ ALL = (
         faults=OF_FASTA2A_STREAMING,
         lacks=NO_CANCEL,
     ),
-    Framework("python-a2a", "python-a2a", "python-a2a", "`A2AClient`", faults=OF_PYTHON_A2A, lacks=NO_CANCEL),
+    Framework(
+        "python-a2a",
+        "python-a2a",
+        "python-a2a",
+        "`A2AClient`",
+        faults=OF_PYTHON_A2A,
+        lacks={"cancel": OWN_PROTOCOL},
+    ),
 )
 CELLS = tuple((one, scenario) for scenario in SCENARIOS for one in ALL if scenario.name not in one.lacks)

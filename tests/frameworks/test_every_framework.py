@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from lab.agents import TaskPeer, gone, online
 from lab.callers import send
 from lab.hub_process import HubProcess
 from tests.frameworks.__main__ import PAGE, page
-from tests.frameworks.clients import CELLS, PLAIN, STREAM, Framework, Scenario, shown
+from tests.frameworks.clients import CELLS, Framework, shown
+from tests.frameworks.scenarios import PLAIN, STREAM, Scenario
 from tests.sdks.environments import FRAMEWORKS, NotInstalled
 
 OFTEN = (PLAIN, STREAM)
@@ -41,6 +43,23 @@ async def test_the_user_gets_what_the_agent_said(
         if scenario.is_canceled and fault is None:
             await agent.heard("cancel")
     check(seen, scenario.right if fault is None else fault.seen)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("framework", "scenario"),
+    [
+        pytest.param(replace(one, scenario=fault.helped_by), scenario, id=f"{one}-{scenario.name}")
+        for one, scenario in CELLS
+        if (fault := one.faults.get(scenario.name)) and fault.helped_by
+    ],
+)
+async def test_what_helps(hub: HubProcess, alice: str, framework: Framework, scenario: Scenario) -> None:
+    """A framework may say more to the agent in this way, so that an echo is longer."""
+    install(framework)
+    async with asked(hub, scenario.agent_is) as agent:
+        seen = await shown_to_user(hub, agent, alice, framework, scenario)
+    check(seen, tuple(f"{pattern}.*" for pattern in scenario.right))
 
 
 def install(framework: Framework) -> None:

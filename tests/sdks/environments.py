@@ -94,8 +94,8 @@ def build_python(folder: Path, lock: Path, *options: str) -> None:
 
 
 def build_framework(folder: Path, lock: Path) -> None:
-    """A lock of a framework names every package, so pip resolves nothing."""
-    build_python(folder, lock, "--no-deps")
+    """A lock of a framework names every package, so pip resolves nothing. Python compiles the few modules it imports."""
+    build_python(folder, lock, "--no-deps", "--no-compile")
 
 
 def build_js(folder: Path, lock: Path) -> None:
