@@ -38,7 +38,7 @@ def read(operation: Operation, params: object) -> Request:
 def render_task(task: Task, history_length: int | None) -> shapes.OldTask:
     """A Task with all that its agent said as the last message of its history, and with files as artifacts."""
     asked = [shapes.render_message(task.context_id, one, task.id) for one in task.history if one.role is Role.USER]
-    said = joined_texts([*(_words(one.parts) for one in task.artifacts), _status_words(task)])
+    said = joined_texts([*(_words(one.parts) for one in _of_turn(task)), _status_words(task)])
     files = [_file(one, part) for one in task.artifacts for part in one.parts if _is_file(part)]
     return structs.replace(
         shapes.render_task(task, 0),
@@ -48,8 +48,9 @@ def render_task(task: Task, history_length: int | None) -> shapes.OldTask:
 
 
 def render_opening(task: Task, request: Request) -> Sequence[shapes.OldFrame | shapes.OldMessage]:
-    """What was said so far, and the state."""
-    said = joined_texts([*(_words(one.parts) for one in task.artifacts), _status_words(task)])
+    """What was said so far in this turn, and the state."""
+    made = _of_turn(task) if task.turns == 1 else [one for one in _of_turn(task) if one.is_reply]
+    said = joined_texts([*(_words(one.parts) for one in made), _status_words(task)])
     status = StatusEvent(task.seq, task.updated_at, task.state, task.message)
     return [*_messages(task, said, task.seq), status_update(task, status, is_last=not task.is_running)]
 
@@ -58,7 +59,7 @@ class ToldTask:
     """A task as one stream has told it: each piece of it once."""
 
     def __init__(self, task: Task) -> None:
-        self._last = task.artifacts[-1].id if task.artifacts else ""
+        self._last = task.reply_id if task.reply else ""
 
     def render_event(
         self, task: Task, event: TaskEvent, *, is_last: bool
@@ -77,6 +78,11 @@ class ToldTask:
         self._last = event.artifact.id
         said = _words(event.artifact.parts, is_stream=True)
         return _messages(task, between + said if said else "", event.seq)
+
+
+def _of_turn(task: Task) -> list[Artifact]:
+    """The artifacts, without the replies of earlier turns."""
+    return [one for one in task.artifacts if not one.is_reply or one.id == task.reply_id]
 
 
 def _messages(task: Task, said: str, seq: int) -> list[shapes.OldMessage]:

@@ -9,6 +9,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 INTRODUCTION = """# Clients: what the users of agent frameworks get
 
 Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
+Each gets the address of the agent, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}/`, ADK that of the card below it,
+`.well-known/agent-card.json`. All send a token of the hub as `Authorization: Bearer`.
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what

@@ -38,8 +38,8 @@ async def ask(hub: HubProcess, agent: TaskPeer, token: str, text: str, **more: s
     return task
 
 
-async def stream(hub: HubProcess, agent: TaskPeer, token: str, text: str) -> list[Json]:
-    body = envelope("message/stream", params(text))
+async def stream(hub: HubProcess, agent: TaskPeer, token: str, text: str, **more: str) -> list[Json]:
+    body = envelope("message/stream", params(text, **more))
     answer = await post(hub, agent.handle, token, "v1/message:stream", body)
     assert answer.headers["content-type"] == "text/event-stream"
     lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -83,6 +83,31 @@ async def test_a_question_in_a_context_goes_on_with_the_task_that_waits_there(hu
         after = await ask(hub, agent, alice, "another", contextId=context)
     assert (after["contextId"], after["id"] == asked["id"]) == (context, False)
     assert said(after["history"]) == ["echo: another"]
+
+
+async def test_what_was_said_before_the_question_is_not_said_again(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        asked = await ask(hub, agent, alice, "say one moment | ask which one?")
+        assert said(asked["history"]) == ["one moment\n\nwhich one?"]
+        told = await stream(hub, agent, alice, "say or | ask that?", contextId=asked["contextId"])
+        assert said(told) == ["or", "\n\nthat?"]
+        answered = await ask(hub, agent, alice, "yes", contextId=asked["contextId"])
+    assert {one["taskId"] for one in told} == {asked["id"]} == {answered["id"]}
+    assert said(answered["history"]) == ["you said: yes"]
+
+
+@pytest.mark.parametrize("steps", ["complete done", "note on it | complete done", "reply done", "say do | say ne"])
+async def test_a_stream_says_what_a_task_says(hub: HubProcess, alice: str, steps: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        told, task = await stream(hub, agent, alice, steps), await ask(hub, agent, alice, steps)
+    assert ("".join(said(told)), said(task["history"])) == ("done", ["done"])
+
+
+async def test_an_agent_that_says_nothing_is_told_of(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        told, task = await stream(hub, agent, alice, "note on it"), await ask(hub, agent, alice, "note on it")
+    words = "The agent completed without a user-visible reply."
+    assert (said(told), said(task["history"])) == ([words], [words])
 
 
 async def test_a_refusal_is_what_the_agent_said(hub: HubProcess, alice: str) -> None:
