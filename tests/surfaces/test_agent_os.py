@@ -11,19 +11,14 @@ from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
 
 
-@pytest.fixture
-def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite."""
-    return embedded_hub
-
-
 def params(text: str, **more: str) -> Json:
     """As Agno sends them: the message has no `kind`."""
     return {"message": {"messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": text}], **more}}
 
 
-async def post(hub: HubProcess, handle: str, token: str, path: str, body: Any, **headers: str) -> httpx.Response:
-    async with web(hub.url, headers=bearer(token) | headers) as client:
+async def post(hub: HubProcess, handle: str, token: str, path: str, body: Any) -> httpx.Response:
+    """To the last process of the hub; its agents are at the first."""
+    async with web(hub.urls[-1], headers=bearer(token)) as client:
         return await client.post(f"{rpc_path(handle)}/{path}", json=body)
 
 
