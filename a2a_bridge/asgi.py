@@ -125,7 +125,7 @@ class Bridge:
                 try:
                     rpc = read_call(body)
                     wire.rpc_id = rpc.rpc_id
-                    wire.dialect = dialect = choose(rpc.method, version)
+                    wire.dialect = dialect = choose(rpc.method, version, rpc.params)
                     operation = dialect.methods.get(rpc.method)
                     if operation is None:
                         raise no_method(rpc.method)

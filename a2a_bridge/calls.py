@@ -103,7 +103,8 @@ class Incoming(msgspec.Struct, kw_only=True):
         self.traceparent = http.traceparent
         if isinstance(request, Send) and request.question and not (self.key or self.seen):
             is_checked = bool(request.needs or request.only_modes)
-            self.is_plain_send = not (request.task_id or request.approves or request.push or is_checked)
+            goes_on = bool(request.task_id or request.approves or (request.resumes and request.context_id))
+            self.is_plain_send = not (goes_on or request.push or is_checked)
 
     def check(self, found: LookUpResult) -> Caller:
         """Who calls.

@@ -12,18 +12,22 @@ from a2a_bridge import errors
 from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.asgi import PREFLIGHT, Access
+from a2a_bridge.calls import Incoming
+from a2a_bridge.dialects.agent_os import AGENT_OS
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.versions import VERSION_HEADERS, version_of
+from a2a_bridge.versions import VERSION_HEADERS, no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send, answer_preflight
-from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
+from kit.jsonrpc import INVALID_PARAMS, RpcError, RpcId, parse, read_call
 from kit.strict_json import ForbiddenText, check_strings, is_forbidden
 
 MAX_QUERY_PARAMETERS = 64
 FLAGS = ("includeArtifacts", "include_artifacts")
+ENVELOPED = ("v1/message:send", "v1/message:stream")
 MAY_BE_EMPTY = frozenset({Operation.CANCEL, Operation.SUBSCRIBE})
 STATUSES: Mapping[int, int] = {
     jsonrpc.METHOD_NOT_FOUND: 404,
@@ -79,6 +83,24 @@ class HttpJsonWire:
         return error.status if error.status != 200 else STATUSES.get(error.code, 400)
 
 
+class EnvelopeWire(HttpJsonWire):
+    """Results and frames of JSON-RPC; errors as this binding has them, because Agno reads their status alone."""
+
+    __slots__ = ("rpc_id",)
+
+    headers = VERSION_HEADERS[V03.name]
+
+    def __init__(self, rpc_id: RpcId) -> None:
+        super().__init__()
+        self.rpc_id = rpc_id
+
+    def result(self, result: object) -> bytes:
+        return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})
+
+    def frame(self, shown: object) -> bytes:
+        return self.result(shown)
+
+
 @dataclass(frozen=True, slots=True)
 class HttpJson:
     """The addresses below every published agent's own."""
@@ -99,11 +121,14 @@ class HttpJson:
             incoming, body = await self.access.receive(request, handle, address.verbs, wire)
             if incoming.is_readable:
                 try:
-                    if version_of(request) not in V1.versions:
+                    version, operation = version_of(request), address.operation(request.method)
+                    if version == "" and rest in ENVELOPED and b'"jsonrpc"' in body:
+                        take_envelope(request, operation, body, incoming)
+                    elif version not in V1.versions:
                         raise _wrong_version()
-                    operation = address.operation(request.method)
-                    params = params_of(request, operation, names, body)
-                    incoming.take(request, V1, operation, V1.read(operation, params))
+                    else:
+                        params = params_of(request, operation, names, body)
+                        incoming.take(request, V1, operation, V1.read(operation, params))
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them
@@ -114,6 +139,19 @@ class HttpJson:
 
 def _wrong_version() -> RpcError:
     return RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
+
+
+def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incoming: Incoming) -> None:
+    """Read a call of Agno's, see `a2a_bridge.dialects.agent_os`.
+
+    Raises:
+        RpcError: it is not sound.
+    """
+    rpc = read_call(body)
+    incoming.wire = EnvelopeWire(rpc.rpc_id)
+    if AGENT_OS.methods.get(rpc.method) is not operation:
+        raise no_method(rpc.method)
+    incoming.take(request, AGENT_OS, operation, AGENT_OS.read(operation, rpc.params))
 
 
 def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:

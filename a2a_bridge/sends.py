@@ -29,6 +29,7 @@ from a2a_bridge.services import Services, again, find
 from a2a_bridge.streams import TaskStreams
 from a2a_bridge.tasks.record import Message, Role, State, Task
 from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.tasks.store import TaskQuery
 from a2a_bridge.tasks.store_by_id import new_task_id
 from agents.core.errors import AlreadyAsked
 from agents.core.post import JoinTurn
@@ -48,6 +49,8 @@ Run = TaskRun | JoinedTask | RepeatedSend
 
 async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     """Ask, or find what was asked already."""
+    if send.resumes and send.context_id and not send.task_id:
+        send = replace(send, task_id=await _waiting_in(services, call, send.context_id))
     streaming = TaskStreams(call.dialect, send, services.reader)
     if call.seen and call.operation is Operation.STREAM:
         return await again(services, call, streaming)
@@ -63,6 +66,15 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     except AsksApproval as asks:
         return await _approved(services, call, replace(send, takes_direct=False), asks.task)
     return await _outcome(services, call, send, run)
+
+
+async def _waiting_in(services: Services, call: Call, context_id: str) -> str:
+    """The task of a context that changed last, if it waits for its caller; else empty."""
+    caller = call.caller
+    page = await services.tasks.page(
+        TaskQuery(caller_id=caller.identity.user_id, handle=caller.agent.handle, context_id=context_id, limit=1)
+    )
+    return next((task.id for task in page.tasks if task.is_interrupted), "")
 
 
 async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[LookUpResult], Call]) -> Outcome:

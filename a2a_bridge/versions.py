@@ -5,9 +5,11 @@ the extensions a request asks for, what the card has of them is active; others a
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.dialects.hub import HUB
+from a2a_bridge.dialects.named_twice import NAMED_TWICE, names_no_kind
 from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
@@ -53,15 +55,16 @@ def error_dialect(version: str | None) -> Dialect:
     return _BY_VERSION[version][False] if version in _BY_VERSION else V1
 
 
-def choose(method: str, version: str | None) -> Dialect:
-    """The dialect of a method's name.
+def choose(method: str, version: str | None, params: Any = None) -> Dialect:
+    """The dialect of a method's name, and of parameters that show that their sender reads another.
 
     Raises:
         RpcError: -32009 for a version not spoken here.
     """
     if version not in _BY_VERSION:
         raise RpcError(VERSION_NOT_SUPPORTED, _WANTED)
-    return _BY_VERSION[version]["/" in method]
+    dialect = _BY_VERSION[version]["/" in method]
+    return NAMED_TWICE if dialect is V03 and names_no_kind(params) else dialect
 
 
 def no_method(method: str) -> RpcError:

@@ -142,7 +142,7 @@ class TaskPeer(ChannelAgent):
         more ID TEXT        another text part appended to it
         last ID TEXT        the same, and it is the last
         mark ID JSON        a text part appended to it, with that metadata and another name
-        data ID JSON        an artifact with a data part
+        data ID JSON        an artifact with a data part; what follows the JSON is ignored
         raw ID TEXT         an artifact with the bytes of the text as a file, ID.txt
         image ID BASE64     an artifact with a PNG, ID.png
         url ID URL          an artifact with a file elsewhere
@@ -226,7 +226,7 @@ PARTS: dict[str, Callable[[str, str], Json]] = {
     "more": _text_part,
     "last": _text_part,
     "mark": _text_part,
-    "data": lambda _, content: {"data": json.loads(content)},
+    "data": lambda _, content: {"data": json.JSONDecoder().raw_decode(content)[0]},
     "raw": lambda name, content: {
         "raw": base64.b64encode(content.encode()).decode(),
         "filename": f"{name}.txt",

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
-from tests.frameworks.clients import ALL, SCENARIOS, Framework
+from tests.frameworks.clients import ALL, Framework
+from tests.frameworks.scenarios import SCENARIOS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 INTRODUCTION = """# Clients: what the users of agent frameworks get
 
 Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
+Each gets the address of the agent, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}/`, ADK that of the card below it,
+`.well-known/agent-card.json`. All send a token of the hub as `Authorization: Bearer`.
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
-should help. What helps was read in the framework's code, not tried.
+helps, which was tried. A dash: the framework does not offer that to its user; the note says what is missing.
 """
 
 
@@ -27,10 +30,12 @@ def page() -> str:
 def _row(framework: Framework, notes: list[str]) -> list[str]:
     cells = []
     for scenario in SCENARIOS:
-        fault = framework.faults.get(scenario.name)
-        if fault is not None and fault.why not in notes:
-            notes.append(fault.why)
-        cells.append("yes" if fault is None else str(notes.index(fault.why) + 1))
+        fault, lack = framework.faults.get(scenario.name), framework.lacks.get(scenario.name)
+        why = fault.why if fault else lack
+        if why is not None and why not in notes:
+            notes.append(why)
+        number = "" if why is None else str(notes.index(why) + 1)
+        cells.append(f"\u2013 {number}" if lack else number or "yes")
     return [f"{framework.name}: {framework.uses}", framework.version, *cells]
 
 

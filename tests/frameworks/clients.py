@@ -1,4 +1,4 @@
-"""The agent frameworks whose remote-agent classes are driven, unmodified, and the scenarios that each runs."""
+"""The agent frameworks whose remote-agent classes are driven, unmodified, and what their users get."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.callers import rpc_path
+from tests.frameworks.scenarios import SCENARIOS, Scenario
 from tests.sdks.clients import Run, run_python
 from tests.sdks.environments import FRAMEWORKS
 from tests.sdks.observations import Observation
@@ -19,54 +20,24 @@ NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """The questions of one session, and what the user should end up with after each: a pattern for all of it."""
-
-    name: str
-    title: str
-    texts: tuple[str, ...]
-    right: tuple[str, ...]
-    agent_is_gone: bool = False
-    is_token_wrong: bool = False
-
-
-PLAIN = Scenario("plain", "a plain answer", ("hello",), ("echo: hello",))
-STREAM = Scenario(
-    "stream",
-    "an answer in pieces",
-    ("note reading | say a lifetime | say  is | say  a region",),
-    ("a lifetime is a region",),
-)
-SCENARIOS = (
-    PLAIN,
-    STREAM,
-    Scenario(
-        "input", "a question back", ("ask which one?", "the second"), (".*which one?.*", "you said: the second")
-    ),
-    Scenario("auth", "a sign-in asked for", ("login sign in at x",), (".*sign in at x.*",)),
-    Scenario("failure", "a failure", ("note reading | fail out of ink",), (".*out of ink.*",)),
-    Scenario(
-        "refused", "an agent that is offline", ("hello",), (".*agent channel offline.*",), agent_is_gone=True
-    ),
-    Scenario("data", "data", ('data d {"pages": 2}',), (".*pages.*2.*",)),
-    Scenario("file", "a file", ("raw f bytes",), (".*(bytes|Ynl0ZXM=).*",)),
-    Scenario("several", "several artifacts", ("text a one | text b two",), (r"one\s*two",)),
-    Scenario("turns", "two questions", ("hello", "again"), ("echo: hello", "echo: again")),
-    Scenario("token", "a wrong token", ("hello",), (r"(?i).*(401|sign in|unauthorized).*",), is_token_wrong=True),
-)
-
-
-@dataclass(frozen=True)
 class Fault:
-    """What the user gets instead, a pattern for each question; why, and what helps."""
+    """What the user gets instead, a pattern for each question; why, and what helps.
+
+    `helped_by`: the scenario of the program that asks in the way that helps; empty where that is another row, or
+    needs no class of the framework.
+    """
 
     seen: tuple[str, ...]
     why: str
+    helped_by: str = ""
 
 
 @dataclass(frozen=True)
 class Framework:
-    """One way that a framework asks a remote agent. `faults`: by the name of the scenario."""
+    """One way that a framework asks a remote agent.
+
+    `faults`: by the name of the scenario; `lacks`: why the framework offers its user no such thing, likewise.
+    """
 
     name: str
     environment: str
@@ -75,6 +46,7 @@ class Framework:
     scenario: str = "ask"
     options: Mapping[str, Any] = field(default_factory=dict)
     faults: Mapping[str, Fault] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -87,11 +59,12 @@ class Framework:
         return found[1]
 
     @asynccontextmanager
-    async def run(self, url: str, handle: str, token: str, texts: tuple[str, ...]) -> AsyncIterator[Run]:
+    async def run(self, url: str, handle: str, token: str, scenario: Scenario) -> AsyncIterator[Run]:
         """Ask an agent, by its base address, in one session; it is ended on leaving the block."""
         folder = await asyncio.to_thread(FRAMEWORKS[self.environment].ready)
-        options = json.dumps({**self.options, "texts": texts})
-        arguments = [f"{url}{rpc_path(handle)}/", token, self.scenario, options]
+        options = json.dumps({**self.options, "texts": scenario.texts})
+        does = "cancel" if scenario.is_canceled else self.scenario
+        arguments = [f"{url}{rpc_path(handle)}/", token, does, options]
         async with run_python(folder, PROGRAMS / f"with_{self.environment}.py", arguments) as run:
             yield run
 
@@ -107,32 +80,72 @@ def shown(sight: Observation) -> str:
 
 
 STOPPED = "Error: .* stopped waiting on unresolved long-running tool call.*"
+NOT_A_TOOL = "ask_as_sub_agent"
 OF_TOOLS = {
     "stream": Fault(
-        ("a lifetime\n is\n a region",), "`AgentTool` puts each piece on a line: let the agent answer whole"
+        ("a lifetime\n is\n a region",),
+        "`AgentTool` puts each piece on a line: make the agent a sub-agent",
+        NOT_A_TOOL,
     ),
-    "input": Fault((STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
-    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent"),
-    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
-    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent"),
-    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent"),
+    "input": Fault(
+        (STOPPED, "echo: the second"), "`AgentTool` cannot ask its user: make the agent a sub-agent", NOT_A_TOOL
+    ),
+    "auth": Fault((STOPPED,), "`AgentTool` cannot ask its user: make the agent a sub-agent", NOT_A_TOOL),
+    "data": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent", NOT_A_TOOL),
+    "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent", NOT_A_TOOL),
+    "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent", NOT_A_TOOL),
 }
+NO_CANCEL = {"cancel": "the framework's class cannot cancel a task of A2A"}
 OF_STRANDS = {
     "input": Fault(
         (r"which one\?", "echo: the second"),
         "`A2AAgent` begins a new task and context with each question: repeat the first question in the second",
     ),
-    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
-    "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`"),
+    "data": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`", "ask_by_events"),
+    "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`", "ask_by_events"),
+}
+MESSAGES_ALONE = (
+    "by JSON-RPC `RemoteAgent` reads the messages of a Task alone, no artifact and no Message:"
+    " leave `a2a_protocol` at its default"
+)
+OF_AGNO_BY_RPC = {
+    "plain": Fault((NOTHING,), MESSAGES_ALONE),
+    "stream": Fault(("reading",), MESSAGES_ALONE),
+    "input": Fault((r"which one\?", NOTHING), MESSAGES_ALONE),
+    "data": Fault((NOTHING,), MESSAGES_ALONE),
+    "file": Fault((NOTHING,), MESSAGES_ALONE),
+    "several": Fault((NOTHING,), MESSAGES_ALONE),
+    "turns": Fault((NOTHING, NOTHING), MESSAGES_ALONE),
+}
+OF_AGNO_STREAMING = {
+    "file": Fault((r"left out: file f\.txt",), "`RemoteAgent` takes no files from a stream: ask without `stream`"),
+}
+OF_FASTA2A_STREAMING = {
+    "token": Fault((NOTHING,), "`stream_message` does not look at the HTTP status: ask by `send_message`"),
+}
+OWN_PROTOCOL = (
+    "`A2AClient` speaks a protocol of its own, `tasks/send` with `content` in place of `parts`, and shows the"
+    ' refusal of the hub as the answer: ask by `OpenAIA2AClient(api_key=token, model="agent/owner/slug")` with'
+    " `OPENAI_BASE_URL` set to `/v1` of the hub"
+)
+REFUSED = r'.*"error":.*id is missing.*'
+OF_PYTHON_A2A = {
+    one.name: Fault(
+        (r"Error: Failed to communicate with agent at .*",) if one.is_token_wrong else (REFUSED,) * len(one.texts),
+        OWN_PROTOCOL,
+    )
+    for one in SCENARIOS
+    if not one.is_canceled
 }
 ALL = (
-    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`"),
+    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
     Framework(
         "ADK, streaming",
         "adk",
         "google-adk",
         "`RemoteA2aAgent` with a streaming `ClientFactory`",
         options={"streaming": True},
+        lacks=NO_CANCEL,
     ),
     Framework(
         "ADK, as a tool",
@@ -142,6 +155,51 @@ ALL = (
         "ask_as_tool",
         {"streaming": True},
         OF_TOOLS,
+        NO_CANCEL,
     ),
-    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS),
+    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS, lacks=NO_CANCEL),
+    Framework("Agno", "agno", "agno", '`RemoteAgent(protocol="a2a")`', lacks=NO_CANCEL),
+    Framework(
+        "Agno, streaming",
+        "agno",
+        "agno",
+        '`RemoteAgent(protocol="a2a")` with `stream=True`',
+        options={"streaming": True},
+        faults=OF_AGNO_STREAMING,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "Agno, by JSON-RPC",
+        "agno",
+        "agno",
+        '`RemoteAgent` with `a2a_protocol="json-rpc"`',
+        options={"protocol": "json-rpc"},
+        faults=OF_AGNO_BY_RPC,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "fasta2a",
+        "fasta2a",
+        "fasta2a",
+        "`A2AClient(url).send_message`; `fetch_card=True` refuses what A2A 1.0 has in a card",
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "fasta2a, streaming",
+        "fasta2a",
+        "fasta2a",
+        "`A2AClient(url).stream_message`",
+        options={"streaming": True},
+        faults=OF_FASTA2A_STREAMING,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "python-a2a",
+        "python-a2a",
+        "python-a2a",
+        "`A2AClient`",
+        faults=OF_PYTHON_A2A,
+        lacks={"cancel": OWN_PROTOCOL},
+    ),
 )
+CELLS = tuple((one, scenario) for scenario in SCENARIOS for one in ALL if scenario.name not in one.lacks)

@@ -1,13 +1,19 @@
 """What the user of an agent framework ends up with who asks an agent of the hub by the framework's own class."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from lab.agents import TaskPeer, gone, online
+from lab.callers import send
 from lab.hub_process import HubProcess
 from tests.frameworks.__main__ import PAGE, page
-from tests.frameworks.clients import ALL, PLAIN, SCENARIOS, STREAM, Framework, Scenario, shown
+from tests.frameworks.clients import CELLS, Framework, shown
+from tests.frameworks.scenarios import PLAIN, STREAM, Scenario
 from tests.sdks.environments import FRAMEWORKS, NotInstalled
 
 OFTEN = (PLAIN, STREAM)
@@ -20,34 +26,67 @@ def hub(embedded_hub: HubProcess) -> HubProcess:
     return embedded_hub
 
 
-@pytest.fixture(params=ALL, ids=str)
-def framework(request: pytest.FixtureRequest) -> Framework:
-    """Each framework whose packages can be had."""
-    chosen: Framework = request.param
-    try:
-        FRAMEWORKS[chosen.environment].ready()
-    except NotInstalled as failure:
-        pytest.skip(f"{chosen} cannot be installed: {failure}")
-    return chosen
-
-
 @pytest.mark.parametrize(
-    "scenario",
-    [pytest.param(one, id=one.name, marks=() if one in OFTEN else pytest.mark.deep) for one in SCENARIOS],
+    ("framework", "scenario"),
+    [
+        pytest.param(*cell, id=f"{cell[0]}-{cell[1].name}", marks=() if cell[1] in OFTEN else pytest.mark.deep)
+        for cell in CELLS
+    ],
 )
 async def test_the_user_gets_what_the_agent_said(
     hub: HubProcess, alice: str, framework: Framework, scenario: Scenario
 ) -> None:
-    async with online(hub, TaskPeer) as agent:
-        if not scenario.agent_is_gone:
-            seen = await asked(hub, agent, alice, framework, scenario)
-    if scenario.agent_is_gone:
+    install(framework)
+    async with asked(hub, scenario.agent_is) as agent:
+        seen = await shown_to_user(hub, agent, alice, framework, scenario)
+        fault = framework.faults.get(scenario.name)
+        if scenario.is_canceled and fault is None:
+            await agent.heard("cancel")
+    check(seen, scenario.right if fault is None else fault.seen)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("framework", "scenario"),
+    [
+        pytest.param(replace(one, scenario=fault.helped_by), scenario, id=f"{one}-{scenario.name}")
+        for one, scenario in CELLS
+        if (fault := one.faults.get(scenario.name)) and fault.helped_by
+    ],
+)
+async def test_what_helps(hub: HubProcess, alice: str, framework: Framework, scenario: Scenario) -> None:
+    """A framework may say more to the agent in this way, so that an echo is longer."""
+    install(framework)
+    async with asked(hub, scenario.agent_is) as agent:
+        seen = await shown_to_user(hub, agent, alice, framework, scenario)
+    check(seen, tuple(f"{pattern}.*" for pattern in scenario.right))
+
+
+def install(framework: Framework) -> None:
+    """Skip the test if its packages cannot be had."""
+    try:
+        FRAMEWORKS[framework.environment].ready()
+    except NotInstalled as failure:
+        pytest.skip(f"{framework} cannot be installed: {failure}")
+
+
+@asynccontextmanager
+async def asked(hub: HubProcess, state: str) -> AsyncIterator[TaskPeer]:
+    """An agent in the state that a scenario names."""
+    fields = {"dailyBudgetQueries": 1} if state == "spent" else {}
+    bob = hub.mint("bob", "session")
+    async with online(hub, TaskPeer, agent=fields) as agent, asyncio.TaskGroup() as driving:
+        if state == "spent":
+            await send(hub.url, agent.handle, "hello", bob)
+        elif state == "busy":
+            driving.create_task(send(hub.url, agent.handle, "hold", bob))
+            await agent.heard("prompt")
+        if state != "offline":
+            yield agent
+        agent.release.set()
+    if state == "offline":
         await gone(hub, agent)
-        seen = await asked(hub, agent, alice, framework, scenario)
-    if fault := framework.faults.get(scenario.name):
-        check(seen, fault.seen)
-    else:
-        check(seen, scenario.right)
+        yield agent
 
 
 def check(seen: list[str], patterns: tuple[str, ...]) -> None:
@@ -61,11 +100,11 @@ def test_the_page_says_what_the_tests_hold() -> None:
     assert PAGE.read_text() == page(), text
 
 
-async def asked(
+async def shown_to_user(
     hub: HubProcess, agent: TaskPeer, token: str, framework: Framework, scenario: Scenario
 ) -> list[str]:
     """What the user is shown after each question."""
     token = WRONG if scenario.is_token_wrong else token
-    async with framework.run(hub.url, agent.handle, token, scenario.texts) as run:
+    async with framework.run(hub.url, agent.handle, token, scenario) as run:
         await run.end()
     return [shown(sight) for sight in run.sights]

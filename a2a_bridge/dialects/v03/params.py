@@ -28,16 +28,21 @@ KINDS = ("", "text", "file", "data")  # others are ignored
 COMPAT = "data_part_compat"  # metadata of a data part whose value is no object: {"value": it}
 
 
-class V03Part(Struct, frozen=True):
+class V03Part(Struct, frozen=True, rename="camel"):
     """A part: text, a file, data, or of a kind that holds nothing for an agent.
 
-    Some clients send no `kind`: then the part is of the kind of its only content.
+    Some clients send no `kind`: then the part is of the kind of its only content. `raw`, `url`, `filename` and
+    `media_type` are of such a part, a file as A2A 1.0 writes it.
     """
 
     kind: str = ""
     text: Any = UNSET
     file: Any = UNSET
     data: Any = UNSET
+    raw: Any = UNSET
+    url: Any = UNSET
+    filename: str = ""
+    media_type: str = ""
     metadata: Json | UnsetType = UNSET
 
 
@@ -206,21 +211,28 @@ def _part(part: V03Part, where: str) -> Part | None:
 
 
 def _file_part(part: V03Part, where: str) -> Part:
-    if not isinstance(part.file, dict):
+    given = part.file if part.kind or part.file is not UNSET else _file_of_1(part)
+    if not isinstance(given, dict):
         raise invalid(where, f"{where}: want an object")
-    file: V03File = read_params(V03File, _given(part.file), within=where)
+    file: V03File = read_params(V03File, _given(given), within=where)
     if (file.bytes is UNSET) == (file.uri is UNSET):
         raise invalid(where, f"{where}: want exactly one of bytes, uri")
     raw = file.bytes if file.bytes is UNSET else check_base64(file.bytes, f"{where}.bytes")
     return Part(raw=raw, url=file.uri, media_type=file.mime_type, filename=file.name, metadata=part.metadata)
 
 
+def _file_of_1(part: V03Part) -> Json:
+    """The file of a part as A2A 1.0 writes it."""
+    content = {"bytes": part.raw, "uri": part.url, "name": part.filename, "mimeType": part.media_type}
+    return {name: value for name, value in content.items() if value is not UNSET}
+
+
 def _kind_of(part: V03Part, where: str) -> str:
     """The kind of a part that names none."""
-    kinds = [kind for kind in ("text", "file", "data") if getattr(part, kind) is not UNSET]
+    kinds = [kind for kind in ("text", "file", "data", "raw", "url") if getattr(part, kind) is not UNSET]
     if len(kinds) != 1:
         raise invalid(f"{where}.kind", f"{where}.kind: want text, file or data")
-    return kinds[0]
+    return "file" if kinds[0] in ("raw", "url") else kinds[0]
 
 
 def _data_part(part: V03Part) -> Part:

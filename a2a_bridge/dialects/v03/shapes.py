@@ -171,7 +171,7 @@ def render_artifact(task: Task, artifact: Artifact) -> OldArtifact:
     taken = artifact.id.startswith(OUTPUT) and not artifact.turn
     return OldMade(
         f"agent-{artifact.id}" if taken else artifact.id,
-        _parts(artifact.parts),
+        render_parts(artifact.parts),
         artifact.name or UNSET,
         artifact.description or UNSET,
         _public(artifact.metadata),
@@ -195,7 +195,7 @@ def render_message(context_id: str, message: Message, task_id: str | UnsetType =
     return OldMessage(
         message.id,
         message.role.value,
-        _parts(message.parts),
+        render_parts(message.parts),
         _public(message.metadata),
         message.extensions or UNSET,
         message.reference_task_ids or UNSET,
@@ -224,12 +224,13 @@ def _reply(task: Task, artifact: Artifact) -> OldReply:
     return OldReply(
         f"{OUTPUT}{number:04d}",
         f"{OUTPUT}{number}",
-        _parts(artifact.parts),
+        render_parts(artifact.parts),
         {"sequence": sequence, "source": "assistant"},
     )
 
 
-def _parts(parts: Iterable[Part]) -> list[OldPart]:
+def render_parts(parts: Iterable[Part]) -> list[OldPart]:
+    """Parts, of a message or an artifact."""
     return [_part(part) for part in parts]
 
 

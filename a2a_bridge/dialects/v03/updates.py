@@ -43,7 +43,11 @@ class StreamedTask:
         if isinstance(event, ArtifactEvent):
             return [] if event.whole else [self._artifact_update(task, event)]
         anew = self._shown_anew(task) if is_last else []
-        return [*self._reply_closed(task, event), *anew, _status_update(task, event)]
+        return [
+            *self._reply_closed(task, event),
+            *anew,
+            status_update(task, event, is_last=event.state in TERMINAL),
+        ]
 
     def _artifact_update(self, task: Task, event: ArtifactEvent) -> OldArtifactUpdate:
         """A reply is closed with its turn."""
@@ -79,9 +83,9 @@ def _update(task: Task, artifact: Artifact, *, is_last: bool, appends: bool) -> 
     return OldArtifactUpdate(task.id, task.context_id, shown, is_last, appends or UNSET)
 
 
-def _status_update(task: Task, event: StatusEvent) -> OldStatusUpdate:
-    """The update of an event; the end of a task says what the task says."""
+def status_update(task: Task, event: StatusEvent, *, is_last: bool) -> OldStatusUpdate:
+    """The update of an event; the end of a task says what the task says. `is_last`: the stream ends with it."""
     is_end = event.state in TERMINAL
     status = status_of(task) if is_end else render_status(task, event.state, event.at, event.message)
     metadata = UNSET if event.usage is None else metadata_with_usage(UNSET, event.usage)
-    return OldStatusUpdate(task.id, task.context_id, status, is_end, metadata)
+    return OldStatusUpdate(task.id, task.context_id, status, is_last, metadata)

@@ -33,6 +33,14 @@ class Caller(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[said]))
 
 
+class Sender(BaseLlm):
+    """A model that hands each question to its sub-agent."""
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        call = types.FunctionCall(name="transfer_to_agent", args={"agent_name": "remote"})
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=call)]))
+
+
 class Scenarios:
     def __init__(self, url: str, token: str, options: dict[str, Any]) -> None:
         self.options = options
@@ -49,6 +57,10 @@ class Scenarios:
     async def ask_as_tool(self) -> None:
         """The remote agent is a tool of the user's agent."""
         await self._ask(LlmAgent(name="caller", model=Caller(model="caller"), tools=[AgentTool(self.remote)]))
+
+    async def ask_as_sub_agent(self) -> None:
+        """The remote agent is a sub-agent of the user's agent."""
+        await self._ask(LlmAgent(name="caller", model=Sender(model="sender"), sub_agents=[self.remote]))
 
     async def _ask(self, agent: Any) -> None:
         runner = InMemoryRunner(agent)

@@ -21,6 +21,13 @@ class Scenarios:
             said = "".join(block.get("text", "") for block in result.message["content"])
             say("answer", {"text": said, "stop": result.stop_reason})
 
+    async def ask_by_events(self) -> None:
+        """Read what came, not the result that Strands makes of it."""
+        for text in self.options["texts"]:
+            events = [event["event"] async for event in self.agent.stream_async(text) if "event" in event]
+            task, _ = events[-1]
+            say("answer", {"text": "\n".join(str(part) for one in task.artifacts for part in one.parts)})
+
 
 if __name__ == "__main__":
     serve(Scenarios)
