@@ -11,7 +11,8 @@ Each framework asks an agent of a hub by its own class for remote agents, unmodi
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
-should help. What helps was read in the framework's code, not tried.
+should help. What helps was read in the framework's code, not tried. [Cards](cards.md#which-address-a-client-wants)
+says which address each is given.
 """
 
 
