@@ -85,6 +85,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.HALTED: "halted before the agent answered",
     Failure.AGENT_FAILED: "the agent failed",
     Failure.REJECTED: "the agent refused the question",
+    Failure.AGENT_CANCELED: "the agent canceled the question",
 }
 
 
