@@ -11,13 +11,14 @@ from urllib.parse import parse_qsl
 from a2a_bridge import errors
 from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
-from a2a_bridge.asgi import PREFLIGHT, Access
+from a2a_bridge.asgi import PREFLIGHT, Access, is_core
 from a2a_bridge.calls import Incoming
 from a2a_bridge.dialects.agent_os import AGENT_OS
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.v1.core import V1_CORE
 from a2a_bridge.versions import VERSION_HEADERS, no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
@@ -128,7 +129,8 @@ class HttpJson:
                         raise _wrong_version()
                     else:
                         params = params_of(request, operation, names, body)
-                        incoming.take(request, V1, operation, V1.read(operation, params))
+                        dialect = V1_CORE if is_core(request.path) else V1
+                        incoming.take(request, dialect, operation, dialect.read(operation, params))
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them

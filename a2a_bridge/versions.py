@@ -75,11 +75,6 @@ def no_method(method: str) -> RpcError:
     )
 
 
-def interfaces() -> list[tuple[str, str]]:
-    """The binding and version of each way to ask an agent that its card names, the newest first."""
-    return [(binding, one.name) for one in reversed(DIALECTS) for binding in one.bindings]
-
-
 def activated(request: HttpRequest, public_url: str) -> list[Header]:
     """The headers that say which extensions are active, under the names they were asked for by."""
     found: list[Header] = []
