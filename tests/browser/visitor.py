@@ -271,8 +271,10 @@ class Visitor:
     async def _walk(self) -> dict[str, Any]:
         count = await self.page.evaluate(REACHABLE)
         await self.page.evaluate(NOTE_FOCUS)
-        keys = [{"type": kind, **TAB} for kind in ("rawKeyDown", "keyUp")] * (count + 2)
-        await asyncio.gather(*(self.network.send("Input.dispatchKeyEvent", key) for key in keys))
+        keys = ["rawKeyDown"] * (count + 2) + ["keyUp"]  # Tab is held down: it moves the focus as often as it repeats
+        await asyncio.gather(
+            *(self.network.send("Input.dispatchKeyEvent", {"type": kind, **TAB}) for kind in keys)
+        )
         walked: dict[str, Any] = await self.page.evaluate(WALKED)
         return walked
 
