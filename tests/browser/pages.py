@@ -326,7 +326,12 @@ PAGES = [
     Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask, like="reference-version-1"),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
     Listed(
-        "reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400", like="reference-version-1"
+        "reference-mistake",
+        "/demos/a2a/?agent={agent}",
+        "alice",
+        _err,
+        complaint="400",
+        like="reference-version-1",
     ),
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
@@ -390,7 +395,7 @@ PAGES = [
     Listed("network-rules", "/desk/network/rules", "host", _keep_no_log, complaint="400"),
     Listed("sign-envelope", "/demos/agnt/", act=_signed),
     Listed("operator", "/desk/sessions/{session}", "owner", _operate),
-    Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate, like="operator"),
+    Listed("operator-viewer", "/desk/sessions/{session}", "alice", _operate),
     Listed("operator-quiet", "/desk/sessions/{quiet}", "owner", _live, like="operator"),
     Listed("operator-share", "/desk/sessions/{session}", "owner", _share),
     Listed("operator-delete", "/desk/sessions/{session}/delete", "owner"),

@@ -57,7 +57,7 @@ async def test_nothing_an_asker_writes_runs(visitor: Visitor, site: HubProcess, 
         for number, vector in enumerate(VECTORS):
             await send(site.url, echo.handle, kept(vector), tokens[number % ASKERS])
         for number in range(1, PAGES_OF_QUESTIONS + 1):
-            await visitor.go(f"/desk/agents/{echo.agent['id']}/audit?days=30&page={number}")
+            await visitor.open(f"/desk/agents/{echo.agent['id']}/audit?days=30&page={number}")
             shown = await visitor.page.locator(".asks > li").count()
             assert shown == (25 if number < PAGES_OF_QUESTIONS else (len(VECTORS) - 1) % 25 + 1)
             await visitor.check_calm()

@@ -63,7 +63,7 @@ async def test_nothing_an_agent_answers_runs(
 ) -> None:
     await visitor.sign_in("alice")
     async with online(site, Echo) as echo:
-        await visitor.go(f"/demos/a2a/?agent={echo.handle}")
+        await visitor.open(f"/demos/a2a/?agent={echo.handle}")
         page = visitor.page
         for number, vector in enumerate(vectors):
             await page.locator(f"input[name=how][value={'stream' if number % 2 else 'send'}]").check()
