@@ -52,7 +52,7 @@ FAILURES = {
 
 
 def agent_message(task: Task, seq: int, text: str, reason: str = "") -> Message:
-    """Words of the agent, or of the hub in its place. `reason`: why a turn failed or was refused."""
+    """Words of the agent, or of the hub in its place. `reason`: the hub's, why a turn failed or was refused."""
     said = _message(task, seq, (Part(text=text),))
     return msgspec.structs.replace(said, metadata={"reason": str(reason)}) if reason else said
 
@@ -246,14 +246,16 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
 
 
 def _failed(task: Task, settled: SettledTurn, words: LastWords | None, wait_s: float, at: str) -> StatusEvent:
-    own_words, reason = settled.text if settled.reason in AGENTS_OWN_WORDS else "", settled.reason
+    seq, reason = task.seq + 1, settled.reason
+    message: Message | None
     if settled.refused is not None and settled.outcome is Outcome.DENIED:
-        own_words, reason = denied_text(settled.refused, task.handle), settled.refused.reason
-    if words is not None and settled.reason in AGENTS_OWN_WORDS:
-        message: Message | None = _last_message(task, task.seq + 1, words)
+        message = agent_message(task, seq, denied_text(settled.refused, task.handle), settled.refused.reason)
+    elif reason not in AGENTS_OWN_WORDS:
+        message = agent_message(task, seq, failure_text(reason, wait_s), reason)
+    elif words is not None:
+        message = _last_message(task, seq, words)
     else:
-        text = own_words or failure_text(settled.reason, wait_s)
-        message = agent_message(task, task.seq + 1, text, reason)
+        message = agent_message(task, seq, settled.text or failure_text(reason, wait_s))
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
     return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
 
