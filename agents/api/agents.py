@@ -33,6 +33,7 @@ from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting
 from agents.links.remote.card import BadCard
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
+from agents.models.remote import SWITCHES
 from agents.transcript.pieces import Json
 from kit.clock import iso
 from kit.concurrency import CARD_LOOKUPS, take_slot
@@ -197,9 +198,13 @@ def _found(given: Json) -> ServerSettings:
     auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
     keys = given.get("keys") or []
     try:
-        return find_server(given["cardUrl"], auth, keys, tells_caller=given.get("tells_caller", False))
+        return find_server(given["cardUrl"], auth, keys, _switches(given))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
+
+
+def _switches(given: Json) -> dict[str, bool]:
+    return {name: given[name] for name in SWITCHES if name in given}
 
 
 def _move(agent: Agent, given: Json) -> None:
@@ -207,7 +212,7 @@ def _move(agent: Agent, given: Json) -> None:
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if server is None:
         raise ValidationError({"remote": "this agent is a session, not a remote server"})
-    if set(given) == {"tells_caller"}:  # a switch, for which nothing has to be fetched
+    if set(given) <= set(SWITCHES):
         RemoteServer.objects.filter(pk=server.pk).update(**given)
         return
     auth = None
@@ -215,7 +220,7 @@ def _move(agent: Agent, given: Json) -> None:
         auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
     keys = given["keys"] or [] if "keys" in given else None
     try:
-        wanted = look_again(server, given.get("cardUrl"), auth, keys, given.get("tells_caller"))
+        wanted = look_again(server, given.get("cardUrl"), auth, keys, _switches(given))
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
     except (BadAuth, Unreadable) as bad:

@@ -94,7 +94,7 @@ class RemotePlace(Body):
     """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed.
 
     `cardKeys`: a public JWK or a JWK Set; one of the keys signed the card, or the hub asks nothing.
-    `tellsCaller`: each request says who asks, in a signed header.
+    `tellsCaller`: each request says who asks, in a signed header. `requiresTask`: an answer without a task fails.
     """
 
     cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
@@ -102,6 +102,7 @@ class RemotePlace(Body):
     cardKeys = serializers.DictField(source="keys", required=False, allow_null=True)
 
     tellsCaller = serializers.BooleanField(source="tells_caller", required=False)
+    requiresTask = serializers.BooleanField(source="requires_task", required=False)
 
     def validate_cardKeys(self, given: Json | None) -> list[Json]:
         """The keys of a JWK or a JWK Set."""
@@ -312,6 +313,7 @@ def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
         "cardChangedAt": iso_or_none(server.card_changed_at),
         "cardRefusal": server.card_refusal or None,
         "tellsCaller": server.tells_caller,
+        "requiresTask": server.requires_task,
         "cardKeys": [thumbprint(key) for key in server.card_keys],
     }
 

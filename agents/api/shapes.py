@@ -26,6 +26,7 @@ class ApiRemote(TypedDict):
     cardRefusal: str | None
     cardKeys: list[str]
     tellsCaller: bool
+    requiresTask: bool
 
 
 class ApiCardMember(TypedDict):

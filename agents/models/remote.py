@@ -14,6 +14,7 @@ MAX_SCHEME_CHARS = 32
 MAX_ID_CHARS = 256
 MAX_FAILURE_CHARS = 300
 DIGEST_CHARS = 64
+SWITCHES = ("tells_caller", "requires_task")  # columns of `RemoteServer` that need no look at its card
 
 
 class RemoteServer(models.Model):
@@ -37,6 +38,9 @@ class RemoteServer(models.Model):
     last_failure = models.CharField(max_length=MAX_FAILURE_CHARS, blank=True, editable=False)
     tells_caller = models.BooleanField(
         default=False, db_default=False, help_text="It is told who asks, by a JWT in each request."
+    )
+    requires_task = models.BooleanField(
+        default=False, db_default=False, help_text="An answer that is a message, and no task, fails the question."
     )
     card_keys = models.JSONField(default=list, db_default=[], blank=True, editable=False)
     card_digest = models.CharField(max_length=DIGEST_CHARS, blank=True, default="", db_default="", editable=False)

@@ -116,7 +116,7 @@ def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, detail
     live_process()
     owner: User = get_or_create_local_user(f"far{next(_numbers)}")
     wanted = {"name": "far", "status": "published", **details}
-    found = find_server(card_url, auth, keys, tells_caller=tells)
+    found = find_server(card_url, auth, keys, {"tells_caller": tells})
     return publish_remote(owner, found, wanted, slug="far").agent
 
 

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from agents.links.remote import server_state
+from agents.links.remote.link import NO_TASK
+from agents.models import RemoteName, RemoteServer
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, StatusNote
 from lab.waiting import eventually
-from tests.remote.caller import Caller
+from tests.remote.caller import Caller, server_of
 from tests.remote.servers import SSE_HEAD, Asked, Remote, card_03, frame, in_full, raw_server
 
 
@@ -160,3 +163,27 @@ async def _called(older: Older, method: str) -> bool:
 def _first(far: Remote) -> dict[str, str]:
     headers: dict[str, str] = far.seen.requests[0]["headers"]
     return headers
+
+
+async def test_the_names_of_the_conversations_used_last_are_kept(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_state, "MOST_NAMES", 2)
+    async with raw_server(Older().answer, card=card_03()) as far:
+        agent = await caller.publish(far.card_url)
+        for context_id in ("one", "two", "one", "three"):
+            await caller.ask(agent, "hello", context_id=context_id)
+    assert {one async for one in RemoteName.objects.values_list("ours", flat=True)} == {"one", "three"}
+
+
+async def test_where_a_task_is_required_a_message_is_no_answer(caller: Caller) -> None:
+    async with raw_server(Older().answer, card=card_03()) as far:
+        agent = await caller.publish(far.card_url)
+        await RemoteServer.objects.filter(session_id=agent.session_id).aupdate(requires_task=True)
+        refused = await caller.ask(agent, "direct")
+        answered = await caller.ask(agent, "hello")
+        row = await server_of(agent)
+    assert (refused.outcome, refused.reason) == (Outcome.FAILED, "agent_failed")
+    assert refused.text == NO_TASK
+    assert answered.outcome is Outcome.COMPLETED
+    assert (row.retry_at, row.last_failure) == (None, "")

@@ -70,6 +70,7 @@ def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
         "cardRefusal": None,
         "cardKeys": [],
         "tellsCaller": False,
+        "requiresTask": False,
     }
     row = RemoteServer.objects.get()
     assert auth_of(row).credentials == SECRET

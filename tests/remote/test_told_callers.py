@@ -144,20 +144,23 @@ async def test_what_cannot_be_signed_is_not_sent(caller: Caller) -> None:
 # By REST and on the desk.
 
 
-def test_an_owner_switches_it_on_and_off(alice: Person) -> None:
+@pytest.mark.parametrize(
+    ("column", "member"), [("tells_caller", "tellsCaller"), ("requires_task", "requiresTask")]
+)
+def test_an_owner_switches_it_on_and_off(alice: Person, column: str, member: str) -> None:
     client = api(alice.session)
     with serving_card() as url:
         made = publish_far(alice, url).json()
-        assert made["remote"]["tellsCaller"] is False
+        assert made["remote"][member] is False
         desk, fields = f"/desk/agents/{made['id']}/remote", {"card_url": url, "auth": "keep", "action": "save"}
-        assert browser(alice.session).post(desk, {**fields, "tells_caller": "on"}).status_code == 302
-        assert RemoteServer.objects.get().tells_caller
-        assert "checked" in browser(alice.session).get(desk).content.decode().split('name="tells_caller"')[1][:80]
+        assert browser(alice.session).post(desk, {**fields, column: "on"}).status_code == 302
+        assert getattr(RemoteServer.objects.get(), column)
+        assert "checked" in browser(alice.session).get(desk).content.decode().split(f'name="{column}"')[1][:80]
     path = f"/api/v1/agents/{made['id']}"  # its server is away now, and the switch still moves
     for wanted in (False, True):
-        answer = client.patch(path, {"remote": {"tellsCaller": wanted}}, format="json")
-        assert answer.json()["remote"]["tellsCaller"] is wanted
-        assert RemoteServer.objects.get().tells_caller is wanted
+        answer = client.patch(path, {"remote": {member: wanted}}, format="json")
+        assert answer.json()["remote"][member] is wanted
+        assert getattr(RemoteServer.objects.get(), column) is wanted
 
 
 def _json(value: Any) -> bytes:

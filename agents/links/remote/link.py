@@ -41,6 +41,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AFTER_WAIT_S = 0.5  # the turn's own wait ends first
+NO_TASK = "the remote agent answered with a message, and its owner requires a task"
 CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 
@@ -48,13 +49,14 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 class Known:
     """A server as the database has it. `permit`: its breaker let this call through.
 
-    `tells_caller`: the server is told who asks.
+    `tells_caller`: the server is told who asks. `requires_task`: it must answer with a task.
     """
 
     place: CardSource
     names: Names
     permit: Permit
     tells_caller: bool
+    requires_task: bool
 
     @property
     def server_id(self) -> int:
@@ -190,7 +192,13 @@ class RemoteLink:
         return msgspec.structs.replace(reply.end, direct=is_message)
 
     def _take_event(self, call: Call, event: Event | None = None) -> None:
-        """Record that the server answered: close its breaker; with a task's id, mark the turn as that task."""
+        """Record that the server answered: close its breaker; with a task's id, mark the turn as that task.
+
+        Raises:
+            Declined: its owner requires a task, and the answer is none.
+        """
+        if isinstance(event, Message) and not event.task_id and call.known and call.known.requires_task:
+            raise Declined(NO_TASK)
         if running := self._waiting.find(call.turn.ask.chat_id):
             if call.reply.task_id:
                 running.becomes_task()
@@ -264,7 +272,7 @@ def _get_known(ask: Ask) -> Known:
         keys=tuple(server.card_keys),
     )
     # `enter_breaker` last, after all that can fail: it may be the one probe of a half-open breaker.
-    return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller)
+    return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller, server.requires_task)
 
 
 async def _close(known: Known) -> None:

@@ -25,13 +25,13 @@ from kit.clock import db_now
 class ServerSettings:
     """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
 
-    `tells_caller`: it is told who asks.
+    `switches`: those that are on or off, by column.
     """
 
     card: Card
     auth: Auth
     keys: Sequence[Json]
-    tells_caller: bool
+    switches: Mapping[str, bool]
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -41,17 +41,17 @@ class ServerSettings:
             "auth_scheme": self.auth.scheme,
             "credentials": seal(self.auth),
             "card_keys": list(self.keys),
-            "tells_caller": self.tells_caller,
+            **self.switches,
         }
 
 
-def find_server(card_url: str, auth: Auth, keys: Sequence[Json], *, tells_caller: bool) -> ServerSettings:
-    """A server as its owner names it, with the card that it shows now.
+def find_server(card_url: str, auth: Auth, keys: Sequence[Json], switches: Mapping[str, bool]) -> ServerSettings:
+    """A server as its owner names it, with the card that it shows now. Switches that are not given stay.
 
     Raises:
         BadCard: there is none the hub can use.
     """
-    return ServerSettings(find_card(card_url, auth, keys), auth, keys, tells_caller)
+    return ServerSettings(find_card(card_url, auth, keys), auth, keys, switches)
 
 
 @transaction.atomic
@@ -85,7 +85,7 @@ def look_again(
     card_url: str | None,
     auth: Auth | None,
     keys: Sequence[Json] | None = None,
-    tells_caller: bool | None = None,
+    switches: Mapping[str, bool] | None = None,
 ) -> ServerSettings:
     """The settings of a server that is to move, with its card; None: as it is.
 
@@ -102,8 +102,7 @@ def look_again(
         if auth.scheme and not may_have_credentials(server.card_url, url):
             raise BadAuth("the card is on another host: give the credentials for it, or none")
     keys = server.card_keys if keys is None else keys
-    tells_caller = server.tells_caller if tells_caller is None else tells_caller
-    return find_server(url, auth, keys, tells_caller=tells_caller)
+    return find_server(url, auth, keys, switches or {})
 
 
 @transaction.atomic

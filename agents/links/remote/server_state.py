@@ -31,6 +31,7 @@ MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
 MOST_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
+MOST_NAMES = 1_000  # of one caller at one server; those used last stay
 _CLOSED = Breaker()
 
 
@@ -203,12 +204,15 @@ def _write(server_id: int, caller_id: int, kind: Kind, ours: str, theirs: str) -
     named = {"theirs": theirs, "used_at": db_now()}
     if not RemoteServer.objects.filter(pk=server_id).exists():  # deleted while it answered
         return
-    _of(server_id, caller_id).update_or_create(
+    _, is_new = _of(server_id, caller_id).update_or_create(
         kind=kind,
         ours=ours,
         defaults=named,
         create_defaults={**named, "server_id": server_id, "caller_id": caller_id},
     )
+    if is_new:
+        over = _of(server_id, caller_id).order_by("-used_at", "-pk").values_list("pk", flat=True)[MOST_NAMES:]
+        RemoteName.objects.filter(pk__in=list(over)).delete()
 
 
 def _of(server_id: int, caller_id: int) -> QuerySet[RemoteName]:

@@ -100,6 +100,7 @@ class RemoteServerAdmin(OwnerScopedAdmin):
         "auth_scheme",
         "is_pinned",
         "tells_caller",
+        "requires_task",
         "retry_at",
         "opens",
         "last_failure",

@@ -22,7 +22,7 @@ from agents.links.remote.card import BadCard, Card
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
 from agents.models import Agent, RemoteServer
-from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
 from agents.transcript.pieces import Json
 from agents.web.desk import get_own_agent, require_owner
 from agents.web.desk.publishing import PAGE, show_published
@@ -66,7 +66,18 @@ class LocationForm(forms.Form):
         "the hub, in the header Clawbridge-Caller.",
     )
 
+    requires_task = forms.BooleanField(
+        label="Require a task",
+        required=False,
+        help_text="A question fails when the server answers it with a message instead of a task.",
+    )
+
     typed_auth: Auth = NO_AUTH
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        """What is switched on or off, by column."""
+        return {name: self.cleaned_data[name] for name in SWITCHES}
 
     def clean_card_keys(self) -> list[Json]:
         """Public keys."""
@@ -191,8 +202,8 @@ def _decided(request: HttpRequest, agent: Agent, row: RemoteServer) -> HttpRespo
 
 def _unchanged(row: RemoteServer) -> MovedForm:
     """The form of a server as it is."""
-    now = {"card_url": row.card_url, "card_keys": keys_text(row.card_keys), "tells_caller": row.tells_caller}
-    return MovedForm(initial={**now, "auth": MovedForm.KEEP})
+    now = {"card_url": row.card_url, "card_keys": keys_text(row.card_keys), "auth": MovedForm.KEEP}
+    return MovedForm(initial={**now, **{name: getattr(row, name) for name in SWITCHES}})
 
 
 def _find(place: LocationForm) -> ServerSettings | None:
@@ -201,8 +212,7 @@ def _find(place: LocationForm) -> ServerSettings | None:
         return None
     try:
         typed = place.cleaned_data
-        tells_caller = typed["tells_caller"]
-        return find_server(typed["card_url"], place.typed_auth, typed["card_keys"], tells_caller=tells_caller)
+        return find_server(typed["card_url"], place.typed_auth, typed["card_keys"], place.switches)
     except BadCard as bad:
         place.add_error("card_url", f"{bad}.")
         return None
@@ -212,7 +222,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
         typed = form.cleaned_data
-        wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], typed["tells_caller"])
+        wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], form.switches)
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
