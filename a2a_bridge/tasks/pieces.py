@@ -119,8 +119,9 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote) and waits_for:
             events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
-            note = _message(task, seq, piece.parts or (_text(task, piece.text),))
-            events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
+            parts = piece.parts or ((_text(task, piece.text),) if piece.text else ())
+            note = _with_metadata(_message(task, seq, parts), piece) if parts else None
+            events.append(StatusEvent(seq, at, State.WORKING, note, metadata=piece.status_metadata))
         elif isinstance(piece, ArtifactPiece):
             append = piece.append and piece.artifact_id in known
             known.add(piece.artifact_id)
@@ -172,15 +173,16 @@ def end_of(
     """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, words, wait_s, at)]
+    metadata = words.status_metadata if words is not None else UNSET
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        said = _last_message(task, seq, words or LastWords((_text(task, settled.text),)))
-        return [StatusEvent(seq, at, interruption, said, usage=settled.usage)]
-    reply = [] if words else _whole_reply(task, settled.text, at)
+        said = _last_message(task, seq, words) or _message(task, seq, (_text(task, settled.text),))
+        return [StatusEvent(seq, at, interruption, said, usage=settled.usage, metadata=metadata)]
+    reply = [] if words is not None and words.parts else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
-    last = _last_message(task, seq, words) if words else None
-    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage)]
+    last = _last_message(task, seq, words)
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage, metadata=metadata)]
 
 
 def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
@@ -248,15 +250,18 @@ def _failed(task: Task, settled: SettledTurn, words: LastWords | None, wait_s: f
     own_words = settled.text if settled.reason in AGENTS_OWN_WORDS else ""
     if settled.refused is not None and settled.outcome is Outcome.DENIED:
         own_words = denied_text(settled.refused, task.handle)
-    if words is not None and settled.reason in AGENTS_OWN_WORDS:
-        message: Message | None = _last_message(task, task.seq + 1, words)
-    else:
-        message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
+    is_own = settled.reason in AGENTS_OWN_WORDS
+    message = (_last_message(task, task.seq + 1, words) if is_own else None) or agent_message(
+        task, task.seq + 1, own_words or failure_text(settled.reason, wait_s)
+    )
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
-    return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
+    metadata = words.status_metadata if is_own and words is not None else UNSET
+    return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage, metadata=metadata)
 
 
-def _last_message(task: Task, seq: int, words: LastWords) -> Message:
+def _last_message(task: Task, seq: int, words: LastWords | None) -> Message | None:
+    if words is None or not words.parts:
+        return None
     said = _message(task, seq, words.parts)
     return Message(said.id, said.role, said.parts, words.metadata)
 
