@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.remote.events import (
+    PART_BYTES,
     Artifact,
     ArtifactUpdate,
     Event,
@@ -16,16 +17,13 @@ from agents.links.remote.events import (
     Status,
     StatusUpdate,
     Task,
-    state_of,
-)
-from agents.links.remote.said import (
-    PART_BYTES,
     details_of,
     encode,
     is_plain,
     is_text,
     said_on_the_way,
     size_of,
+    state_of,
     status_metadata_in,
     written_as,
 )
