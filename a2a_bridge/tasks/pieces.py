@@ -120,8 +120,9 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote) and waits_for:
             events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
-            note = _message(task, seq, piece.parts or (_text(task, piece.text),))
-            events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
+            parts = piece.parts or ((_text(task, piece.text),) if piece.text else ())
+            note = _with_metadata(_message(task, seq, parts), piece) if parts else None
+            events.append(StatusEvent(seq, at, State.WORKING, note, metadata=piece.status_metadata))
         elif isinstance(piece, ArtifactPiece):
             append = piece.append and piece.artifact_id in known
             known.add(piece.artifact_id)
@@ -173,15 +174,16 @@ def end_of(
     """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, words, wait_s, at)]
+    metadata = words.status_metadata if words is not None else UNSET
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        said = _last_message(task, seq, words or LastWords((_text(task, settled.text),)))
-        return [StatusEvent(seq, at, interruption, said, usage=settled.usage)]
-    reply = [] if words else _whole_reply(task, settled.text, at)
+        said = _last_message(task, seq, words) or _message(task, seq, (_text(task, settled.text),))
+        return [StatusEvent(seq, at, interruption, said, usage=settled.usage, metadata=metadata)]
+    reply = [] if words is not None and words.parts else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
-    last = _last_message(task, seq, words) if words else None
-    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage)]
+    last = _last_message(task, seq, words)
+    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage, metadata=metadata)]
 
 
 def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
@@ -247,20 +249,21 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
 
 def _failed(task: Task, settled: SettledTurn, words: LastWords | None, wait_s: float, at: str) -> StatusEvent:
     seq, reason = task.seq + 1, settled.reason
-    message: Message | None
     if settled.refused is not None and settled.outcome is Outcome.DENIED:
         message = agent_message(task, seq, denied_text(settled.refused, task.handle), settled.refused.reason)
     elif reason not in AGENTS_OWN_WORDS:
         message = agent_message(task, seq, failure_text(reason, wait_s), reason)
-    elif words is not None:
-        message = _last_message(task, seq, words)
     else:
-        message = agent_message(task, seq, settled.text or failure_text(reason, wait_s))
+        own = _last_message(task, seq, words)
+        message = own or agent_message(task, seq, settled.text or failure_text(reason, wait_s))
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
-    return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
+    metadata = words.status_metadata if words is not None and reason in AGENTS_OWN_WORDS else UNSET
+    return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage, metadata=metadata)
 
 
-def _last_message(task: Task, seq: int, words: LastWords) -> Message:
+def _last_message(task: Task, seq: int, words: LastWords | None) -> Message | None:
+    if words is None or not words.parts:
+        return None
     said = _message(task, seq, words.parts)
     return Message(said.id, said.role, said.parts, words.metadata)
 

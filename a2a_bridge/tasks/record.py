@@ -78,7 +78,8 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
 class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
     """The task's state was set, or confirmed with a note. `approvals`: what its open turn waits for.
 
-    `usage`: of the end of a turn, what the turn used.
+    `usage`: of the end of a turn, what the turn used. `metadata`: what a remote server says of the state; the task
+    takes it over, as the official SDKs do.
     """
 
     seq: int
@@ -87,6 +88,12 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
     message: Message | None = None
     approvals: tuple[ApprovalAsked, ...] = ()
     usage: Usage | None = None
+    metadata: Json | UnsetType = UNSET
+
+    @property
+    def shown_metadata(self) -> Json | UnsetType:
+        """The metadata as dialects show it: with the usage."""
+        return self.metadata if self.usage is None else metadata_with_usage(self.metadata, self.usage)
 
 
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
@@ -269,6 +276,7 @@ def _with_status(task: Task, event: StatusEvent) -> Task:
         seq=event.seq,
         approvals=event.approvals,
         usage=event.usage,
+        metadata={**(task.metadata or {}), **event.metadata} if event.metadata else task.metadata,
     )
 
 

@@ -42,11 +42,15 @@ def describe_left_out(where: str, part: Part) -> str:
 
 
 class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_defaults=True):
-    """The agent says how far it is, while it works on. `parts`: all it says, where that is more than text."""
+    """The agent says how far it is, while it works on.
+
+    `parts`: all it says, where that is more than text. `status_metadata`: of the state, beside the message's own.
+    """
 
     text: str
     metadata: Json | UnsetType = UNSET
     parts: tuple[Part, ...] = ()
+    status_metadata: Json | UnsetType = UNSET
 
 
 class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_defaults=True):
@@ -68,10 +72,14 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
 
 
 class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=True):
-    """The last piece of a reply: the message of the state that the turn ends in."""
+    """The last piece of a reply: the message of the state that the turn ends in, none without parts.
+
+    `status_metadata`: of the state, beside the message's own.
+    """
 
     parts: tuple[Part, ...]
     metadata: Json | UnsetType = UNSET
+    status_metadata: Json | UnsetType = UNSET
 
 
 class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_defaults=True):

@@ -155,19 +155,20 @@ async def test_a_cancel_goes_through_the_hub(near: HubProcess) -> None:
 
 @pytest.mark.parametrize("near", ["embedded"], indirect=True)
 async def test_a_hub_asks_a_hub(make_storage: MakeStorage, start_hub: StartHub, near: HubProcess) -> None:
-    """Hub to hub by the card as it is published, with a token of the far one."""
+    """Hub to hub by each address of the far agent, with a token of the far hub."""
     far = start_hub(make_storage("embedded"))
+    auth = {"scheme": "Bearer", "credentials": far.mint("farcaller", "session")}
     async with Echo(far.url, far.mint("farowner", "channel")) as agent:
         await publish_session(far, agent.session_id)
-        card = f"{far.url}/api/a2a/v1/agents/farowner/echo/agent-card.json"
-        auth = {"scheme": "Bearer", "credentials": far.mint("farcaller", "session")}
-        place = {"cardUrl": card, "auth": auth}
-        made = await publish(near, Remote(card, Seen()), "owner", remote=place)
-        assert made["online"] is True
-        task = await send(near.url, "owner/far", "who is there", near.mint("bob", "session"))
-        assert "echo: who is there" in words(task)
-        asked = await agent.heard("prompt")
-        assert asked["askerUser"] == "farcaller"
+        for below in ("/agent-card.json", "/.well-known/agent-card.json", "", "/"):
+            card = f"{far.url}/api/a2a/v1/agents/farowner/echo{below}"
+            slug = f"far{len(agent.prompts)}"
+            place = {"cardUrl": card, "auth": auth}
+            made = await publish(near, Remote(card, Seen()), "owner", slug=slug, remote=place)
+            assert made["online"] is True
+            task = await send(near.url, f"owner/{slug}", "who is there", near.mint("bob", "session"))
+            assert "echo: who is there" in words(task)
+        assert [prompt["askerUser"] for prompt in agent.prompts] == ["farcaller"] * 4
 
 
 async def publish_session(hub: HubProcess, session_id: str) -> None:

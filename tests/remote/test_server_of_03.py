@@ -111,6 +111,19 @@ TURNS: dict[str, list[Turn]] = {
     "notes": [[state("working", "reading"), state("working", "thinking"), made("a", "one"), DONE]],
     "notes and words": [[state("working", "reading"), state("working", "thinking"), state("completed", "done")]],
     "a note of all kinds": [[state("working", "see", data({"k": 1}), metadata={"m": 1}), made("a", "one"), DONE]],
+    "what is said of a state": [
+        [
+            state("working", "m") | {"metadata": {"s": 1}},
+            state("working") | {"metadata": {"t": 1}},
+            made("a", "x"),
+            DONE | {"metadata": {"e": [1]}},
+        ]
+    ],
+    "what is said of a failure": [[state("failed", "broke") | {"metadata": {"code": 7}}]],
+    "what is said of a question": [
+        [state("input-required", "which?") | {"metadata": {"form": 1}}],
+        [state("completed", "ok")],
+    ],
     "empty texts": [[made("a", ""), state("completed", "")]],
     "a failure": [[state("working"), state("failed", "out of paper")]],
     "a failure with data": [[state("failed", "broke", data({"code": 7}), metadata={"m": 1})]],

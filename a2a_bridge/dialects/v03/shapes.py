@@ -138,7 +138,7 @@ def render_task(task: Task, history_length: int | None, *, is_announced: bool = 
         status=status,
         artifacts=artifacts or UNSET,
         history=last(_once(said), history_length),
-        metadata=_public(metadata),
+        metadata=public(metadata),
     )
 
 
@@ -174,7 +174,7 @@ def render_artifact(task: Task, artifact: Artifact) -> OldArtifact:
         render_parts(artifact.parts),
         artifact.name or UNSET,
         artifact.description or UNSET,
-        _public(artifact.metadata),
+        public(artifact.metadata),
         artifact.extensions or UNSET,
     )
 
@@ -196,7 +196,7 @@ def render_message(context_id: str, message: Message, task_id: str | UnsetType =
         message.id,
         message.role.value,
         render_parts(message.parts),
-        _public(message.metadata),
+        public(message.metadata),
         message.extensions or UNSET,
         message.reference_task_ids or UNSET,
         context_id,
@@ -236,7 +236,7 @@ def render_parts(parts: Iterable[Part]) -> list[OldPart]:
 
 def _part(part: Part) -> OldPart:
     """In 0.3 data is an object; another value is wrapped as the SDKs do it."""
-    metadata = _public(part.metadata) if part.metadata else UNSET
+    metadata = public(part.metadata) if part.metadata else UNSET
     if part.text is not UNSET:
         return OldPart("text", text=part.text, metadata=metadata)
     if part.data is UNSET:
@@ -244,7 +244,7 @@ def _part(part: Part) -> OldPart:
         return OldPart("file", file=file, metadata=metadata)
     if isinstance(part.data, dict):
         return OldPart("data", data=part.data, metadata=metadata)
-    return OldPart("data", data={"value": part.data}, metadata=_public({**(part.metadata or {}), COMPAT: True}))
+    return OldPart("data", data={"value": part.data}, metadata=public({**(part.metadata or {}), COMPAT: True}))
 
 
 def _words(task: Task) -> Message | None:
@@ -262,7 +262,8 @@ def _once(history: Iterable[OldMessage]) -> list[OldMessage]:
     return list(found.values())
 
 
-def _public(metadata: Any) -> Any:
+def public(metadata: Any) -> Any:
+    """Metadata without what is OpenClaw's own."""
     if isinstance(metadata, dict):
-        return {name: _public(value) for name, value in metadata.items() if name != PRIVATE}
-    return [_public(one) for one in metadata] if isinstance(metadata, list) else metadata
+        return {name: public(value) for name, value in metadata.items() if name != PRIVATE}
+    return [public(one) for one in metadata] if isinstance(metadata, list) else metadata

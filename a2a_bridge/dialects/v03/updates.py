@@ -9,6 +9,7 @@ from a2a_bridge.dialects.v03.shapes import (
     OldArtifactUpdate,
     OldFrame,
     OldStatusUpdate,
+    public,
     render_artifact,
     render_status,
     status_of,
@@ -22,7 +23,6 @@ from a2a_bridge.tasks.record import (
     StatusEvent,
     Task,
     TaskEvent,
-    metadata_with_usage,
 )
 
 
@@ -87,5 +87,4 @@ def status_update(task: Task, event: StatusEvent, *, is_last: bool) -> OldStatus
     """The update of an event; the end of a task says what the task says. `is_last`: the stream ends with it."""
     is_end = event.state in TERMINAL
     status = status_of(task) if is_end else render_status(task, event.state, event.at, event.message)
-    metadata = UNSET if event.usage is None else metadata_with_usage(UNSET, event.usage)
-    return OldStatusUpdate(task.id, task.context_id, status, is_last, metadata)
+    return OldStatusUpdate(task.id, task.context_id, status, is_last, public(event.shown_metadata))

@@ -207,7 +207,7 @@ def render_whole(task: record.Task, artifact: record.Artifact) -> ArtifactUpdate
 def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     """A TaskStatusUpdateEvent."""
     said = UNSET if event.message is None else _message(task, event.message)
-    metadata = UNSET if event.usage is None else metadata_with_usage(UNSET, event.usage)
+    metadata = event.shown_metadata
     return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said), metadata)
 
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.remote.events import (
+    PART_BYTES,
     Artifact,
     ArtifactUpdate,
     Event,
@@ -16,7 +17,15 @@ from agents.links.remote.events import (
     Status,
     StatusUpdate,
     Task,
+    details_of,
+    encode,
+    is_plain,
+    is_text,
+    said_on_the_way,
+    size_of,
     state_of,
+    status_metadata_in,
+    written_as,
 )
 from agents.models.choices import Failure, Interruption
 from agents.transcript.pieces import (
@@ -24,6 +33,7 @@ from agents.transcript.pieces import (
     MAX_REPLY_BYTES,
     ArtifactPiece,
     Extra,
+    Json,
     LastWords,
     Part,
     StatusNote,
@@ -35,7 +45,6 @@ from agents.transcript.pieces import (
 SINGLY = 500  # pieces; appended text after them is gathered, so that a word at a time stays within the cap
 GATHERED_CHARS = 4_096
 MAX_PARTS = 4_000  # of gathered text; in what is gathered after them, neighbouring parts become one
-PART_BYTES = 12  # of a part besides its text
 MAX_NOTES = 100
 MAX_NOTE_CHARS = 4_096
 MAX_ID_CHARS = 256
@@ -52,9 +61,6 @@ ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said w
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
 class TooLarge(Exception):
     """The reply is over what one may hold."""
 
@@ -64,7 +70,7 @@ class Held:
 
     def __init__(self, name: str, artifact: Artifact) -> None:
         self.name = name
-        self.details = _details(artifact)
+        self.details = details_of(artifact)
         self.written = bytearray()
         self.count = 0
         self.waiting: list[Part] = []
@@ -76,7 +82,7 @@ class Held:
         """Add parts and metadata, as A2A does it: the rest stays as it was."""
         *named, metadata = self.details
         self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
-        self.written += _written(artifact.parts)
+        self.written += written_as(artifact.parts)
         self.count += len(artifact.parts)
 
 
@@ -142,7 +148,7 @@ class Reply:
                     self._catch_up(artifact, last=state_of(event.status.state) not in UNDER_WAY)
                 is_stale, self._stale = event.status == self._stale, None
                 if not (is_stale and state_of(event.status.state) in INTERRUPTED):
-                    self._status(event.status, event.history or ())
+                    self._status(event.status, event.history or (), is_whole=True)
 
     def _check_ids(self, event: Event) -> None:
         task_id = event.id if isinstance(event, Task) else event.task_id
@@ -153,19 +159,19 @@ class Reply:
         self.task_id = task_id or self.task_id
         self.context_id = event.context_id or self.context_id
 
-    def _status(self, status: Status, history: tuple[Message, ...] = ()) -> None:
+    def _status(self, status: Status, history: tuple[Message, ...] = (), *, is_whole: bool = False) -> None:
         self.state = state_of(status.state)
         parts = status.message.parts if status.message else ()
         words = text_in(parts)
         if self.state in UNDER_WAY:
-            self._note(status.message)
+            self._note(status.message, UNSET if is_whole else status_metadata_in(self._metadata))
         elif self.state == "completed":
             self._conclude(status.message if parts else self._words_of(history))
             self._finish("")
         elif self.state in ENDS:
             reason, default = ENDS[self.state]
-            if status.message and (self.state in INTERRUPTED or not _is_plain(status.message)):
-                self._conclude(status.message, default)
+            tells_more = status.message and (self.state in INTERRUPTED or not is_plain(status.message))
+            self._conclude(status.message if tells_more else None, default)
             self._finish(reason, words or ("" if self._text_is_of else default))
         else:
             raise Malformed("the remote agent's task is in a state that A2A does not know")
@@ -175,28 +181,22 @@ class Reply:
         return history[-1] if history and history[-1].is_agents and not self._held else None
 
     def _notes_in(self, task: Task) -> None:
-        """What the agent said on the way to an answer that came whole; not what is its end, or its reply."""
-        history, said = task.history or (), task.status.message
-        asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
-        on_the_way = history[asked:]
-        is_completed = state_of(task.status.state) == "completed"
-        if is_completed and not (task.artifacts or self._held or (said and said.parts)):
-            on_the_way = on_the_way[:-1]  # the last is the reply
-        shown = [*(one.parts for one in task.artifacts or ()), *([said.parts] if said else [])]
-        texts = {text_in(parts) for parts in shown}
-        for one in on_the_way:
-            is_new = one.message_id and one.message_id not in self._told
-            if is_new and (said is None or one.message_id != said.message_id) and text_in(one.parts) not in texts:
+        """What the agent said on the way to an answer that came whole."""
+        for one in said_on_the_way(task, holds_artifacts=bool(self._held)):
+            if one.message_id and one.message_id not in self._told:
                 self._note(one)
 
     def _conclude(self, message: Message | None, default: str = "") -> None:
-        """The last words, with a text before the parts where they have none."""
-        if message is None or not message.parts:
-            return
-        parts = message.parts if text_in(message.parts) or not default else (Part(text=default), *message.parts)
-        self._flush_all()
-        self._count_bytes(_size_of(parts))
-        self._pass_on(LastWords(parts, UNSET if message.metadata is None else message.metadata))
+        """The last words, with a text before the parts where they have none; and what is said of the state."""
+        parts = message.parts if message is not None else ()
+        if parts and default and not text_in(parts):
+            parts = (Part(text=default), *parts)
+        metadata = UNSET if message is None or message.metadata is None else message.metadata
+        said = status_metadata_in(self._metadata)
+        if parts or said:
+            self._flush_all()
+            self._count_bytes(size_of(parts) + sum(len(encode(one)) for one in (metadata, said) if one))
+            self._pass_on(LastWords(parts, metadata, said))
 
     def _take_message(self, message: Message) -> None:
         """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
@@ -206,7 +206,7 @@ class Reply:
         """
         parts, metadata, extensions = message.parts, message.metadata, message.extensions
         text = text_in(parts)
-        if text and len(parts) == 1 and _is_text(parts[0]) and metadata is None and not extensions:
+        if text and len(parts) == 1 and is_text(parts[0]) and metadata is None and not extensions:
             self._count_bytes(len(text.encode()))
             self._pass_on(Chunk(self._chat_id, self._pieces, text))
         elif parts:
@@ -216,7 +216,7 @@ class Reply:
     def _close(self, artifact: Artifact) -> None:
         """A whole artifact: of one that came in pieces before, pass on only that it is whole."""
         held = self._held.get(artifact.artifact_id)
-        if held and held.details == _details(artifact) and held.written == _written(artifact.parts):
+        if held and held.details == details_of(artifact) and held.written == written_as(artifact.parts):
             self._artifact(Artifact(artifact.artifact_id, ()), append=True, last=True)
         else:
             self._artifact(artifact, append=False, last=True)
@@ -224,10 +224,10 @@ class Reply:
     def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
         held = self._held.get(artifact.artifact_id)
-        if held is None or held.details != _details(artifact):
+        if held is None or held.details != details_of(artifact):
             self._artifact(artifact, append=False, last=last)
             return
-        written = _written(artifact.parts)
+        written = written_as(artifact.parts)
         if not written.startswith(held.written):
             self._artifact(artifact, append=False, last=last)
         elif len(written) > len(held.written):
@@ -243,10 +243,10 @@ class Reply:
             held.append(artifact)
         if append and not (artifact.parts or artifact.metadata or last):
             return
-        details = _details(artifact)
-        size_of_details = len(_encode(details)) if any(details) else PART_BYTES * append
-        self._count_bytes(_size_of(artifact.parts) + size_of_details)
-        if append and self._pieces >= SINGLY and all(map(_is_text, artifact.parts)) and not artifact.metadata:
+        details = details_of(artifact)
+        size_of_details = len(encode(details)) if any(details) else PART_BYTES * append
+        self._count_bytes(size_of(artifact.parts) + size_of_details)
+        if append and self._pieces >= SINGLY and all(map(is_text, artifact.parts)) and not artifact.metadata:
             held.is_closed = last
             self._gather(held, artifact.parts)
             return
@@ -285,15 +285,16 @@ class Reply:
         before, self._text_is_of = self._text_is_of, held.name
         return "\n\n" if before and not (append and before == held.name) else ""
 
-    def _note(self, message: Message | None) -> None:
-        if message is None or not message.parts:
-            return
-        if message.message_id:
+    def _note(self, message: Message | None, status_metadata: Json | UnsetType = UNSET) -> None:
+        parts = message.parts if message is not None else ()
+        if message is not None and message.message_id:
             self._told.add(message.message_id)
-        words = text_in(message.parts)
-        metadata = UNSET if message.metadata is None else message.metadata
-        is_text = all(map(_is_text, message.parts)) or len(words) > MAX_NOTE_CHARS
-        note = StatusNote(words[:MAX_NOTE_CHARS], metadata, () if is_text else message.parts)
+        if not parts and not status_metadata:
+            return
+        words = text_in(parts)
+        metadata = UNSET if message is None or message.metadata is None else message.metadata
+        has_text_alone = all(map(is_text, parts)) or len(words) > MAX_NOTE_CHARS
+        note = StatusNote(words[:MAX_NOTE_CHARS], metadata, () if has_text_alone else parts, status_metadata)
         if note != self._last_note and self._notes < MAX_NOTES:
             self._last_note = note
             self._notes += 1
@@ -324,7 +325,7 @@ class Reply:
             self._flush(held)
 
     def _extra(self, piece: Extra) -> None:
-        self._count_bytes(len(_encode(piece)))
+        self._count_bytes(len(encode(piece)))
         self._pass_on(piece)
 
     def _pass_on(self, piece: Extra | Chunk) -> None:
@@ -345,30 +346,3 @@ class Reply:
     def ended(self, reason: str, text: str = "") -> Final:
         """The end, for a reason of the caller's."""
         return Final(self._chat_id, self._pieces, text[:MAX_REPLY_BYTES] or None, str(reason))
-
-
-def _details(artifact: Artifact) -> tuple[Any, ...]:
-    """What an artifact is besides its parts; metadata last."""
-    return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
-
-
-def _written(parts: Sequence[Part]) -> bytes:
-    """Parts as bytes that begin with the same bytes as fewer of them."""
-    return b"".join(map(_encode, parts))
-
-
-def _size_of(parts: Sequence[Part]) -> int:
-    """What parts count towards the size of the reply: text as it is, all else as JSON."""
-    texts = [part.text.encode() for part in parts if _is_text(part) and isinstance(part.text, str)]
-    rest = [part for part in parts if not _is_text(part)]
-    return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(_written(rest))
-
-
-def _is_plain(message: Message) -> bool:
-    """Whether a message is text and says nothing more."""
-    return message.metadata is None and all(map(_is_text, message.parts))
-
-
-def _is_text(part: Part) -> bool:
-    """Whether a part is text and says nothing more."""
-    return isinstance(part.text, str) and part == Part(text=part.text)
