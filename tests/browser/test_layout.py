@@ -62,10 +62,11 @@ async def test_a_hub_that_does_not_answer_leaves_the_question_box_free(
     async with online(site, Echo) as agent:
         await page.set_viewport_size(window)
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        # Before the question: the page looks after the answer too, and an answered look takes the message away.
+        await page.route("**/standing", lambda route: route.abort())
         await page.get_by_label("Your question").fill("hello")
         await page.get_by_label("Your question").press("Enter")
         await page.get_by_text("Answered in").wait_for()
-        await page.route("**/standing", lambda route: route.abort())
         await page.evaluate("dispatchEvent(new Event('focus'))")
         line = page.get_by_role("alert").filter(has_text="The hub does not answer")
         await expect(line).to_be_visible()
