@@ -69,8 +69,15 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 
 
 @csrf_exempt
-@allow_cross_origin
 def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
+    """An agent's base. `asgi` serves the calls of every agent that there can be: others are absent."""
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return _read_base(request, owner, slug, rendering)
+    return json_error(404, "not_found", "no such agent")
+
+
+@allow_cross_origin
+def _read_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
     """A GET of an address that takes POST: its card, or for browsers the agent's page.
 
     The page is named without a look whether there is one: the page itself hides what is absent.
