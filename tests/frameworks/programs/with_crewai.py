@@ -23,7 +23,6 @@ class Caller(BaseLLM):
     A question back gets the user's next question as its answer.
     """
 
-    model: str = "caller"
     endpoint: str
     texts: list[str]
     heard: int = 0
@@ -45,7 +44,7 @@ class Caller(BaseLLM):
 
 class Scenarios:
     def __init__(self, url: str, token: str, options: dict[str, Any]) -> None:
-        self.model = Caller(endpoint=url, texts=options["texts"])
+        self.model = Caller(model="caller", endpoint=url, texts=options["texts"])
         settings = options.get("settings", {})
         if options.get("polling"):
             settings["updates"] = PollingConfig(interval=0.1)
