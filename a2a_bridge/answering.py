@@ -39,7 +39,7 @@ from kit.waits import wait_within
 SEND_WITHIN_S = seconds(30.0, at_least_s=10.0)
 CORS = [
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"A2A-Extensions, X-A2A-Extensions, traceparent"),
+    (b"access-control-expose-headers", b"A2A-Version, A2A-Extensions, X-A2A-Extensions, traceparent"),
 ]
 EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
@@ -170,6 +170,7 @@ class Answer:
         headers = [
             (b"content-type", self.wire.media_type),
             (b"content-length", b"%d" % len(body)),
+            *self.wire.headers,
             *self._extra,
             *more,
         ]
@@ -178,7 +179,8 @@ class Answer:
 
     def _begin(self, headers: Iterable[Header]) -> Sending:
         self._has_begun = True
-        return self._out({"type": "http.response.start", "status": 200, "headers": [*headers, *self._extra]})
+        sent = [*headers, *self.wire.headers, *self._extra]
+        return self._out({"type": "http.response.start", "status": 200, "headers": sent})
 
     def _say(self, body: bytes, *, is_last: bool = False) -> Sending:
         return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.calls import Incoming, Wire
 from a2a_bridge.dialects.dialect import STREAMS, Dialect
-from a2a_bridge.versions import activated, choose, error_dialect, no_method, version_of
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.v1.core import CORE, V1_CORE
+from a2a_bridge.versions import VERSION_HEADERS, activated, choose, error_dialect, no_method, version_of
 from accounts.authn import presented
 from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
 ENDPOINT = re.compile(PREFIX + "@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
+BASE = re.compile(PREFIX + f"[^/]+/[^/]+(/{CORE}|/v1)?/?")
+RPC_ENDPOINT = re.compile(PREFIX + f"@?+([^/]+/[^/]+)(/{CORE})?/?")
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
@@ -33,6 +37,22 @@ def handle_of(path: str) -> str | None:
     """The agent's handle when a path is its endpoint (a slash at the end is tolerated), else None."""
     found = ENDPOINT.fullmatch(path)
     return found[1] if found and found[1].isprintable() else None
+
+
+def rpc_handle_of(path: str) -> str | None:
+    """The agent's handle when a path takes JSON-RPC: the agent's endpoint, or its core one; else None."""
+    found = RPC_ENDPOINT.fullmatch(path)
+    return found[1] if found and found[1].isprintable() else None
+
+
+def without_slash(path: str) -> str:
+    """A path that Django serves: without the slash at its end, where it is an agent's base or below that."""
+    return path.rstrip("/") if BASE.fullmatch(path) else path
+
+
+def is_core(path: str) -> bool:
+    """Whether a path is the core endpoint of an agent, or below it."""
+    return path.removeprefix(PREFIX).split("/")[2:3] == [CORE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +97,17 @@ class RpcWire:
     __slots__ = ("dialect", "rpc_id", "streams_errors")
 
     media_type = b"application/json"
-    allow = b"POST, OPTIONS"
+    allow = b"GET, HEAD, POST, OPTIONS"
 
     def __init__(self, dialect: Dialect, rpc_id: RpcId = None) -> None:
         self.dialect = dialect
         self.rpc_id = rpc_id
         self.streams_errors = False
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """The version that is served; the hub's own dialect has none."""
+        return VERSION_HEADERS.get(self.dialect.name, ())
 
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})
@@ -120,7 +145,10 @@ class Bridge:
                 try:
                     rpc = read_call(body)
                     wire.rpc_id = rpc.rpc_id
-                    wire.dialect = dialect = choose(rpc.method, version, rpc.params)
+                    dialect = choose(rpc.method, version, rpc.params)
+                    if dialect is V1 and is_core(request.path):
+                        dialect = V1_CORE
+                    wire.dialect = dialect
                     operation = dialect.methods.get(rpc.method)
                     if operation is None:
                         raise no_method(rpc.method)

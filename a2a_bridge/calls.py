@@ -1,6 +1,6 @@
 """The types of a call: its caller, its request, its outcome and the form of its response."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -14,7 +14,7 @@ from a2a_bridge.tasks.pieces import answer_message
 from a2a_bridge.tasks.run import TaskRun
 from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.types import LookUpResult, Target
-from kit.asgi import HttpRequest, RequestRefused
+from kit.asgi import Header, HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError
 
 HYBRID = "hybrid"
@@ -31,12 +31,15 @@ class Wire(Protocol):
     """How a binding wraps the results of a dialect.
 
     `media_type`: of a response that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
-    refusal on HTTP 200 is a stream.
+    refusal on HTTP 200 is a stream. `headers`: of every response.
     """
 
     media_type: bytes
     allow: bytes
     streams_errors: bool
+
+    @property
+    def headers(self) -> Sequence[Header]: ...
 
     def result(self, result: object) -> bytes:
         """A whole answer."""

@@ -52,6 +52,12 @@ VERSION = Parameter(
 SAME = Answer(text="The reader's copy holds (`If-None-Match`, `If-Modified-Since`).")
 CARD_VERSION = Parameter(name="A2A-Version", place="header", text="`1.0`: a strict card of A2A 1.0, signed.")
 
+GIVEN = Parameter(
+    name="given",
+    place="path",
+    text="What a client was given below the base: `v1`, `core`, or a card's path.",
+)
+
 
 def _failure(text: str) -> Answer:
     return Answer(shape=RpcFailure, text=text)
@@ -122,7 +128,10 @@ OPERATIONS = (
     _card("/agent-card.json", "getCard"),
     _card("/.well-known/agent-card.json", "getWellKnownCard", CARD_VERSION),
     _card("/.well-known/agent.json", "getLegacyCard", CARD_VERSION),
-    _card("/v1/.well-known/agent-card.json", "getStrictCard"),
+    _card("", "getBase", CARD_VERSION),
+    _card("/core", "getCoreBase", CARD_VERSION),
+    _card("/v1", "getStrictBase"),
+    _card("/{given}/.well-known/agent-card.json", "getCardBelow", GIVEN),
     Operation(
         method="get",
         path=f"{AGENT}/usage.md",

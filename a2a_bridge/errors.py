@@ -32,6 +32,7 @@ from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 TASK_NOT_FOUND = -32001
 TASK_NOT_CANCELABLE = -32002
+PUSH_NOTIFICATION_NOT_SUPPORTED = -32003
 UNSUPPORTED_OPERATION = -32004
 CONTENT_TYPE_NOT_SUPPORTED = -32005
 VERSION_NOT_SUPPORTED = -32009
@@ -84,6 +85,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.HALTED: "halted before the agent answered",
     Failure.AGENT_FAILED: "the agent failed",
     Failure.REJECTED: "the agent refused the question",
+    Failure.AGENT_CANCELED: "the agent canceled the question",
 }
 
 

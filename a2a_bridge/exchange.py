@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from a2a_bridge import follow_ups
 from a2a_bridge.calls import Call
 from a2a_bridge.errors import denied_text, refused
 from a2a_bridge.pushes.pushes import IN_SEND, Pushes
@@ -23,10 +24,17 @@ from agents.core.errors import Denied
 from agents.core.post import JoinTurn
 from agents.core.types import Ask, LookUpResult, SettledTurn, Target
 from agents.core.waiting import RunningTurn
+from agents.models import FollowUp
+from agents.models.choices import Failure
+from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
 
 APPEARS_EVERY_S = 0.05
 APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks for the task
+
+
+class HasFollowUps(Exception):
+    """The agent sent follow-ups, perhaps in the context of this message: they go with its task."""
 
 
 class Exchanges:
@@ -78,16 +86,22 @@ class Exchanges:
     async def start(self, call: Call, send: Send, claim: KeyClaim | None = None) -> TaskRun:
         """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
+        Follow-ups in its context that no task was given are given to this one, unless its ask is refused.
+
         Raises:
             AlreadyAsked: the same message is being answered.
             NotPublished, Unavailable: nothing was sent.
         """
-        run, asked = self._prepared(call, send, claim)
+        earlier = await self._find_follow_ups(call, send)
+        run, asked = self._prepared(call, send, claim, earlier)
         push = send.push
         if push is not None:
             await self._keep_push(run, push)
         try:
-            return await self._started([run], self._dispatcher.ask(*asked))
+            started = await self._started([run], self._dispatcher.ask(*asked))
+            if earlier and started.running is not None:
+                await db_call(follow_ups.mark_shown)([one.pk for one in earlier])
+            return started
         except Exception:  # nothing was asked: the same message joins another task
             if push is not None:
                 await self._pushes.drop(run.task.id)
@@ -100,12 +114,17 @@ class Exchanges:
         """Like `start`, for a caller and an agent that the same trip to the ledger looks up.
 
         `enter` makes the call from what was found; the ledger's thread calls it. Its exceptions are raised here.
+
+        Raises:
+            HasFollowUps: nothing was asked; `start` it.
         """
         runs: list[TaskRun] = []
 
         def make(found: LookUpResult) -> PreparedAsk:
             call = enter(found)
             assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
+            if call.request.context_id and call.caller.agent.has_follow_ups:
+                raise HasFollowUps
             run, asked = self._prepared(call, call.request)
             runs.append(run)
             return asked
@@ -142,7 +161,7 @@ class Exchanges:
 
     async def end(self, task: Task) -> bool:
         """End a task that waits for its caller; False when it does not wait any more."""
-        message = agent_message(task, task.seq + 1, "canceled by its caller")
+        message = agent_message(task, task.seq + 1, "canceled by its caller", Failure.CANCELED)
         event = StatusEvent(task.seq + 1, timestamp(), State.CANCELED, message)
         canceled = after(task, [event])
         if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
@@ -166,7 +185,8 @@ class Exchanges:
             text = denied_text(denied, run.task.handle)
             if run.task.turns > 1:
                 raise refused(text) from None
-            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text))
+            run.task = replace(run.task, artifacts=())  # the next ask is given the follow-ups
+            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text, denied.reason))
             await run.refuse(event, denied)
             return run
         run = self._runs[running.turn.ask.chat_id] = runs[0]
@@ -211,9 +231,20 @@ class Exchanges:
         """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
         return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
 
-    def _prepared(self, call: Call, send: Send, claim: KeyClaim | None = None) -> tuple[TaskRun, PreparedAsk]:
+    async def _find_follow_ups(self, call: Call, send: Send) -> Sequence[FollowUp]:
+        agent = call.caller.agent
+        if not send.context_id or not agent.has_follow_ups or agent.agent_id is None:
+            return ()
+        find = db_call(follow_ups.find_unshown)
+        return await find(agent.agent_id, call.caller.identity.user_id, send.context_id)
+
+    def _prepared(
+        self, call: Call, send: Send, claim: KeyClaim | None = None, earlier: Sequence[FollowUp] = ()
+    ) -> tuple[TaskRun, PreparedAsk]:
         message_key = "" if claim else digest_of(send).hex()
         task = self.new_task(call, send, claim)
+        if earlier:
+            task = follow_ups.shown_in(task, earlier)
         return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
 
     def _with_ask(

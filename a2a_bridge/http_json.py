@@ -11,13 +11,15 @@ from urllib.parse import parse_qsl
 from a2a_bridge import errors
 from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
-from a2a_bridge.asgi import PREFLIGHT, Access
+from a2a_bridge.asgi import PREFLIGHT, Access, is_core
 from a2a_bridge.calls import Incoming
 from a2a_bridge.dialects.agent_os import AGENT_OS
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
+from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.versions import no_method, version_of
+from a2a_bridge.dialects.v1.core import V1_CORE
+from a2a_bridge.versions import VERSION_HEADERS, no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send, answer_preflight
@@ -61,6 +63,7 @@ class HttpJsonWire:
 
     media_type = b"application/json"
     streams_errors = False
+    headers = VERSION_HEADERS[V1.name]
 
     def __init__(self) -> None:
         self.allow = b""
@@ -85,6 +88,8 @@ class EnvelopeWire(HttpJsonWire):
     """Results and frames of JSON-RPC; errors as this binding has them, because Agno reads their status alone."""
 
     __slots__ = ("rpc_id",)
+
+    headers = VERSION_HEADERS[V03.name]
 
     def __init__(self, rpc_id: RpcId) -> None:
         super().__init__()
@@ -124,7 +129,8 @@ class HttpJson:
                         raise _wrong_version()
                     else:
                         params = params_of(request, operation, names, body)
-                        incoming.take(request, V1, operation, V1.read(operation, params))
+                        dialect = V1_CORE if is_core(request.path) else V1
+                        incoming.take(request, dialect, operation, dialect.read(operation, params))
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them

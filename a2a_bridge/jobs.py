@@ -1,6 +1,6 @@
 """Work of the bridge that must be done whatever process lives. Every job may run twice, late, or at once."""
 
-from a2a_bridge import repeats
+from a2a_bridge import follow_ups, repeats
 from a2a_bridge.pushes import missed_ends
 from a2a_bridge.pushes.queue import PUSHES
 from a2a_bridge.tasks import journal
@@ -10,8 +10,8 @@ from webhooks.sending import Sender, client
 
 @job("a2a.forget_keys")
 def forget_keys() -> int:
-    """Delete what is kept of sends with an Idempotency-Key, 24 h after; how many went."""
-    return repeats.forget_old()
+    """Delete what is kept of sends with an Idempotency-Key, and follow-ups, 24 h after; how many went."""
+    return repeats.forget_old() + follow_ups.forget_old()
 
 
 @job("a2a.forget_tasks")

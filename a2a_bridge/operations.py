@@ -13,6 +13,7 @@ from a2a_bridge.calls import Call, Caller, Done, Outcome, StreamedAnswer
 from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import agent_unreachable, not_cancelable, not_followable
+from a2a_bridge.follow_ups import with_its_own
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
 from a2a_bridge.sends import take_send
 from a2a_bridge.services import Services, again, find
@@ -48,9 +49,8 @@ class Operations:
     async def _result(self, call: Call) -> Done:
         match call.request:
             case Get() as get:
-                return Done(
-                    call.dialect.render_task(await find(self.services, call, get.task_id), get.history_length)
-                )
+                task = await find(self.services, call, get.task_id)
+                return Done(call.dialect.render_task(await _as_shown(call, task), get.history_length))
             case List() as wanted:
                 return Done(await self._page(call, wanted))
             case Cancel() as cancel:
@@ -114,7 +114,7 @@ class Operations:
         if task.is_terminal and not call.dialect.passes_ended:
             raise not_followable(task.state)
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
-            return StreamedAnswer(streaming.of_snapshot(task))
+            return StreamedAnswer(streaming.of_snapshot(await _as_shown(call, task)))
         return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)))
 
     async def _create_push(self, call: Call, create: CreatePush) -> object:
@@ -141,6 +141,11 @@ class Operations:
         if card is None:
             raise NotPublished
         return card
+
+
+async def _as_shown(call: Call, task: Task) -> Task:
+    """The task as the dialect of a call shows it once it has ended."""
+    return await with_its_own(task) if task.is_terminal and call.dialect.adds_follow_ups else task
 
 
 def _token(task: Task) -> str:

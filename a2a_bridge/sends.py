@@ -11,6 +11,7 @@ from a2a_bridge.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Wait
 from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.dialects.reading import is_of_modes
 from a2a_bridge.errors import input_refused, not_continuable, other_context, wrong_mode
+from a2a_bridge.exchange import HasFollowUps
 from a2a_bridge.pushes.pushes import IN_SEND
 from a2a_bridge.repeats import (
     JoinedTask,
@@ -81,13 +82,17 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 
     `enter` makes the call of what is found; it is called in the ledger's thread.
     """
-    run: TaskRun | AlreadyAsked
+    run: TaskRun | AlreadyAsked | None
     try:
         run = await services.exchanges.start_found(incoming.digest, incoming.handle, enter)
     except AlreadyAsked as same:
         run = same
+    except HasFollowUps:
+        run = None
     call = incoming.call
     assert call is not None and isinstance(call.request, Send)  # noqa: S101, PT018  for the type checker
+    if run is None:
+        return await take_send(services, call, call.request)
     if isinstance(run, AlreadyAsked):
         return await _joined(services, call, call.request, run)
     return await _outcome(services, call, call.request, run)

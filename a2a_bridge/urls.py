@@ -5,12 +5,13 @@ from django.views.generic import RedirectView
 
 from a2a_bridge import pages, well_known
 from a2a_bridge.dialects.v1.card import JWKS_PATH
+from a2a_bridge.dialects.v1.core import CORE
 from a2a_bridge.my_questions.page import my_questions
 from a2a_bridge.versions import EXTENSION_PATH
-from a2a_bridge.views import agent_card, agent_usage
+from a2a_bridge.views import agent_base, agent_card, agent_usage, card_below
 
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
-
+WELL_KNOWN = "/.well-known/agent-card.json"
 urlpatterns = [
     path("questions", my_questions, name="questions"),
     path("demos/a2a/", pages.reference, name="reference"),
@@ -23,13 +24,11 @@ urlpatterns = [
     path(".well-known/agent-card.json", well_known.no_agent_card, name="no-agent-card"),
     path(EXTENSION_PATH.removeprefix("/"), well_known.agent_info, name="agent-info"),
     path(f"{BASE}/agent-card.json", agent_card, {"rendering": "merged"}, name="agent-card"),
-    path(
-        f"{BASE}/.well-known/agent-card.json",
-        agent_card,
-        {"rendering": "negotiated"},
-        name="well-known-agent-card",
-    ),
     path(f"{BASE}/.well-known/agent.json", agent_card, {"rendering": "negotiated"}, name="legacy-agent-card"),
-    path(f"{BASE}/v1/.well-known/agent-card.json", agent_card, {"rendering": "strict"}, name="strict-agent-card"),
     path(f"{BASE}/usage.md", agent_usage, name="agent-usage"),
+    path(BASE, agent_base, {"rendering": "negotiated"}, name="agent-base"),
+    path(f"{BASE}/{CORE}", agent_base, {"rendering": "negotiated"}, name="core-base"),
+    path(f"{BASE}/v1", agent_base, {"rendering": "strict"}, name="strict-base"),
+    path(f"{BASE}{WELL_KNOWN}", agent_card, {"rendering": "negotiated"}, name="well-known-agent-card"),
+    path(f"{BASE}/<path:given>{WELL_KNOWN}", card_below, name="card-below"),
 ]

@@ -37,6 +37,7 @@ _BY_VERSION: Mapping[str | None, tuple[Dialect, Dialect]] = {
     for version in one.versions
 }
 _NAMED = [one for one in reversed(DIALECTS) if one.name in one.versions]  # the newest first
+VERSION_HEADERS = {one.name: [(b"a2a-version", one.name.encode())] for one in _NAMED}
 _WANTED = f"want A2A-Version {' or '.join(one.name for one in _NAMED)}, or none"
 
 
@@ -72,11 +73,6 @@ def no_method(method: str) -> RpcError:
     return RpcError(
         METHOD_NOT_FOUND, f"no method {method[:60]!r} here{f': send A2A-Version: {version}' if version else ''}"
     )
-
-
-def interfaces() -> list[tuple[str, str]]:
-    """The binding and version of each way to ask an agent that its card names, the newest first."""
-    return [(binding, one.name) for one in reversed(DIALECTS) for binding in one.bindings]
 
 
 def activated(request: HttpRequest, public_url: str) -> list[Header]:

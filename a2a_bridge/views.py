@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge.cards.parts import UsageToday, merged_card, read_today
 from a2a_bridge.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.dialects.v1.card import signed, strict_card
+from a2a_bridge.dialects.v1.core import CORE
 from a2a_bridge.documents import (
     allow_cross_origin,
     encode,
@@ -25,6 +27,15 @@ from agents.core.directory import find_askable
 from agents.models import Agent
 
 Rendering = Literal["merged", "strict", "negotiated"]
+# Below an agent's base, what clients are given; besides the base itself.
+GIVEN: dict[str, Rendering] = {
+    CORE: "negotiated",
+    "v1": "strict",
+    "agent-card.json": "negotiated",
+    ".well-known": "negotiated",
+    ".well-known/agent-card.json": "negotiated",
+    "v1/.well-known/agent-card.json": "strict",
+}
 VARY = "A2A-Version, Authorization, Cookie"
 NO_SLASH = "no such agent; when you look for a card below an agent's address, end that address with a slash"
 
@@ -55,6 +66,32 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
     """
     is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
     return _shown(request, owner, slug, STRICT if is_strict else MERGED)
+
+
+@csrf_exempt
+@allow_cross_origin
+def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
+    """A GET of an address that takes POST: its card, or for browsers the agent's page.
+
+    The page is named without a look whether there is one: the page itself hides what is absent.
+    """
+    answer: HttpResponse
+    if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
+        answer = redirect("agent-page", owner.removeprefix("@"), slug)
+    else:
+        answer = agent_card(request, owner, slug, rendering)
+    answer["Vary"] = f"Accept, {VARY}"
+    return answer
+
+
+@csrf_exempt
+@allow_cross_origin
+def card_below(request: HttpRequest, owner: str, slug: str, given: str) -> HttpResponse:
+    """The card for clients that put the path of a card behind whatever address they are given."""
+    rendering = GIVEN.get(given)
+    return (
+        agent_card(request, owner, slug, rendering) if rendering else json_error(404, "not_found", "no such card")
+    )
 
 
 @csrf_exempt

@@ -18,6 +18,7 @@ from agnt.models import Network, Venue
 from agnt.settings import get_settings
 from agnt.venue_fields import AGENT_OR_URL, BadVenue, Fields, check_fields
 from kit.clock import db_now
+from kit.search import match_words
 
 NO_AGENT = "there is no such agent of yours"
 NEEDED = ("slug", "name")
@@ -107,13 +108,11 @@ def find_venues(
 ) -> QuerySet[Venue]:
     """The venues of a network, in the order of `VenueQuerySet.in_order`, with their agents.
 
-    `words`: a part of the name, the slug or the agent name. `category`: the whole category. `location`: a part of
-    the area or the city. Empty, or None: no condition. Case does not count.
+    `words`: each is in the name, the slug or the agent name (`kit.search`). `category`: the whole category.
+    `location`: a part of the area or the city. Empty, or None: no condition. Case does not count.
     """
     found = Venue.objects.filter(network=network).select_related("agent").in_order()
-    if words:
-        in_names = Q(name__icontains=words) | Q(slug__icontains=words) | Q(agent_name__icontains=words)
-        found = found.filter(in_names)
+    found = found.filter(match_words(words, "name", "slug", "agent_name"))
     if category:
         found = found.filter(category__iexact=category)
     if location:

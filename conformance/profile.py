@@ -14,6 +14,7 @@ Status = Literal["PASS", "FAIL", "SKIPPED", "NOT TESTED"]
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 RECORD, PAGE = REFERENCE / "conformance.json", REFERENCE / "conformance.md"
 LEVELS: tuple[Level, ...] = ("MUST", "SHOULD")
+WORST_FIRST: tuple[Status, ...] = ("FAIL", "PASS", "SKIPPED", "NOT TESTED")
 COLUMNS: tuple[Status, ...] = ("PASS", "FAIL", "SKIPPED", "NOT TESTED")
 HEADING = """\
 # Conformance
@@ -22,9 +23,21 @@ What the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck), 
 `make conformance` made this page of [the record](conformance.json) of that run
 ([how](../howto/test.md#the-conformance-kit)).
 
-A requirement counts as passed when it passed over every binding it was tried on. Skipped: of an optional
-capability that the agent's card does not name. Not tested: the run never came to it.
+A requirement counts as passed when it passed over every binding that it was tried on{homes}.
+Skipped: it is about gRPC, which the hub does not serve, or about what an agent without a capability answers, and
+the hub has the capability. Not tested: the kit of that version has no test of it.
 """
+HOMES = ",\non each home of the hub ({homes})"
+
+# Why a requirement fails that the hub meets, by its id.
+EXPLAINED = {
+    "CARD-STRUCT-001": "the kit was pointed at the agent's base, whose card clients of 0.3 read too"
+    " ([0070](../adr/0070-no-card-is-of-both-schemas.md)): point it at `/v1` below",
+    "CORE-SEND-003": "the hub answers with ContentTypeNotSupportedError (-32005), as the requirement says; the"
+    " kit's table names no expected error for it, so that its test takes any error for a failure"
+    " (`tests/v1/test_sending.py` checks the answer)",
+}
+UNEXPLAINED = "not looked into"
 
 NO_RUN = """\
 # Conformance
@@ -60,12 +73,16 @@ class Report(msgspec.Struct, frozen=True):
     per_requirement: dict[str, Requirement]
 
 
-class Record(msgspec.Struct, frozen=True):
-    """A run as the repository keeps it. `kit`: the kit's version or commit; `requirements` by id."""
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run as the repository keeps it. `kit`: the kit's version or commit; `requirements` by id.
+
+    `homes`: the homes of the hub that it was run on, where several runs are one record.
+    """
 
     kit: str
     day: str
     requirements: dict[str, Requirement]
+    homes: list[str] = []
 
 
 def read_report(raw: bytes, kit: str) -> Record:
@@ -79,6 +96,19 @@ def read_report(raw: bytes, kit: str) -> Record:
         raise ValueError("no requirement was tested: the kit did not reach the hub")
     day = report.summary.timestamp.date().isoformat()
     return Record(kit, day, dict(sorted(report.per_requirement.items())))
+
+
+def join(records: Mapping[str, Record]) -> Record:
+    """One record of the runs on several homes: what failed on one has failed."""
+    found: dict[str, Requirement] = {}
+    for home, record in records.items():
+        for name, one in record.requirements.items():
+            transports = {f"{binding} on {home}": went for binding, went in one.transports.items()}
+            before = found.get(name, Requirement(one.level, one.status))
+            status = min(before.status, one.status, key=WORST_FIRST.index)
+            found[name] = Requirement(one.level, status, before.transports | transports)
+    first = next(iter(records.values()))
+    return Record(first.kit, max(one.day for one in records.values()), dict(sorted(found.items())), [*records])
 
 
 def encode(record: Record) -> bytes:
@@ -95,7 +125,8 @@ def page_of(record: Record | None) -> str:
     """The page, as Markdown. None: no run is recorded, and the page says so."""
     if record is None:
         return NO_RUN
-    parts = [HEADING.format(kit=record.kit, day=record.day)]
+    homes = HOMES.format(homes=", ".join(record.homes)) if record.homes else ""
+    parts = [HEADING.format(kit=record.kit, day=record.day, homes=homes)]
     for level in LEVELS:
         found = {name: one for name, one in record.requirements.items() if one.level == level}
         parts.append("\n".join([f"## {level}", "", *_table(found)]) + "\n")
@@ -126,4 +157,5 @@ def _listed(found: Mapping[str, Requirement], status: str) -> Iterator[str]:
     for name, one in found.items():
         if one.status == status:
             bindings = ", ".join(sorted(binding for binding, went in one.transports.items() if went == status))
-            yield f"- `{name}` ({bindings})" if bindings else f"- `{name}`"
+            line = f"- `{name}` ({bindings})" if bindings else f"- `{name}`"
+            yield f"{line}: {EXPLAINED.get(name, UNEXPLAINED)}." if status == "FAIL" else line

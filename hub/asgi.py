@@ -17,7 +17,7 @@ from django.conf import settings
 django.setup(set_prefix=False)
 
 from a2a_bridge.addresses import split  # noqa: E402
-from a2a_bridge.asgi import handle_of  # noqa: E402
+from a2a_bridge.asgi import rpc_handle_of, without_slash  # noqa: E402
 from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
@@ -58,6 +58,7 @@ from openai_api.team_agents import is_team_agent  # noqa: E402
 from operators.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
+READS = ("GET", "HEAD")
 STARTING = "the hub is starting"
 PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
 SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
@@ -107,7 +108,7 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, request.path
-    if (handle := handle_of(path)) is not None:
+    if request.method not in READS and (handle := rpc_handle_of(path)) is not None:
         return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:
         return hub_services.http_json(request, *found, send)
@@ -140,6 +141,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.agnt(request, send)
     if settings.GATEWAY and is_health_call(request):
         return hub_services.gateway_health(request, send)
+    if path.endswith("/") and (served := without_slash(path)) != path:
+        request = HttpRequest({**request.scope, "path": served}, request.receive)
     return bounded_django.serve(request, send)
 
 

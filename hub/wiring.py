@@ -13,6 +13,7 @@ from a2a_bridge.answering import CallRunner, OpenStreams
 from a2a_bridge.asgi import Access, Bridge
 from a2a_bridge.dialects.v1.card import find_extended_card
 from a2a_bridge.exchange import Exchanges
+from a2a_bridge.follow_ups import FollowUpTasks
 from a2a_bridge.http_json import HttpJson
 from a2a_bridge.my_questions.rest import QuestionList
 from a2a_bridge.operations import Operations
@@ -99,6 +100,7 @@ class HubServices:
     dispatcher: Dispatcher
     asking: AskStarter
     requests: Requests
+    follow_ups: FollowUpTasks
     meter: StorageMeter
     hook_events: HookEvents
     limits: Limits
@@ -180,6 +182,7 @@ class HubServices:
             link=self.link,
             ledger=self.ledger,
             requests=self.requests,
+            follow_ups=self.follow_ups,
             meter=self.meter,
             unsigned=self.unsigned_sockets,
             process_id=self.process_id,
@@ -324,6 +327,7 @@ def build_services() -> HubServices:
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),
         asking=asking,
         requests=requests,
+        follow_ups=FollowUpTasks(tasks, pushes),
         meter=meter,
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),

@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -22,12 +21,9 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
+from django.db.models import QuerySet
 
 Row = tuple[Any, ...]
-Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
-SEARCHED_CHARS = 10_000
 
 # The moment of a statement, as Django stores it: SQLite compares texts. By vendor; `%` doubled, as beside `%s`.
 NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
@@ -174,18 +170,6 @@ def first_rows_of_each(found: QuerySet[Any, Any], column: str, keys: Collection[
         return []
     statement, [_] = found.filter(**{column: next(iter(keys))})[:most].query.sql_with_params()
     return rows(" UNION ALL ".join([f"SELECT * FROM ({statement}) AS part"] * len(keys)), list(keys))
-
-
-def filter_by_words(found: Rows, column: str, words: Sequence[str]) -> Rows:
-    """Those whose text has each of the words in its first SEARCHED_CHARS characters, in any case."""
-    if not words:
-        return found
-    found = found.alias(searched=Left(column, SEARCHED_CHARS))
-    for word in words:
-        # SQLite, and PostgreSQL in some locales, know no case of letters beyond ASCII.
-        spellings = {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
-        found = found.filter(reduce(or_, [Q(searched__icontains=one) for one in sorted(spellings)]))
-    return found
 
 
 def rows_of_all(found: Sequence[QuerySet[Any, Any]]) -> list[Row]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -38,6 +38,7 @@ class ModelWire(ABC):
     media_type = b"application/json"
     allow = b"POST, OPTIONS"
     streams_errors = False
+    headers: Sequence[Header] = ()
 
     def __init__(self, public_url: str) -> None:
         self.public_url = public_url

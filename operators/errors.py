@@ -127,6 +127,7 @@ FAILURE_TEXT: dict[str, str] = {
     Failure.HALTED: "halted before it answered",
     Failure.AGENT_FAILED: "the agent failed",
     Failure.REJECTED: "the agent refused the question",
+    Failure.AGENT_CANCELED: "the agent canceled the question",
 }
 GONE_TEXT = "it was deleted before it answered"
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from a2a_bridge import versions
+from a2a_bridge.dialects.dialect import Dialect
+from a2a_bridge.dialects.v03 import V03
+from a2a_bridge.dialects.v1 import V1
+from a2a_bridge.dialects.v1.core import CORE
 from agents.core.directory import queries_today
 from agents.models import Agent
 from agents.models.agent import HUB_MODES
@@ -60,12 +63,10 @@ def common(agent: Agent, public_url: str) -> Json:
     }
 
 
-def interfaces(agent: Agent, public_url: str) -> list[Json]:
-    """The dialects and bindings at the agent's one address, the best first."""
-    url = url_of(agent, public_url)
+def interfaces(dialect: Dialect, url: str) -> list[Json]:
+    """The bindings of a dialect at an address of the agent, the best first."""
     return [
-        {"url": url, "protocolBinding": binding, "protocolVersion": version}
-        for binding, version in versions.interfaces()
+        {"url": url, "protocolBinding": binding, "protocolVersion": dialect.name} for binding in dialect.bindings
     ]
 
 
@@ -86,12 +87,13 @@ def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
     """The members of all dialects side by side.
 
     The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push
-    notifications and the extended card are of 1.0 alone, so a card that others read too does not promise them.
+    notifications and the extended card are of 1.0 alone, so a card that others read too denies them, and names an
+    address of 1.0 that has neither (docs/adr/0168).
     """
     url = url_of(agent, public_url)
     return {
         **common(agent, public_url),
-        "supportedInterfaces": interfaces(agent, public_url),
+        "supportedInterfaces": [*interfaces(V1, f"{url}/{CORE}"), *interfaces(V03, url)],
         "url": url,
         "protocolVersion": "0.3.0",
         "preferredTransport": "JSONRPC",

@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 from agents.models import Agent, Process, QueuedAsk, Turn
 from agents.models.choices import Outcome
 from agents.models.session import alive_since
-from kit import sql
 from kit.clock import db_now
+from kit.search import filter_by_words
 
 SEARCHED = 10_000
 LATELY = 1_000
@@ -238,7 +238,7 @@ def _matching(rows: Rows, query: QuestionQuery) -> Rows:
     """Those of the agent, with the words."""
     if query.handle:
         rows = rows.filter(agent__handle_key=query.handle.lower())
-    return sql.filter_by_words(rows, "question", query.words)
+    return filter_by_words(rows, "question", query.words)
 
 
 def _cut(rows: Rows) -> Rows:

@@ -68,6 +68,29 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     return kept, turn is not None and turn.outcome is not None
 
 
+@transaction.atomic
+def copy(task_id: str, to: Task) -> int:
+    """Keep the addresses of a task for a later one of its caller too, as far as it may have more; how many."""
+    quotas.lock_owner(to.caller_id)
+    most, copies = get_settings().push_configs_per_caller, 0
+    has = PushConfig.objects.filter(caller=to.caller_id).count()
+    for row in _of(task_id).order_by("pk"):
+        if most and has + copies >= most:
+            break
+        PushConfig.objects.create(
+            task_id=to.id,
+            config_id=row.config_id,
+            caller_id=to.caller_id,
+            context_id=to.context_id,
+            chat_id=to.chat_id,
+            url=row.url,
+            sealed=row.sealed,
+            touched_at=db_now(),
+        )
+        copies += 1
+    return copies
+
+
 def find(task_id: str, config_id: str) -> PushTarget | None:
     """One address of a task, without its credentials."""
     row = _of(task_id).filter(config_id=config_id).first()

@@ -108,6 +108,11 @@ class Pushes:
         await self.tell(task, events, traceparent)
         return True
 
+    async def tell_follow_up(self, followed_id: str, task: Task, events: Sequence[TaskEvent]) -> None:
+        """Tell the addresses of a task of a later one in its context, which has ended."""
+        if await db_call(configs.copy)(followed_id, task):
+            await self.tell(task, events)
+
     def attend(self, task_id: str) -> None:
         """Another process keeps an address of a task that runs here."""
         if feed := self._feeds.find(task_id):

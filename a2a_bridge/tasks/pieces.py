@@ -44,12 +44,17 @@ DECIDED = {
     "deny": "Denied: {tool}",
     "expired": "Not decided in time: {tool}",
 }
-FAILURES = {Failure.CANCELED: State.CANCELED, Failure.REJECTED: State.REJECTED}
+FAILURES = {
+    Failure.CANCELED: State.CANCELED,
+    Failure.REJECTED: State.REJECTED,
+    Failure.AGENT_CANCELED: State.CANCELED,
+}
 
 
-def agent_message(task: Task, seq: int, text: str) -> Message:
-    """Words of the agent, or of the hub in its place."""
-    return _message(task, seq, (Part(text=text),))
+def agent_message(task: Task, seq: int, text: str, reason: str = "") -> Message:
+    """Words of the agent, or of the hub in its place. `reason`: the hub's, why a turn failed or was refused."""
+    said = _message(task, seq, (Part(text=text),))
+    return msgspec.structs.replace(said, metadata={"reason": str(reason)}) if reason else said
 
 
 def _message(task: Task, seq: int, parts: tuple[Part, ...]) -> Message:
@@ -115,7 +120,7 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
         elif isinstance(piece, StatusNote) and waits_for:
             events.append(_approvals(task, seq, at, waits_for, piece.text))
         elif isinstance(piece, StatusNote):
-            note = _message(task, seq, (_text(task, piece.text),))
+            note = _message(task, seq, piece.parts or (_text(task, piece.text),))
             events.append(StatusEvent(seq, at, State.WORKING, _with_metadata(note, piece)))
         elif isinstance(piece, ArtifactPiece):
             append = piece.append and piece.artifact_id in known
@@ -157,25 +162,25 @@ def _asked(one: ApprovalAsked) -> Json:
     }
 
 
-def last_words(pieces: Sequence[Piece]) -> tuple[Part, ...]:
+def last_words(pieces: Sequence[Piece]) -> LastWords | None:
     """What the agent says with the end of its turn, beside its reply."""
-    return pieces[-1].parts if pieces and isinstance(pieces[-1], LastWords) else ()
+    return pieces[-1] if pieces and isinstance(pieces[-1], LastWords) else None
 
 
 def end_of(
-    task: Task, settled: SettledTurn, words: tuple[Part, ...] = (), *, wait_s: float, at: str
+    task: Task, settled: SettledTurn, words: LastWords | None = None, *, wait_s: float, at: str
 ) -> list[TaskEvent]:
     """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
-        return [_failed(task, settled, wait_s, at)]
+        return [_failed(task, settled, words, wait_s, at)]
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
     if interruption:
         seq = task.seq + 1
-        said = _message(task, seq, words or (_text(task, settled.text),))
+        said = _last_message(task, seq, words or LastWords((_text(task, settled.text),)))
         return [StatusEvent(seq, at, interruption, said, usage=settled.usage)]
     reply = [] if words else _whole_reply(task, settled.text, at)
     seq = task.seq + len(reply) + 1
-    last = _message(task, seq, words) if words else None
+    last = _last_message(task, seq, words) if words else None
     return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage)]
 
 
@@ -240,13 +245,24 @@ def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
     return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (_text(task, text),)), last_chunk=True)]
 
 
-def _failed(task: Task, settled: SettledTurn, wait_s: float, at: str) -> StatusEvent:
-    own_words = settled.text if settled.reason in AGENTS_OWN_WORDS else ""
+def _failed(task: Task, settled: SettledTurn, words: LastWords | None, wait_s: float, at: str) -> StatusEvent:
+    seq, reason = task.seq + 1, settled.reason
+    message: Message | None
     if settled.refused is not None and settled.outcome is Outcome.DENIED:
-        own_words = denied_text(settled.refused, task.handle)
-    message = agent_message(task, task.seq + 1, own_words or failure_text(settled.reason, wait_s))
+        message = agent_message(task, seq, denied_text(settled.refused, task.handle), settled.refused.reason)
+    elif reason not in AGENTS_OWN_WORDS:
+        message = agent_message(task, seq, failure_text(reason, wait_s), reason)
+    elif words is not None:
+        message = _last_message(task, seq, words)
+    else:
+        message = agent_message(task, seq, settled.text or failure_text(reason, wait_s))
     state = FAILURES.get(settled.reason, State.FAILED)  # type: ignore[call-overload]
     return StatusEvent(task.seq + 1, at, state, message, usage=settled.usage)
+
+
+def _last_message(task: Task, seq: int, words: LastWords) -> Message:
+    said = _message(task, seq, words.parts)
+    return Message(said.id, said.role, said.parts, words.metadata)
 
 
 def _with_metadata(message: Message, note: StatusNote) -> Message:

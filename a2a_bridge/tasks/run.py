@@ -298,7 +298,7 @@ class TaskRun:
     def _end_by(self, settled: SettledTurn) -> End:
         plan, at = self._plan, timestamp()
         task = plan.task
-        if self.feed is None and not task.seq and self._is_plain(settled):
+        if self.feed is None and not task.seq and not task.artifacts and self._is_plain(settled):
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
@@ -330,6 +330,8 @@ class TaskRun:
         return self._keeps_plain or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
+        if self.opening.artifacts:  # follow-ups came with it
+            return True
         is_direct = self.running is not None and self.running.is_direct and self.feed is None
         if self._plain_is_direct:
             is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
-from django.db.models import Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
@@ -71,9 +70,8 @@ class Agents(APIView):
         found = agents.kept().owned_by(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
-        if text := query["q"]:
-            found = found.filter(Q(handle__icontains=text) | Q(name__icontains=text) | Q(tagline__icontains=text))
-        listed = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).order_by("handle_key")
+        found = found.matching(query["q"]).select_related("owner", "session")
+        listed = found.defer(*LONG_TEXT_FIELDS).order_by("handle_key")
         show = partial(show_agents, viewer_id=caller.pk, with_papers=False)
         return page(request, listed, show, most=MOST_LISTED)
 

@@ -12,6 +12,14 @@ class Denied(Exception):
     reason: ClassVar[str]
 
 
+class NoSuchTurn(Exception):
+    """The session answered no such turn lately, or what it sends after the reply was said before."""
+
+
+class TooManyFollowUps(Exception):
+    """The agent sent as many replies after that of the turn as it may. The text is public."""
+
+
 class Offline(Denied):
     """No live connection of the agent's session."""
 

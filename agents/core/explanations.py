@@ -285,6 +285,15 @@ FAILED: Mapping[str, Explanation] = {
         label="declined",
         is_fault=False,
     ),
+    Failure.AGENT_CANCELED: _failed(
+        "The agent canceled this itself.",
+        "The agent canceled this itself.",
+        "@{name} canceled the question",
+        "",
+        ClaimState.FREED,
+        label="canceled by the agent",
+        is_fault=False,
+    ),
     REMOVED: _failed(
         "The agent was removed before it had answered.",
         "The agent was removed.",

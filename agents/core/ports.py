@@ -70,6 +70,17 @@ class Notifier(Protocol):
         """
 
 
+class FollowUpTaker(Protocol):
+    """Takes what an agent sends after the reply that ended its turn."""
+
+    async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
+        """Keep it for the caller of the turn; see `a2a_bridge.follow_ups.keep`.
+
+        Raises:
+            NoSuchTurn, TooManyFollowUps: nothing was kept.
+        """
+
+
 Clock = Callable[[], float]
 # a chat id, and of its late reply the text or nothing, and what the agent reported with it
 Release = Callable[[str, str, Usage | None], Coroutine[Any, Any, None]]

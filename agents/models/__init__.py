@@ -5,7 +5,7 @@ from agents.models.alert import Alert, AlertAddress, AlertRule, Mail
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
-from agents.models.turn import QueuedAsk, Turn
+from agents.models.turn import FollowUp, QueuedAsk, Turn
 
 __all__ = [
     "Agent",
@@ -21,6 +21,7 @@ __all__ = [
     "DailyUsage",
     "Event",
     "File",
+    "FollowUp",
     "Halt",
     "Mail",
     "OpMessage",

@@ -13,6 +13,7 @@ from agents.models.session import Session
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import approximate_now
 from kit.money import MICRO
+from kit.search import match_words
 
 HUB_MODES = ("text/plain", "application/json")  # where an owner names none; callers can always ask for these
 MAX_BUDGET = 100_000
@@ -47,6 +48,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def visible_to(self, user: User) -> "AgentQuerySet":
         """What this user may ask, and whatever they have themselves, drafts too."""
         return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
+
+    def matching(self, text: str) -> "AgentQuerySet":
+        """Those whose handle, name or tagline have the words of a text, see `kit.search`."""
+        return self.filter(match_words(text, "handle", "name", "tagline"))
 
     def at(self, handle: str) -> "AgentQuerySet":
         """Those of a handle, `owner/slug`, in any case."""

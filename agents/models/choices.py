@@ -41,6 +41,7 @@ class Failure(StrEnum):
     HALTED = "halted_meanwhile"
     AGENT_FAILED = "agent_failed"
     REJECTED = "rejected"
+    AGENT_CANCELED = "agent_canceled"
 
 
 class Interruption(StrEnum):
@@ -54,4 +55,5 @@ CHANNEL_LINK = "channel"  # `Session.link` of agents that connect to `/channel`
 
 NO_CONNECTION = 0  # of a turn whose link needs no connection; ids of connections begin with 1
 
-AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED})  # such an end carries the agent's text
+# such an end carries the agent's text
+AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED, Failure.AGENT_CANCELED})

@@ -110,6 +110,7 @@ class Turn(models.Model):
     task_id = models.CharField(
         max_length=64, blank=True, default="", db_default="", help_text="Of the task it is of."
     )
+    context_id = models.TextField(blank=True, default="", db_default="", help_text="The A2A context it is in.")
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
 
     objects: ClassVar[Any] = TurnQuerySet.as_manager()
@@ -155,6 +156,33 @@ class Turn(models.Model):
     def asked(self) -> str:
         """What was asked: the agent's handle, or the name of the session."""
         return self.agent.handle if self.agent else f"@{self.session.routing_name}"
+
+
+class FollowUp(models.Model):
+    """A reply that an agent sent after the reply that ended its turn; kept for a day (docs/adr/0174).
+
+    `task_id`: of the task that holds it; empty where the turn was not of a task. `followed_id`: of the task of its
+    turn. `shown_at`: when an ask in the same context was given it; null until then.
+    """
+
+    chat_id = models.CharField(max_length=64, db_index=True, help_text="Of its turn.")
+    agent = models.ForeignKey(Agent, models.CASCADE, null=True, related_name="follow_ups", db_index=False)
+    caller = models.ForeignKey(User, models.CASCADE, related_name="follow_ups")
+    context_id = models.TextField(blank=True)
+    followed_id = models.CharField(max_length=64, blank=True)
+    task_id = models.CharField(max_length=64, blank=True)
+    text = models.TextField()
+    sent_at = models.DateTimeField()
+    shown_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["agent"], condition=Q(shown_at=None), name="follow_up_to_show"),
+            models.Index(fields=["sent_at"], name="follow_up_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"follow-up {self.pk}"
 
 
 class QueuedAsk(models.Model):

@@ -42,10 +42,11 @@ def describe_left_out(where: str, part: Part) -> str:
 
 
 class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_defaults=True):
-    """The agent says how far it is, while it works on."""
+    """The agent says how far it is, while it works on. `parts`: all it says, where that is more than text."""
 
     text: str
     metadata: Json | UnsetType = UNSET
+    parts: tuple[Part, ...] = ()
 
 
 class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_defaults=True):
@@ -70,6 +71,7 @@ class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=
     """The last piece of a reply: the message of the state that the turn ends in."""
 
     parts: tuple[Part, ...]
+    metadata: Json | UnsetType = UNSET
 
 
 class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_defaults=True):

@@ -20,6 +20,7 @@ from agents.models import (
     CallerBlock,
     CallerBudget,
     File,
+    FollowUp,
     Halt,
     Mail,
     OpMessage,
@@ -150,6 +151,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield Push.objects.filter(config__caller=user)
     yield PushConfig.objects.filter(caller=user)
     yield SendKey.objects.filter(caller=user)
+    yield FollowUp.objects.filter(caller=user)
     yield OpMessage.objects.filter(author=user)
     yield TokenUsage.objects.filter(owner=user)
     yield RemoteName.objects.filter(caller=user)
@@ -182,7 +184,8 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
 def _make_nameless(user: User) -> None:
     """Keeps in the rows of others that a question was asked and a request decided, without the name."""
     for asked in batches.walk_rows(Turn.objects.filter(caller=user)):
-        Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(question="").update(question="")
+        told = Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(question="", context_id="")
+        told.update(question="", context_id="")
     Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
     user.groups.clear()

@@ -27,7 +27,15 @@ GROUPS: dict[str, Sequence[str]] = {
         "receive-webhooks",
     ),
     RUNNING: (
-        *("deploy", "operate", "sign-in-with-github", "sign-in-without-github", "run-on-postgresql", "runbook"),
+        *(
+            "deploy",
+            "operate",
+            "sign-in-with-github",
+            "sign-in-without-github",
+            "serve-through-tailscale",
+            "run-on-postgresql",
+            "runbook",
+        ),
         "capacity",
     ),
     REFERENCE: (

@@ -1,7 +1,6 @@
 """Bookings at venues that have an agent: what it is asked, what its answers become, and what is counted."""
 
 import asyncio
-import statistics
 import time
 from itertools import islice
 
@@ -264,37 +263,23 @@ async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Progr
     assert keeper.breaker("v") == NOTHING_COUNTED
 
 
-async def test_a_sleeping_venue_does_not_slow_another(keeper: Keeper, asker: Program) -> None:
+async def test_a_venue_answers_while_twenty_envelopes_wait_for_another(keeper: Keeper, asker: Program) -> None:
     async with keeper.venue("sleeps", silent) as sleeper, keeper.venue("works", data(CONFIRMED)):
-
-        async def p95() -> float:
-            """The least of three: other work on the machine only adds to it."""
-            found = []
-            for _ in range(3):
-                took = []
-                for _ in range(20):
-                    began = time.perf_counter()
-                    result_of(await asker.confirm("works"))
-                    took.append(time.perf_counter() - began)
-                found.append(statistics.quantiles(took, n=20)[-1])
-            return min(found)
 
         async def all_sleep() -> bool:
             return len(sleeper.prompts) == 20
 
-        alone = await p95()
         asleep = [
-            asyncio.create_task(asker.send("booking.confirm", {"venue_id": "sleeps"}, ttl_ms=15_000))
+            asyncio.create_task(asker.send("booking.confirm", {"venue_id": "sleeps"}, ttl_ms=60_000))
             for _ in range(20)
         ]
         await eventually(all_sleep, "twenty envelopes wait for the venue that sleeps")
-        beside = await p95()
+        for _ in range(20):
+            result_of(await asker.confirm("works"))
+        assert not any(one.done() for one in asleep)
         for one in asleep:
             one.cancel()
         await asyncio.gather(*asleep, return_exceptions=True)
-    assert beside < 2 * alone + 0.02, (
-        f"{beside * 1000:.1f} ms beside a sleeping venue, {alone * 1000:.1f} ms alone"
-    )
 
 
 async def test_a_repeated_confirm_asks_the_venue_once(keeper: Keeper, asker: Program) -> None:

@@ -9,13 +9,17 @@ from playwright.async_api import Browser
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from tests.browser.chrome import chromium
-from tests.browser.visitor import Visitor, visiting
+from tests.browser.profiles import Profile
+from tests.browser.visitor import Visitor
+
+# No test waits for a duration of the hub: at its real speed an idle hub takes half of the processor time.
+OPTIONS = {"DEV_LOGIN": 1, "TEST_TIME_SCALE": 1}
 
 
 @pytest.fixture(scope="session")
 def site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """One process on SQLite with the development sign-in, which delivers webhooks to this machine."""
-    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
+    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
     yield hub
     hub.stop()
 
@@ -23,27 +27,43 @@ def site(make_storage: MakeStorage) -> Iterator[HubProcess]:
 @pytest.fixture(scope="session")
 def short_wait_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """The same, but it waits 1 s for a reply."""
-    hub = HubProcess.start(make_storage("embedded"), DEV_LOGIN=1, REPLY_WAIT_S=1)
+    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, REPLY_WAIT_S=1)
     yield hub
     hub.stop()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One browser for all; each visitor has an empty profile of it."""
+    """One browser for all."""
     async with chromium() as running:
         yield running
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def profile(browser: Browser) -> AsyncIterator[Profile]:
+    """What a visitor keeps in a browser: nothing, at the beginning of a test."""
+    one = Profile(browser)
+    yield one
+    await one.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def profile_of_other(browser: Browser) -> AsyncIterator[Profile]:
+    """The same for another visitor."""
+    one = Profile(browser)
+    yield one
+    await one.close()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def visitor(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
+async def visitor(profile: Profile, site: HubProcess) -> AsyncIterator[Visitor]:
     """A visitor who is not signed in."""
-    async with visiting(browser, site.url) as visitor:
+    async with profile.visiting(site.url) as visitor:
         yield visitor
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def other(browser: Browser, site: HubProcess) -> AsyncIterator[Visitor]:
-    """Another visitor, in a browser of their own."""
-    async with visiting(browser, site.url) as visitor:
+async def other(profile_of_other: Profile, site: HubProcess) -> AsyncIterator[Visitor]:
+    """Another visitor, with a profile of their own."""
+    async with profile_of_other.visiting(site.url) as visitor:
         yield visitor

@@ -31,6 +31,7 @@ async def _ask(page: Page) -> None:
 
 
 async def _ask_in_version_1(page: Page) -> None:
+    await page.get_by_role("button", name="Fetch the card").click()
     await page.get_by_label("A2A 1.0", exact=True).check()
     await page.get_by_label("Python SDK").check()
     await page.get_by_role("button", name="Send").click()
@@ -129,11 +130,13 @@ async def _refuse(page: Page) -> None:
 
 
 async def _refuse_card(page: Page) -> None:
+    await page.get_by_label("Limited").check()
+    await page.get_by_label("Allowed logins").fill("unknown-login")
     await page.click("#card summary")
     await page.fill("#id_skills", "id: sum\nname: Sum up\ntag: text\n\nid: sum\nname: Again")
     await page.fill("#id_output_modes", "pictures")
     await page.click("button[value=save]")
-    await page.wait_for_load_state()
+    await page.get_by_text("no user has the login").first.wait_for()
 
 
 async def _no_such_login(page: Page) -> None:
@@ -319,11 +322,16 @@ PAGES = [
     Listed("api-sockets", "/docs/api/sockets"),
     Listed("api-a2a", "/docs/api/a2a", like="api-sockets"),
     Listed("api-gateway", "/docs/api/a2a-v1"),
-    Listed("reference", "/demos/a2a/?agent={agent}", like="reference-asked"),
-    Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask),
+    Listed("reference", "/demos/a2a/?agent={agent}", like="reference-version-1"),
+    Listed("reference-asked", "/demos/a2a/?agent={agent}", "alice", _ask, like="reference-version-1"),
     Listed("reference-version-1", "/demos/a2a/?agent={agent}", "alice", _ask_in_version_1),
     Listed(
-        "reference-mistake", "/demos/a2a/?agent={agent}", "alice", _err, complaint="400", like="reference-asked"
+        "reference-mistake",
+        "/demos/a2a/?agent={agent}",
+        "alice",
+        _err,
+        complaint="400",
+        like="reference-version-1",
     ),
     Listed("desk-empty", "/desk", "newcomer"),
     Listed("desk", "/desk", "owner"),
@@ -342,13 +350,20 @@ PAGES = [
     Listed("desk-server", "/desk/agents/{remote}/remote", "remy"),
     Listed("desk-agent", "/desk/agents/{id}", "owner", like="desk-agent-preview"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _preview),
-    Listed("desk-agent-refused", "/desk/agents/{id}", "owner", _refuse, complaint="400"),
+    Listed(
+        "desk-agent-refused",
+        "/desk/agents/{id}",
+        "owner",
+        _refuse,
+        complaint="400",
+        like="desk-agent-card-refused",
+    ),
     Listed("desk-agent-card-refused", "/desk/agents/{id}", "owner", _refuse_card, complaint="400"),
     Listed("desk-published", "/desk/agents/{id}/published", "owner"),
     Listed("desk-delete", "/desk/agents/{id}/delete", "owner"),
     Listed("desk-costs", "/desk/costs?by=caller", "owner"),
     Listed("desk-costs-none", "/desk/costs", "newcomer"),
-    Listed("desk-audit", "/desk/agents/{id}/audit", "owner"),
+    Listed("desk-audit", "/desk/agents/{id}/audit", "owner", like="desk-audit-month"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner"),
     Listed("team", "/desk/team", "captain"),

@@ -33,5 +33,5 @@ async def text_of(visitor: Visitor, element: str) -> str:
 
 async def speak(visitor: Visitor, key: str, handle: str) -> None:
     """Open the page at an agent, and choose a dialect."""
-    await visitor.go(f"/demos/a2a/?agent={handle}")
+    await visitor.open(f"/demos/a2a/?agent={handle}")
     await visitor.page.get_by_label(TITLES[key], exact=True).check()

@@ -16,7 +16,13 @@ from tests.browser.pictures import png
 from tests.browser.sessions import api, request_permission, share, tail
 from tests.remote.servers import Changing, offering, raw_server
 
-OPTIONS = {"DEV_LOGIN": 1, "REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1, "REPLY_WAIT_S": 1800}
+OPTIONS = {
+    "DEV_LOGIN": 1,
+    "TEST_TIME_SCALE": 1,
+    "REMOTE_ALLOW_PRIVATE": 1,
+    "WEBHOOK_ALLOW_PRIVATE": 1,
+    "REPLY_WAIT_S": 1800,
+}
 REPLY = [
     "A lifetime is how long ",
     "a reference is good: ",

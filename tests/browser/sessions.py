@@ -40,7 +40,7 @@ async def request_permission(
 async def watch(visitor: Visitor, peer: ChannelAgent, login: str) -> None:
     """Sign in and open the session; the live view has begun."""
     await visitor.sign_in(login)
-    await visitor.go(f"/desk/sessions/{peer.session_id}")
+    await visitor.open(f"/desk/sessions/{peer.session_id}")
     await is_live(visitor)
 
 

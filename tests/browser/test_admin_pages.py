@@ -54,9 +54,10 @@ async def choose_colours(page: Page, theme: str, system: Literal["light", "dark"
     await page.emulate_media(color_scheme=system)
 
 
-@pytest.mark.parametrize("path", ["", *(f"{name}/" for name in LISTS), SORTED, "agents/agent/add/"])
-async def test_lists_have_targets_contrast_and_labels(staff: Visitor, agent: str, path: str) -> None:
-    await check(staff, path)
+async def test_lists_have_targets_contrast_and_labels(staff: Visitor, agent: str) -> None:
+    for path in ("", *(f"{name}/" for name in LISTS), SORTED, "agents/agent/add/"):
+        staff.complaints.clear()  # axe's own, of the page before
+        await check(staff, path)
 
 
 async def test_forms_have_targets_contrast_and_labels(staff: Visitor, agent: str) -> None:

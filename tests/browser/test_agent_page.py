@@ -204,14 +204,14 @@ async def test_an_agent_that_is_unpublished_meanwhile_is_gone(visitor: Visitor, 
         await seen(visitor, "no longer here")
         await see_no_more_asking(visitor)
         await visitor.check_calm()
-        await visitor.go(f"/agents/{agent.handle}")
+        await visitor.open(f"/agents/{agent.handle}")
         await visitor.page.get_by_role("heading", name="No such agent").wait_for()
         await visitor.check_calm()
 
 
 async def test_signing_in_leads_back_to_the_agent(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Chunker, pieces=["a", "b"], agent={"suggestedPrompts": ["why?"]}) as agent:
-        await visitor.go(f"/agents/{agent.handle}")
+        await visitor.open(f"/agents/{agent.handle}")
         await visitor.page.get_by_text("why?").wait_for()
         await visitor.check_calm()
         await visitor.page.get_by_role("link", name="Sign in to ask").click()

@@ -110,7 +110,7 @@ async def test_a_question_of_the_agent_is_answered_in_its_conversation(visitor: 
         assert len({one["taskId"] for one in agent.prompts}) == 3
         assert len({one["contextId"] for one in agent.prompts}) == 1
         await visitor.check_calm()
-        await visitor.go(urlsplit(visitor.page.url)._replace(scheme="", netloc="").geturl())
+        await visitor.open(urlsplit(visitor.page.url)._replace(scheme="", netloc="").geturl())
         await turned(visitor, 4, "Answered")
         bubbles = "(all) => all.map((one) => one.textContent.trim())"
         questions = await visitor.page.locator("[data-part=question-text]").evaluate_all(bubbles)

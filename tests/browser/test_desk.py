@@ -124,8 +124,8 @@ async def test_the_desk_shows_busy_and_offline_by_itself_and_nothing_moves(
 ) -> None:
     async with online(site, Held, owner=newcomer) as held:
         await visitor.sign_in(newcomer)
-        await visitor.page.clock.install()
-        await visitor.go("/desk")
+        await visitor.stop_clock()
+        await visitor.open("/desk")
         state = visitor.page.locator("li.agent", has_text=held.handle).locator(".state")
         await expect(state).to_have_text("online")
         asked = send(site.url, held.handle, "wait", site.mint("asker", "session"))
@@ -190,7 +190,7 @@ async def test_errors_stand_beside_their_fields(owner: Visitor, site: HubProcess
     owner.expected = ["400"]
     page = owner.page
     async with online(site, Echo) as echo:
-        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await owner.open(f"/desk/agents/{echo.agent['id']}")
         await page.get_by_label("Limited").check()
         await page.get_by_label("Allowed logins").fill("unknown-login")
         await page.get_by_role("button", name="Save").click()
@@ -205,7 +205,7 @@ async def test_errors_stand_beside_their_fields(owner: Visitor, site: HubProcess
 
 async def test_logins_are_asked_for_while_access_is_limited(owner: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
-        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await owner.open(f"/desk/agents/{echo.agent['id']}")
         field = owner.page.get_by_label("Allowed logins")
         await expect(field).to_be_hidden()
         await owner.page.get_by_label("Limited").check()
@@ -216,7 +216,7 @@ async def test_logins_are_asked_for_while_access_is_limited(owner: Visitor, site
 async def test_a_description_is_previewed_and_kept_in_the_form(owner: Visitor, site: HubProcess) -> None:
     page = owner.page
     async with online(site, Echo) as echo:
-        await owner.go(f"/desk/agents/{echo.agent['id']}")
+        await owner.open(f"/desk/agents/{echo.agent['id']}")
         await expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
         await page.get_by_label("Description").fill("It *counts*.\n\n- words\n- lines")
         await page.get_by_role("button", name="Preview").click()
@@ -231,13 +231,13 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
     page = owner.page
     async with online(site, Echo) as echo:
         address = f"/desk/agents/{echo.agent['id']}"
-        await owner.go(address)
+        await owner.open(address)
         await page.get_by_role("button", name="Unpublish").click()
         await expect(page.get_by_text("It is a draft: it cannot be asked yet.")).to_be_visible()
-        await owner.go(address)
+        await owner.open(address)
         await page.get_by_role("button", name="Publish as it is").click()
         await expect(page.get_by_text("and open to callers.")).to_be_visible()
-        await owner.go(address)
+        await owner.open(address)
         await page.get_by_role("link", name="Delete").click()
         await page.get_by_role("button", name="Delete the agent").click()
         await expect(page.get_by_text(f"@{echo.handle} is deleted.")).to_be_visible()
@@ -249,7 +249,7 @@ async def test_an_agent_is_unpublished_published_and_deleted(owner: Visitor, sit
 
 async def test_the_audit_of_an_unasked_agent_is_calm(owner: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
-        await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
+        await owner.open(f"/desk/agents/{echo.agent['id']}/audit")
         await expect(owner.page.get_by_text("No questions in these days")).to_be_visible()
         await owner.check_calm()
 
@@ -259,7 +259,7 @@ async def test_a_caller_is_blocked_from_the_audit(owner: Visitor, site: HubProce
     async with online(site, Echo) as echo:
         token = site.mint("pest", "session")
         await send(site.url, echo.handle, "buy this", token)
-        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days=30")
+        await owner.open(f"/desk/agents/{echo.agent['id']}/audit?days=30")
         await page.get_by_role("button", name="Block @pest").click()
         await expect(page.get_by_text("@pest is blocked")).to_be_visible()
         await owner.check()
@@ -279,7 +279,7 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
         await send(site.url, echo.handle, "when?", site.mint("asker", "session"))
         async with visiting(browser, site.url, timezone_id="Pacific/Kiritimati") as away:
             await away.sign_in("owner")
-            await away.go(f"/desk/agents/{echo.agent['id']}/audit")
+            await away.open(f"/desk/agents/{echo.agent['id']}/audit")
             page = away.page
             await expect(page.get_by_text("Days are those of Pacific/Kiritimati")).to_be_visible()
             await expect(page.get_by_text("Times are in Pacific/Kiritimati")).to_be_visible()
@@ -291,7 +291,7 @@ async def test_days_and_times_are_the_visitors(browser: Browser, site: HubProces
             }"""
             assert set(await page.evaluate(local, {"dateStyle": "medium", "timeStyle": "medium"})) == {True}
             await away.check_calm()
-            await away.go(f"/desk/sessions/{echo.session_id}")
+            await away.open(f"/desk/sessions/{echo.session_id}")
             await expect(page.locator(".state", has_text="live")).to_be_visible()
             await send(site.url, echo.handle, "and now?", site.mint("asker", "session"))
             await expect(page.get_by_text("echo: and now?")).to_be_visible()  # a script added it
@@ -306,7 +306,7 @@ async def test_the_audit_shows_replies_finds_words_and_leads_to_the_transcript(
     async with online(site, Echo) as echo:
         for question in ("what is a lifetime?", "what is a borrow?"):
             await send(site.url, echo.handle, question, site.mint("asker", "session"))
-        await owner.go(f"/desk/agents/{echo.agent['id']}/audit?days=30")
+        await owner.open(f"/desk/agents/{echo.agent['id']}/audit?days=30")
         page = owner.page
         days = page.get_by_role("group", name="Asks per day").locator("tbody tr")
         await expect(days).to_have_count(30)
@@ -331,7 +331,7 @@ async def test_the_audit_shows_replies_finds_words_and_leads_to_the_transcript(
 async def test_the_csv_is_a_download(owner: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as echo:
         await send(site.url, echo.handle, "=1+1", site.mint("asker", "session"))
-        await owner.go(f"/desk/agents/{echo.agent['id']}/audit")
+        await owner.open(f"/desk/agents/{echo.agent['id']}/audit")
         async with owner.page.expect_download() as coming:
             await owner.page.get_by_role("link", name="Download CSV").click()
         download = await coming.value

@@ -11,7 +11,7 @@ pytestmark = IN_BROWSER
 
 async def test_a_place_is_found_as_one_types_and_opened_by_keyboard(visitor: Visitor) -> None:
     page = visitor.page
-    await visitor.go("/")
+    await visitor.open("/")
     await page.get_by_role("link", name="Docs", exact=True).click()
     await page.wait_for_url("**/docs")
     await page.keyboard.press("/")

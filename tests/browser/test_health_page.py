@@ -13,8 +13,8 @@ pytestmark = IN_BROWSER
 async def test_staff_see_an_agent_come(visitor: Visitor, site: HubProcess) -> None:
     site.mint("chief", "session", admin=True)
     await visitor.sign_in("chief")
-    await visitor.page.clock.install()
-    await visitor.go("/health")
+    await visitor.stop_clock()
+    await visitor.open("/health")
     agents = visitor.page.locator("dd").first
     before = int(await agents.inner_text())
     await visitor.check_calm()
@@ -28,5 +28,5 @@ async def test_staff_see_an_agent_come(visitor: Visitor, site: HubProcess) -> No
 async def test_no_other_user_finds_it(visitor: Visitor) -> None:
     visitor.expected = ["404"]
     await visitor.sign_in("alice")
-    await visitor.go("/health")
+    await visitor.open("/health")
     await expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible()

@@ -7,7 +7,7 @@ from lab.agents import Echo, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, in_turn
+from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, SHORT, VECTORS, in_turn, together
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
@@ -24,6 +24,9 @@ def asked(visitor: Visitor) -> list[str]:
 async def test_there_are_sixty_of_them() -> None:
     assert len(set(VECTORS)) == len(VECTORS) >= 60
     assert set(ONE_OF_EACH_KIND) < set(VECTORS)
+    texts = together(ONE_OF_EACH_KIND, SHORT)
+    assert all(any(vector in text for text in texts) for vector in ONE_OF_EACH_KIND)
+    assert max(map(len, texts)) <= SHORT
 
 
 @in_turn
@@ -60,7 +63,7 @@ async def test_nothing_an_agent_answers_runs(
 ) -> None:
     await visitor.sign_in("alice")
     async with online(site, Echo) as echo:
-        await visitor.go(f"/demos/a2a/?agent={echo.handle}")
+        await visitor.open(f"/demos/a2a/?agent={echo.handle}")
         page = visitor.page
         for number, vector in enumerate(vectors):
             await page.locator(f"input[name=how][value={'stream' if number % 2 else 'send'}]").check()
@@ -86,7 +89,7 @@ async def test_nothing_in_an_address_or_a_form_runs(
     for vector in vectors:
         await page.goto(_address(visitor, "/demos/a2a/", agent=vector), wait_until="domcontentloaded")
         await visitor.check_calm()
-    for vector in vectors[::3]:
+    for vector in vectors:
         await page.goto(_address(visitor, "/signin", next=vector), wait_until="domcontentloaded")
         await page.get_by_label("Login").fill(vector)
         await page.get_by_label("Login").press("Enter")

@@ -48,7 +48,7 @@ async def test_tiles_of_the_desk_have_room_for_long_durations(visitor: Visitor, 
         await visitor.sign_in("owner-of-tiles")
         for width in (1280, 1024, 960, 768, 390):
             await visitor.page.set_viewport_size({"width": width, "height": 900})
-            await visitor.go("/desk")
+            await visitor.open("/desk")
             shown = visitor.page.locator(f".agent[data-agent='{agent.agent['id']}'] dd").nth(4)
             await expect(shown).to_have_text("23 h 59 min")
             await visitor.check_overlaps()
@@ -77,7 +77,7 @@ async def test_a_hub_that_does_not_answer_leaves_the_question_box_free(
 async def test_a_phone_shows_signing_out(visitor: Visitor, site: HubProcess) -> None:
     await visitor.sign_in("a-login-of-some-length")
     await visitor.page.set_viewport_size(SMALL_PHONE)
-    await visitor.go("/agents")
+    await visitor.open("/agents")
     brand, button = visitor.page.locator(".brand"), visitor.page.get_by_role("button", name="Sign out")
     await expect(button).to_be_visible()
     assert (await box_of(button))["y"] < (await box_of(brand))["y"] + (await box_of(brand))["height"]

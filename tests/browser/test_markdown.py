@@ -109,7 +109,7 @@ SELECT select class def fn let const if None null nil true False
 @pytest_asyncio.fixture(loop_scope="session")
 async def rendering(visitor: Visitor) -> Visitor:
     """A page of the hub, under its policy, in which `render(text)` gives the tree of nodes."""
-    await visitor.go("/signin")
+    await visitor.open("/signin")
     await visitor.page.evaluate(
         """async () => {
           const { renderMarkdown } = await import("/static/js/markdown.js");

@@ -99,7 +99,7 @@ async def test_an_owner_confirms_a_booking_and_stays_in_the_list(visitor: Visito
     site.mint("booker", "session")
     await asyncio.to_thread(manage, site.home.env, "shell", "--no-imports", "-c", MAKE.format(login="booker"))
     await visitor.sign_in("booker")
-    await page.clock.install()
+    await visitor.stop_clock()
     await visitor.open("/desk/network")
     waiting = page.locator(".figures dd").nth(3)
     await expect(waiting).to_have_text("13")

@@ -86,7 +86,7 @@ async def test_a_newcomer_does_all_of_it_in_one_go(
 
 async def sign_in_from_the_front_page(visitor: Visitor) -> None:
     page = visitor.page
-    await visitor.go("/")
+    await visitor.open("/")
     await page.get_by_role("banner").get_by_role("link", name="Sign in").click()
     await page.get_by_label("Login").fill("newcomer")
     await page.get_by_role("button", name="Sign in").click()

@@ -12,7 +12,7 @@ from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.sessions import api, ids, is_live, line, prompt, request_permission, share, tail, watch
-from tests.browser.vectors import OUTSIDE, VECTORS, in_turn
+from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, in_turn
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
@@ -318,9 +318,10 @@ async def test_nothing_an_agent_or_operator_says_runs(
     async with online(site, Chunker, pieces=[]) as agent:
         await watch(visitor, agent, "owner")
         page = visitor.page
+        for vector in ONE_OF_EACH_KIND:
+            await tail(agent, vector[:60], tool_name=vector, tool_input={vector: vector}, message=vector)
         for number, vector in enumerate(vectors):
             marked = f"{vector} #{number}."
-            await tail(agent, vector[:60], tool_name=marked, tool_input={vector: vector}, message=vector)
             await request_permission(
                 agent,
                 f"{''.join(filter(str.isprintable, vector))[:100]}{number}",

@@ -58,7 +58,7 @@ async def test_a_cancel_and_a_refusal_are_calm_and_a_preview_has_no_markup(
             if status == "Declined.":
                 assert await text_in(visitor, "failure") == "I plan no wars"
                 assert await visitor.page.locator("[data-part=failure].calm").is_visible()
-        await visitor.go("/questions")
+        await visitor.open("/questions")
         await visitor.page.get_by_text("Plan one day", exact=True).wait_for()
         rows = [
             [

@@ -17,7 +17,7 @@ pytestmark = IN_BROWSER
 async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Chunker, pieces=PIECES) as agent:
         await visitor.sign_in("alice")
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         await expect(visitor.page.locator("#about-handle")).to_have_text(f"@{agent.handle}")
         await ask(visitor, "what's a lifetime?")
         await visitor.page.get_by_text("Completed.").wait_for()
@@ -36,7 +36,7 @@ async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProc
 async def test_what_arrives_is_there_before_the_end(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Held) as agent:
         await visitor.sign_in("alice")
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         await ask(visitor, "hello")
         prompt = await agent.heard("prompt")
         await agent.chunk(prompt["chatId"], "first piece")
@@ -50,7 +50,7 @@ async def test_what_arrives_is_there_before_the_end(visitor: Visitor, site: HubP
 
 async def test_the_card_is_fetched_and_shown(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo, agent={"tagline": "echoes"}) as agent:
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         await visitor.page.get_by_role("button", name="Fetch the card").click()
         await visitor.page.get_by_text("HTTP 200", exact=True).wait_for()
         card = json.loads(await text_of(visitor, "card-answer"))
@@ -63,7 +63,7 @@ async def test_each_mistake_is_answered_and_explained(visitor: Visitor, site: Hu
     visitor.expected = ["status of 4"]
     async with online(site, Echo) as agent:
         await visitor.sign_in("alice")
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         for mistake, code in CODES.items():
             await visitor.page.get_by_label("Make a mistake").select_option(mistake)
             await visitor.page.evaluate("document.getElementById('ask-status').textContent = ''")
@@ -83,7 +83,7 @@ async def test_refusals_and_failures_are_explained(visitor: Visitor, short_wait_
             pass
         await gone(site, left)
         for handle, reason in ((left.handle, "offline"), (spent.handle, "budget"), (silent.handle, "timeout")):
-            await visitor.go(f"/demos/a2a/?agent={handle}")
+            await visitor.open(f"/demos/a2a/?agent={handle}")
             await ask(visitor, "hello", streaming=False)
             await visitor.page.get_by_text("Failed.", exact=True).wait_for()
             assert (await text_of(visitor, "explained")).startswith(reason)
@@ -93,7 +93,7 @@ async def test_refusals_and_failures_are_explained(visitor: Visitor, short_wait_
 async def test_without_a_sign_in_the_page_says_how(visitor: Visitor, site: HubProcess) -> None:
     visitor.expected = ["status of 401"]
     async with online(site, Echo) as agent:
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         await ask(visitor, "hello")
         await visitor.page.get_by_text("Not taken.").wait_for()
         assert (await text_of(visitor, "explained")).startswith("-32010")
@@ -109,7 +109,7 @@ async def test_an_agent_is_found_and_picked_by_keyboard(visitor: Visitor, site: 
     page = visitor.page
     async with online(site, Echo) as first, online(site, Echo) as second:
         await visitor.sign_in("alice")
-        await visitor.go(f"/demos/a2a/?agent={first.handle}")
+        await visitor.open(f"/demos/a2a/?agent={first.handle}")
         await page.get_by_label("Your question").fill("kept")
         await page.get_by_label("Find an agent").fill(second.handle)
         await expect(page.locator("#found-count")).to_have_text("1 agent.")
@@ -146,7 +146,7 @@ async def test_an_agent_is_found_and_picked_without_scripts(browser: Browser, si
 
 async def test_an_agent_closed_to_a_visitor_is_not_shown_to_them(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as open_one:
-        await visitor.go(f"/demos/a2a/?agent=owner/unknown&q={open_one.handle}")
+        await visitor.open(f"/demos/a2a/?agent=owner/unknown&q={open_one.handle}")
         await expect(visitor.page.locator("#found a")).to_have_text([f"@{open_one.handle}"])
         await expect(visitor.page.locator("#about-handle")).not_to_have_text("@owner/unknown")
 

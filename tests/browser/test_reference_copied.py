@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,29 +28,34 @@ RUNS = {
 }
 
 
+IS_COPIED = """async () =>
+  await navigator.clipboard.readText() === document.getElementById("request").textContent"""
+
+
 @pytest.mark.parametrize("form", RUNS)
-@pytest.mark.parametrize("streaming", [True, False])
-async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str, streaming: bool) -> None:
+async def test_what_is_copied_runs(visitor: Visitor, site: HubProcess, form: str) -> None:
     if not shutil.which(RUNS[form][0]):
         pytest.skip(f"no program for {form}")
+    page = visitor.page
     async with online(site, Echo) as agent:
         await visitor.sign_in("alice")
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
-        await visitor.page.get_by_role("button", name="Put a token").click()
-        await visitor.page.get_by_text("app token is in the request").wait_for()
-        await visitor.page.get_by_label(form, exact=True).check()
-        await visitor.page.locator(f"input[value={'stream' if streaming else 'send'}]").check()
-        await visitor.page.get_by_label("Your question").fill(NASTY)
-        await visitor.page.get_by_role("button", name="Copy: What is sent").click()
-        await visitor.page.get_by_text("Copied.").wait_for()
-        copied = await visitor.page.evaluate("navigator.clipboard.readText()")
-        assert copied == await text_of(visitor, "request")
-        assert [line.strip() for line in copied.splitlines()].count('"jsonrpc": "2.0",') == 1
-        said = await run(*RUNS[form], copied)
-    last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
-    answer = json.loads(last)
-    task = answer["task"] if streaming else answer["result"]
-    assert task["history"][-1]["parts"] == [{"text": f"echo: {NASTY}"}]
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
+        await page.get_by_role("button", name="Put a token").click()
+        await page.get_by_text("app token is in the request").wait_for()
+        await page.get_by_label(form, exact=True).check()
+        for streaming in (True, False):
+            question = f"{NASTY} {streaming}"
+            await page.locator(f"input[value={'stream' if streaming else 'send'}]").check()
+            await page.get_by_label("Your question").fill(question)
+            await page.get_by_role("button", name="Copy: What is sent").click()
+            await page.wait_for_function(IS_COPIED)
+            copied = await page.evaluate("navigator.clipboard.readText()")
+            assert [line.strip() for line in copied.splitlines()].count('"jsonrpc": "2.0",') == 1
+            said = await run(*RUNS[form], copied)
+            last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
+            answer = json.loads(last)
+            task = answer["task"] if streaming else answer["result"]
+            assert task["history"][-1]["parts"] == [{"text": f"echo: {question}"}]
 
 
 SDKS = {
@@ -65,21 +71,16 @@ STATES = {
 
 
 @pytest.mark.parametrize(("key", "form"), SDKS)
-async def test_the_lines_for_an_official_sdk_run(visitor: Visitor, site: HubProcess, key: str, form: str) -> None:
-    async with online(site, Echo) as agent:
-        assert await said_by_sdk(visitor, site, key, form, agent.handle, NASTY) == f"echo: {NASTY}"
+async def test_the_lines_for_an_official_sdk_run_and_say_why_a_turn_failed(
+    visitor: Visitor, site: HubProcess, key: str, form: str
+) -> None:
+    async with online(site, Echo) as agent, online(site, TaskPeer, agent=TASKS) as failing:
+        asked = [(agent.handle, NASTY), (failing.handle, "say half | fail out of ink")]
+        said = await said_by_sdk(visitor, site, key, form, *asked)
+        assert said == [f"echo: {NASTY}", f"half\n{STATES[key]['failed']}: out of ink"]
         await visitor.page.get_by_label("The hub's own").check()
         assert await visitor.page.get_by_label(form).is_disabled()
         assert (await text_of(visitor, "request")).startswith("curl ")
-
-
-@pytest.mark.parametrize(("key", "form"), SDKS)
-async def test_the_lines_for_an_official_sdk_say_why_a_turn_failed(
-    visitor: Visitor, site: HubProcess, key: str, form: str
-) -> None:
-    async with online(site, TaskPeer, agent=TASKS) as agent:
-        said = await said_by_sdk(visitor, site, key, form, agent.handle, "say half | fail out of ink")
-    assert said == f"half\n{STATES[key]['failed']}: out of ink"
 
 
 @pytest.mark.deep  # the lines that print why a turn failed print these, too
@@ -88,30 +89,46 @@ async def test_the_lines_for_an_official_sdk_say_why_there_is_no_reply(
     visitor: Visitor, site: HubProcess, key: str, form: str
 ) -> None:
     async with online(site, TaskPeer, agent=TASKS) as agent:
-        said = await said_by_sdk(visitor, site, key, form, agent.handle, "note looking | ask which one?")
-        assert said == f"{STATES[key]['asked']}: which one?"
-    said = await said_by_sdk(visitor, site, key, form, agent.handle, "hello")
-    assert said == f"{STATES[key]['failed']}: agent channel offline"
+        asking = (agent.handle, "note looking | ask which one?")
+        assert await said_by_sdk(visitor, site, key, form, asking) == [f"{STATES[key]['asked']}: which one?"]
+    said = await said_by_sdk(visitor, site, key, form, (agent.handle, "hello"))
+    assert said == [f"{STATES[key]['failed']}: agent channel offline"]
 
 
-async def said_by_sdk(visitor: Visitor, site: HubProcess, key: str, form: str, handle: str, question: str) -> str:
-    """What the lines for a question print, run in the SDK's own environment."""
+END = "=== the end of the lines ==="
+# Runs one program after another in one process, which imports the SDK once.
+IN_TURN = {
+    "py": f"import runpy, sys\nfor one in sys.argv[1:]:\n    runpy.run_path(one)\n    print({END!r})",
+    "mjs": f"for (const one of process.argv.slice(1)) {{ await import(one); console.log({END!r}); }}",
+}
+
+
+async def said_by_sdk(
+    visitor: Visitor, site: HubProcess, key: str, form: str, *asked: tuple[str, str]
+) -> list[str]:
+    """What the lines for each handle and question print, run in the SDK's own environment."""
     try:
         folder = await asyncio.to_thread(ENVIRONMENTS[SDKS[key, form]].ready)
     except Missing as missing:
         pytest.skip(str(missing))
-    runner = RUNS["TypeScript"] if form.startswith("JavaScript") else [str(folder / "bin" / "python"), "-c"]
-    await speak(visitor, key, handle)
-    await visitor.page.get_by_label(form).check()
-    await visitor.page.get_by_label("Your question").fill(question)
-    lines = await text_of(visitor, "request")
-    said = await run(*runner, lines, cwd=folder, A2A_TOKEN=site.mint("bob", "session"))
-    return said.strip()
+    is_script = form.startswith("JavaScript")
+    ending = "mjs" if is_script else "py"
+    runner = RUNS["TypeScript"] if is_script else [str(folder / "bin" / "python"), "-c"]
+    with tempfile.TemporaryDirectory(dir=folder) as programs:  # there a script finds the SDK
+        for number, (handle, question) in enumerate(asked):
+            await speak(visitor, key, handle)
+            await visitor.page.get_by_label(form).check()
+            await visitor.page.get_by_label("Your question").fill(question)
+            Path(programs, f"{number}.{ending}").write_text(await text_of(visitor, "request"), encoding="utf-8")
+        paths = sorted(map(str, Path(programs).iterdir()))
+        token = site.mint("bob", "session")
+        said = await run(*runner, IN_TURN[ending], *paths, cwd=folder, A2A_TOKEN=token)
+    return [one.strip() for one in said.split(END)[:-1]]
 
 
 async def test_the_token_can_come_from_the_environment(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, Echo) as agent:
-        await visitor.go(f"/demos/a2a/?agent={agent.handle}")
+        await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         for form in ("curl", "Python"):
             await visitor.page.get_by_label(form, exact=True).check()
             said = await run(*RUNS[form], await text_of(visitor, "request"), A2A_TOKEN=site.mint("bob", "session"))

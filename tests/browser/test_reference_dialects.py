@@ -61,7 +61,8 @@ async def test_an_agent_that_asks_back_is_answered(visitor: Visitor, site: HubPr
         assert await text_of(visitor, "reply") == "which one?"
         assert "looking" in await text_of(visitor, "steps")
         assert await visitor.page.get_by_label("This answers the task").is_checked()
-        await visitor.check()
+        if key == "v0-3":  # the page in version 1.0 is checked with all pages
+            await visitor.check()
         await ask(visitor, "the blue one")
         await visitor.page.get_by_text("Completed.").wait_for()
         assert await text_of(visitor, "reply") == "you said: the blue one"

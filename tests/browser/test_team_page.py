@@ -20,8 +20,8 @@ async def test_an_owner_sees_an_agent_come_and_go_and_time_run_out(visitor: Visi
     site.mint("captain", "session")
     made = await asyncio.to_thread(manage, site.home.env, "shell", "--no-imports", "-c", MAKE)
     await visitor.sign_in("captain")
-    await page.clock.install()
-    await visitor.go("/desk/team")
+    await visitor.stop_clock()
+    await visitor.open("/desk/team")
     row = page.get_by_role("row", name="newcomer")
     await expect(row).to_have_count(0)
     async with EchoSeat(site.url, site.mint("captain", "channel"), agentId="newcomer") as seat:
@@ -33,7 +33,7 @@ async def test_an_owner_sees_an_agent_come_and_go_and_time_run_out(visitor: Visi
     await page.clock.fast_forward(3_600_000)
     await expect(left).to_have_text("closes now")
     await visitor.check_calm()
-    await visitor.go(f"/desk/team/proposals/{made.split()[-1]}")
+    await visitor.open(f"/desk/team/proposals/{made.split()[-1]}")
     await expect(page.get_by_text("has not voted yet")).to_be_visible()
 
 

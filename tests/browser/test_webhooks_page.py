@@ -29,7 +29,7 @@ async def test_a_test_is_seen_to_arrive_and_sent_again(visitor: Visitor) -> None
     page = visitor.page
     with receiving() as receiver:
         await visitor.sign_in("alice")
-        await visitor.go("/webhooks")
+        await visitor.open("/webhooks")
         await visitor.check_calm()
         await subscribe(visitor, receiver, "chat.event", "agent.replied")
         secret = await page.get_by_label("The signing secret", exact=True).input_value()
@@ -61,7 +61,7 @@ async def test_a_webhook_is_paused_changed_and_filtered_and_a_delivery_is_read(v
     with receiving(lambda _: 503) as receiver:
         receiver.answer_body = b"the disk is <b>full</b>"
         await visitor.sign_in("erin")
-        await visitor.go("/webhooks")
+        await visitor.open("/webhooks")
         await subscribe(visitor, receiver, "chat.event")
         await page.get_by_role("button", name="Send a test").click()
         await expect(page.locator("#deliveries tbody tr")).to_contain_text("HTTP 503")
@@ -90,7 +90,7 @@ async def test_a_webhook_is_paused_changed_and_filtered_and_a_delivery_is_read(v
 async def test_a_failure_says_when_it_is_tried_again(visitor: Visitor) -> None:
     with receiving(lambda _: 500) as receiver:
         await visitor.sign_in("bob")
-        await visitor.go("/webhooks")
+        await visitor.open("/webhooks")
         await subscribe(visitor, receiver, "*")
         await visitor.page.get_by_role("button", name="Send a test").click()
         row = visitor.page.locator("#deliveries tbody tr")

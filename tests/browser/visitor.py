@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.async_api import Browser, CDPSession, Locator, Page
+from playwright.async_api import Browser, BrowserContext, CDPSession, Locator, Page
 
 from lab.waiting import eventually
 from tests.browser.layout import DEAD_ANCHORS, OVERLAPS, TOO_WIDE
@@ -143,7 +143,8 @@ class Visitor:
     """One tab of a browser of its own; what its console complains of is kept.
 
     `requests`: those under way, each with its document and address; `begun`: how many there were; `document`: the
-    one that is shown. No event says that the document before gave up what it asked for.
+    one that is shown. No event says that the document before gave up what it asked for. `is_profile_spent`: the
+    profile has something that no emptying takes away, so no other visitor may have it.
     """
 
     url: str
@@ -155,6 +156,7 @@ class Visitor:
     requests: dict[str, tuple[str, str]] = field(default_factory=dict)
     begun: int = 0
     document: str = ""
+    is_profile_spent: bool = False
 
     async def go(self, path: str) -> None:
         """Open a page as if for the first time, and wait for its scripts."""
@@ -194,10 +196,15 @@ class Visitor:
         if then:
             await self.open(then)
 
+    async def stop_clock(self) -> None:
+        """Give the pages that are opened from now on a clock that the test moves."""
+        self.is_profile_spent = True
+        await self.page.clock.install()
+
     async def see_later(self, shown: Locator, text: str) -> None:
         """Let time pass in the browser until the page, which looks again every few seconds, shows a text.
 
-        The page was opened after `page.clock.install()`.
+        The page was opened after `stop_clock()`.
         """
 
         async def looked() -> bool:
@@ -271,18 +278,32 @@ class Visitor:
     async def _walk(self) -> dict[str, Any]:
         count = await self.page.evaluate(REACHABLE)
         await self.page.evaluate(NOTE_FOCUS)
-        keys = [{"type": kind, **TAB} for kind in ("rawKeyDown", "keyUp")] * (count + 2)
-        await asyncio.gather(*(self.network.send("Input.dispatchKeyEvent", key) for key in keys))
+        keys = ["rawKeyDown"] * (count + 2) + ["keyUp"]  # Tab is held down, and repeats
+        await asyncio.gather(
+            *(self.network.send("Input.dispatchKeyEvent", {"type": kind, **TAB}) for kind in keys)
+        )
         walked: dict[str, Any] = await self.page.evaluate(WALKED)
         return walked
 
 
 @asynccontextmanager
 async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
-    """A new visitor with an empty browser, who may copy; `options` of the browser's context."""
+    """A new visitor with an empty browser; `options` of the browser's context."""
+    context = await new_profile(browser, **options)
+    yield await new_visitor(context, url)
+    await context.close()
+
+
+async def new_profile(browser: Browser, **options: Any) -> BrowserContext:
+    """An empty profile of a browser whose pages are watched."""
     context = await browser.new_context(viewport=DESKTOP, **options)
-    await context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
     await context.add_init_script(WATCH)
+    return context
+
+
+async def new_visitor(context: BrowserContext, url: str) -> Visitor:
+    """A visitor with a tab in a profile, who may copy."""
+    await context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
     page = await context.new_page()
     network = await context.new_cdp_session(page)
     visitor = Visitor(url, page, network)
@@ -312,5 +333,4 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
     network.on("Network.loadingFailed", end)
     await network.send("Page.enable")
     await network.send("Network.enable")
-    yield visitor
-    await context.close()
+    return visitor

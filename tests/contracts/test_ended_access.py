@@ -80,8 +80,8 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(), release=never)
     unused: Any = None
     socket = AgentOfOne(
-        link=link, ledger=unused, requests=unused, meter=unused, process_id=HOME, clock=time.monotonic,
-        unsigned=UnsignedSockets(),
+        link=link, ledger=unused, requests=unused, follow_ups=unused, meter=unused, process_id=HOME,
+        clock=time.monotonic, unsigned=UnsignedSockets(),
     )  # fmt: skip
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)

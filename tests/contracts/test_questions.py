@@ -27,7 +27,7 @@ from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.markdown import to_line
-from kit.sql import SEARCHED_CHARS
+from kit.search import SEARCHED_CHARS
 from tests.contracts.rows import Published, live_process, published, user
 from tests.contracts.stored_tasks import task
 from tests.native.rows import make_turn

@@ -19,6 +19,7 @@ from agents.models import (
     CallerBudget,
     DailyUsage,
     Event,
+    FollowUp,
     Halt,
     Mail,
     OpMessage,
@@ -88,6 +89,9 @@ def owner_of_everything(word: str, other: Person) -> Person:
     for place, turn in ((theirs.session, asked), (session, was_asked)):
         said = {"chatId": turn.chat_id, "text": f"echo {word}", "authorLogin": user.login}
         Event.objects.create(session=place, kind="chat", type="prompt", payload=json.dumps(said), ts=now)
+    FollowUp.objects.create(
+        chat_id=asked.chat_id, agent=theirs, caller=user, context_id=word, text=f"more {word}", sent_at=now
+    )
     mine_of_others = {"text": f"ask @{user.login}, or @{agent.handle}", "kept": "a plain word"}
     Event.objects.create(
         session=theirs.session, kind="chat", type="note", payload=json.dumps(mine_of_others), ts=now

@@ -29,6 +29,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "postRegisterClient",  # or an address that a browser may be sent to
     "postTokenOfClient",
     "postRemoteCards",
+    "getCardBelow",  # or an address that a client is given
     "getCardChange",  # or a remote server whose card changed
     "postCardChange",
     "postAgents",  # or fields that suit each other

@@ -15,6 +15,7 @@ Each gets the address of the agent, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
 helps, which was tried. A dash: the framework does not offer that to its user; the note says what is missing.
+[Cards](cards.md#which-address-a-client-wants) says which address each is given.
 """
 
 

@@ -19,7 +19,7 @@ from agents.models import CallerBlock, Event
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from hub import env
-from kit import sql
+from kit import search
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -220,7 +220,7 @@ def test_a_search_reads_no_more_than_its_bounds(
     alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "MOST_SEARCHED", 3)
-    monkeypatch.setattr(sql, "SEARCHED_CHARS", 20)
+    monkeypatch.setattr(search, "SEARCHED_CHARS", 20)
     agent, now = make_agent(alice.user), timezone.now()
     for number in range(5):
         make_turn(agent, bob.user, question=f"why {number}?", asked_at=now - timedelta(minutes=number))

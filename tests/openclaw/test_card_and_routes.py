@@ -50,10 +50,10 @@ async def test_03_the_card_is_of_0_3_0_and_names_the_address_that_answers(hub: H
 async def test_04_other_http_methods_do_not_reach_the_card_or_the_endpoint(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent, web(hub.url, headers=bearer(alice)) as client:
         posted = await client.post(f"{rpc_path(agent.handle)}/.well-known/agent-card.json", json={})
-        read = await client.get(rpc_path(agent.handle))
-    assert (posted.status_code, read.status_code) == (405, 405)
-    assert read.headers["allow"] == "POST, OPTIONS"
-    assert read.json()["error"]["code"] == -32600
+        put = await client.put(rpc_path(agent.handle), json={})
+    assert (posted.status_code, put.status_code) == (405, 405)
+    assert put.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    assert put.json()["error"]["code"] == -32600
     assert agent.prompts == []
 
 

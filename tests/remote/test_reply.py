@@ -8,7 +8,16 @@ from agents.core.post import Chunk, ExtraPiece
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
 from agents.links.remote.reply import Reply, TooLarge
-from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, LastWords, Part, Piece, Usage
+from agents.transcript.pieces import (
+    MAX_PIECES,
+    MAX_REPLY_BYTES,
+    ArtifactPiece,
+    LastWords,
+    Part,
+    Piece,
+    StatusNote,
+    Usage,
+)
 
 Json = dict[str, Any]
 
@@ -173,6 +182,46 @@ def test_the_last_words_are_the_reply_of_a_task_without_text() -> None:
     told.end("COMPLETED", text("done"), {"data": 2})
     assert told.pieces[-1] == LastWords((Part(text="done"), Part(data=2)))
     assert text_of(told.pieces) == "done"
+
+
+def said(message_id: str, *parts: Json, role: str = "ROLE_AGENT", **more: Any) -> Json:
+    return {"messageId": message_id, "role": role, "parts": list(parts), **more}
+
+
+def test_what_was_said_on_the_way_is_told_once_however_often_the_task_is_looked_at() -> None:
+    told = Told()
+    asked, reading = said("q", text("?"), role="ROLE_USER"), said("n1", text("reading"), metadata={"m": 1})
+    earlier = [said("q0", text("before"), role="ROLE_USER"), said("n0", text("an earlier turn"))]
+    told.take({"task": {**task("WORKING"), "history": [*earlier, asked, reading]}})
+    thinking = {"taskId": "t", "status": {"state": "TASK_STATE_WORKING", "message": said("n2", text("thinking"))}}
+    told.take({"statusUpdate": thinking})
+    history = [*earlier, asked, reading, thinking["status"]["message"], said("n3", {"data": 7})]
+    told.take({"task": {**task("COMPLETED", ("a", [text("x")])), "history": [*history, said("r", text("x"))]}})
+    notes = [piece for piece in told.pieces if isinstance(piece, StatusNote)]
+    assert notes == [
+        StatusNote("reading", {"m": 1}),
+        StatusNote("thinking"),
+        StatusNote("", parts=(Part(data=7),)),
+    ]
+
+
+def test_the_last_that_was_said_is_the_reply_of_a_completed_task_that_holds_nothing_else() -> None:
+    told = Told()
+    history = [said("q", text("?"), role="ROLE_USER"), said("n", text("reading")), said("r", text("done"))]
+    told.take({"task": {**task("COMPLETED"), "history": history}})
+    assert told.pieces == [StatusNote("reading"), LastWords((Part(text="done"),))]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "REJECTED", "CANCELED"])
+def test_an_end_without_an_answer_keeps_what_is_more_than_text(state: str) -> None:
+    told, plain = Told(), Told()
+    told.end(state, text("broke"), {"data": {"code": 7}})
+    plain.end(state, text("broke"))
+    assert told.pieces == [LastWords((Part(text="broke"), Part(data={"code": 7})))]
+    assert plain.pieces == []
+    for one in (told, plain):
+        assert one.reply.end is not None
+        assert one.reply.end.text == "broke"
 
 
 @pytest.mark.parametrize("kind", ["task", "statusUpdate", "message"])

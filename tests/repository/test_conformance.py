@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from conformance.profile import PAGE, RECORD, Record, Requirement, decode, encode, page_of, read_report
+from conformance.profile import (
+    EXPLAINED,
+    PAGE,
+    RECORD,
+    UNEXPLAINED,
+    Record,
+    Requirement,
+    decode,
+    encode,
+    join,
+    page_of,
+    read_report,
+)
 
 REPORT: dict[str, Any] = {
     "summary": {"timestamp": "2026-11-20T10:00:00+00:00", "sut_url": "http://hub", "must_compatibility": "75.0%"},
@@ -34,6 +46,25 @@ def test_the_page_and_the_record_agree() -> None:
         assert RECORD.read_bytes() == encode(record)
 
 
+def test_each_failure_of_the_record_is_explained() -> None:
+    assert UNEXPLAINED not in PAGE.read_text()
+
+
+def test_runs_on_two_homes_are_one_record() -> None:
+    name = next(iter(EXPLAINED))
+    good = Record("1", "2026-01-01", {name: Requirement("MUST", "PASS", {"jsonrpc": "PASS"})})
+    bad = Record("1", "2026-01-02", {name: Requirement("MUST", "FAIL", {"jsonrpc": "FAIL"})})
+    record = join({"embedded": good, "grown": bad})
+    assert (record.day, record.homes, record.requirements[name].status) == (
+        "2026-01-02",
+        ["embedded", "grown"],
+        "FAIL",
+    )
+    page = page_of(record)
+    assert f"- `{name}` (jsonrpc on grown): {EXPLAINED[name]}." in page
+    assert "on each home of the hub (embedded, grown)" in page
+
+
 def test_without_a_record_the_page_claims_nothing() -> None:
     page = page_of(None)
     assert "No run of the A2A conformance kit" in page
@@ -49,7 +80,7 @@ def test_a_report_becomes_a_record_and_a_page() -> None:
     assert "commit 1234567) found on 2026-11-20" in page
     for row in ("| `CORE-SEND` | 1 | 1 | 0 | 0 |", "| `PUSH` | 0 | 0 | 1 | 0 |", "| **all** | 1 | 1 | 1 | 0 |"):
         assert row in must
-    assert "- `CORE-SEND-002` (jsonrpc)" in must
+    assert f"- `CORE-SEND-002` (jsonrpc): {UNEXPLAINED}." in must
     assert "| **all** | 0 | 0 | 0 | 1 |" in should
     assert "- `CORE-HIST-001`" in should
     assert "CORE-X-001" not in page

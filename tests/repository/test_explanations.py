@@ -70,7 +70,7 @@ def test_owners_can_tell_the_reasons_apart() -> None:
 def test_a_cancel_and_a_refusal_are_no_faults() -> None:
     assert not any(one.is_fault for one in (*DENIED.values(), *COMPLETED.values()))
     calm = {reason for reason, one in FAILED.items() if not one.is_fault}
-    assert calm == {Failure.CANCELED, Failure.REJECTED, Failure.HALTED}
+    assert calm == {Failure.CANCELED, Failure.AGENT_CANCELED, Failure.REJECTED, Failure.HALTED}
     canceled = FAILED[Failure.CANCELED]
     assert (canceled.label, canceled.caller, canceled.counted) == (
         "canceled",

@@ -181,10 +181,13 @@ class SdkClient:
 
     @asynccontextmanager
     async def run(self, url: str, handle: str, token: str, scenario: str, **options: Any) -> AsyncIterator[Run]:
-        """Start a scenario of its program against the agent's base address; it is ended on leaving the block."""
+        """Start a scenario of its program against the agent's base address, or what the option `below` names below
+        that; it is ended on leaving the block.
+        """
         if self.binding:
             options["binding"] = self.binding
-        arguments = [f"{url}{rpc_path(handle)}/", token, scenario, json.dumps(options)]
+        below = options.pop("below", "/")
+        arguments = [f"{url}{rpc_path(handle)}{below}", token, scenario, json.dumps(options)]
         folder = await asyncio.to_thread(ENVIRONMENTS[self.environment].ready)
         version = "1" if self.is_version_1 else "03"
         if self.environment.startswith("python"):

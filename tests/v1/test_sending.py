@@ -7,9 +7,10 @@ import pytest
 
 from a2a_bridge.streams import KEEPALIVE_S
 from lab.agents import Chunker, Echo, Held, Slow, TaskPeer, gone, online
-from lab.callers import Json
+from lab.callers import Json, question
 from lab.hub_process import HubProcess
 from lab.waiting import on_hub
+from tests.openclaw.caller import message as v03_message
 from tests.v1.caller import Caller, message, reply_of, texts, told
 
 
@@ -167,6 +168,8 @@ async def test_a_refused_ask_is_a_failed_task(hub: HubProcess, alice: str) -> No
         await agent.connect()
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert texts(task["status"]["message"]["parts"]) == "agent channel offline"
+    assert task["status"]["message"]["metadata"] == {"reason": "offline"}
+    assert events[-1].content["status"]["message"]["metadata"] == {"reason": "offline"}
     assert told(events) == ["FAILED"]
 
 
@@ -234,3 +237,19 @@ async def test_extensions_the_card_has_are_active_others_are_ignored(embedded_hu
     assert older.headers["x-a2a-extensions"] == ours
     exposed = older.headers["access-control-expose-headers"].split(", ")  # to pages of other origins
     assert {"A2A-Extensions", "X-A2A-Extensions"} <= set(exposed)
+
+
+async def test_a_response_names_the_version_that_answers(embedded_hub: HubProcess) -> None:
+    async with online(embedded_hub, Echo) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        asked, old = {"message": message("hi")}, {"message": v03_message("hi")}
+        answers = [
+            await caller.post("SendMessage", asked, A2A_Version="1"),
+            await caller.post("SendStreamingMessage", asked),
+            await caller.post("GetTask", {"id": "task-none"}),
+            await caller.post("message/send", old, A2A_Version="0.3.0"),
+            await caller.post("message/send", old, A2A_Version=""),
+            await caller.post("SendMessage", question("hi"), A2A_Version=""),
+        ]
+    assert [one.headers.get("a2a-version") for one in answers] == ["1.0", "1.0", "1.0", "0.3", "0.3", None]
+    assert "A2A-Version" in answers[0].headers["access-control-expose-headers"].split(", ")

@@ -15,6 +15,7 @@ async def test_who_waits_in_line_is_told_after_the_hubs_own_time(short_wait_hub:
         task = await Caller(short_wait_hub.url, agent.handle, token).send("hi")
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert texts(task["status"]["message"]["parts"]) == "agent did not reply within 2s"
+    assert task["status"]["message"]["metadata"] == {"reason": "timeout"}
 
 
 async def test_who_streams_or_does_not_wait_gives_it_the_agents_time(short_wait_hub: HubProcess) -> None:

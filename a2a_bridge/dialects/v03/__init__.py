@@ -67,6 +67,7 @@ V03 = Dialect(
     description=DESCRIPTION,
     streams_errors=True,
     passes_ended=True,
+    adds_follow_ups=True,
     read=params.read_request,
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,

@@ -6,7 +6,8 @@ specification keeps some of them, the official SDKs keep none. A card without an
 
 import rfc8785
 
-from a2a_bridge.cards.parts import BEARER, Json, UsageToday, common, info, interfaces, read_today
+from a2a_bridge.cards.parts import BEARER, Json, UsageToday, common, info, interfaces, read_today, url_of
+from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.versions import EXTENSION_PATH
 from accounts.signing import NoKey, sign
 from agents.core.admission import CallerSpending
@@ -79,7 +80,7 @@ def _card(agent: Agent, params: Json, public_url: str) -> Json:
     extension = {"uri": public_url + EXTENSION_PATH, "description": EXTENSION_TEXT, "params": params}
     return {
         **common(agent, public_url),
-        "supportedInterfaces": interfaces(agent, public_url),
+        "supportedInterfaces": interfaces(V1, url_of(agent, public_url)),
         "capabilities": {
             "streaming": True,
             "pushNotifications": True,

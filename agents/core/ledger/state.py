@@ -17,7 +17,8 @@ from kit import sql
 MARKDOWN = "text/markdown"
 _FIND = statement("""
 SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
-       a.task_store, CAST(a.output_modes AS text)
+       a.task_store, CAST(a.output_modes AS text),
+       EXISTS (SELECT 1 FROM agents_followup f WHERE f.agent_id = a.id AND f.shown_at IS NULL)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 WHERE a.handle_key = ANY(:handles) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
 """)
@@ -185,9 +186,18 @@ def _found(
 
 
 def _target(row: Row) -> Target:
-    agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes = row[3:]
-    text_type = text_type_of(modes)
-    return Target(agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, text_type)
+    agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes, has_follow_ups = row[3:]
+    return Target(
+        agent_id,
+        session_id,
+        handle,
+        wait_s,
+        style,
+        max_body_bytes,
+        task_store,
+        text_type_of(modes),
+        bool(has_follow_ups),
+    )
 
 
 def text_type_of(output_modes: str) -> str:

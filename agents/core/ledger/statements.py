@@ -33,6 +33,7 @@ class TurnRow(NamedTuple):
     traceparent: str
     message_key: str
     task_id: str
+    context_id: str
     outcome: str | None = None
     reason: str = ""
     settled_at: object = None
@@ -346,6 +347,7 @@ def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow
         traceparent=ask.traceparent,
         message_key=ask.message_key,
         task_id=ask.task_id,
+        context_id=ask.context_id,
         **decided,
     )
 

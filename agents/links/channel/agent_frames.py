@@ -9,8 +9,9 @@ from django.db.models import Q, QuerySet
 from msgspec import Raw
 
 from accounts.authn import Identity, presented
-from agents.core.errors import Unavailable
+from agents.core.errors import NoSuchTurn, TooManyFollowUps, Unavailable
 from agents.core.ledger import Ledger
+from agents.core.ports import FollowUpTaker
 from agents.core.post import Prompt
 from agents.core.presence import Registered, Registration, register_connection
 from agents.core.trust import is_own_turn, isolates
@@ -30,14 +31,16 @@ from agents.links.channel.frames import (
     RouteRequest,
     TailEvent,
 )
-from agents.links.channel.payloads import TaskArtifact, TaskStatus, kept_of
+from agents.links.channel.payloads import Reply, ReplyFrame, TaskArtifact, TaskStatus, kept_of
 from agents.links.channel.prompts import LONGEST_TURN_S, Prompts
+from agents.links.channel.protocol import UnknownChat, size_of
 from agents.links.channel.requests import OpenRequests, Say, find_acting_for
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Failure, Outcome
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
-from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean
+from agents.transcript.pieces import MAX_REPLY_BYTES
+from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean, payload_of
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -51,6 +54,7 @@ class AgentFrameHandler:
     session_id: int
     prompts: Prompts
     requests: OpenRequests
+    follow_ups: FollowUpTaker
     ledger: Ledger
     meter: StorageMeter
     send: Say
@@ -65,8 +69,8 @@ class AgentFrameHandler:
             case ChatEvent():
                 if (saying := frames.read_reply_frame(frame)) is None:
                     await self._record("chat", frame.event_type, frame.payload)
-                elif await self.prompts.take_reply(saying) and isinstance(saying, TaskStatus | TaskArtifact):
-                    await self._keep(frame.event_type, saying)
+                else:
+                    await self._take_reply(frame.event_type, saying)
             case TailEvent():
                 await self._record("tail", frame.event_type, frame.payload)
                 if frame.event_type == "Stop":
@@ -79,6 +83,34 @@ class AgentFrameHandler:
             case AgentsRequest() | PeersRequest() | RouteRequest() | DispatchRequest() | ProbeRequest():
                 await self._begin(frame)
 
+    async def _take_reply(self, type_: str, saying: ReplyFrame) -> None:
+        try:
+            is_taken = await self.prompts.take_reply(saying)
+        except UnknownChat:
+            if not isinstance(saying, Reply) or not saying.text:
+                raise
+            await self._follow_up(saying)
+            return
+        if is_taken and isinstance(saying, TaskStatus | TaskArtifact):
+            await self._keep(type_, saying)
+
+    async def _follow_up(self, reply: Reply) -> None:
+        """Keep a reply to a turn that has its reply. An isolated agent may tell more to no caller but its own."""
+        if size_of(reply.text) > MAX_REPLY_BYTES:
+            raise BadFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
+        payload = payload_of(text=reply.text, chatId=reply.chat_id, followUp=True)
+        if not await self._has_room(payload.encode()):
+            return
+        driver = self.prompts.driver()
+        only_of = driver.user_id if driver is not None and driver.isolated else None
+        try:
+            await self.follow_ups.take(self.session_id, reply.chat_id, reply.text, only_of=only_of)
+        except NoSuchTurn:
+            raise UnknownChat from None
+        except TooManyFollowUps as many:
+            raise BadFrame("too_many_follow_ups", str(many)) from None
+        await self._store(NewEvent(self.session_id, "chat", "reply", payload))
+
     async def _keep(self, type_: str, said: TaskStatus | TaskArtifact) -> None:
         """Keep a piece of a reply that the reply's own text does not hold."""
         if (kept := kept_of(said)) is not None:
@@ -86,10 +118,16 @@ class AgentFrameHandler:
 
     async def _record(self, kind: str, type_: str, payload: Raw) -> None:
         """Store an event. When it cannot be stored it is lost, but the connection and its prompts continue."""
-        if not await self.meter.takes(self.identity.user_id, len(bytes(payload))):
-            await self.send(Error(code="quota_exceeded", message=STORAGE_FULL))
-            return
-        event = NewEvent(self.session_id, kind, type_[:MAX_TYPE_CHARS], _cleaned(payload))
+        if await self._has_room(bytes(payload)):
+            await self._store(NewEvent(self.session_id, kind, type_[:MAX_TYPE_CHARS], _cleaned(payload)))
+
+    async def _has_room(self, payload: bytes) -> bool:
+        if await self.meter.takes(self.identity.user_id, len(payload)):
+            return True
+        await self.send(Error(code="quota_exceeded", message=STORAGE_FULL))
+        return False
+
+    async def _store(self, event: NewEvent) -> None:
         try:
             await self.ledger.record(event)
         except Unavailable:

@@ -12,7 +12,7 @@ from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import NotDelivered, Unavailable
 from agents.core.ledger import Ledger
-from agents.core.ports import Clock
+from agents.core.ports import Clock, FollowUpTaker
 from agents.core.post import Evict, Hook, Prompt, Withdrawn
 from agents.core.presence import MayNotConnect, Registered
 from agents.links.channel import frames
@@ -129,6 +129,7 @@ class AgentSocket(FrameSocket):
         link: SocketLink,
         ledger: Ledger,
         requests: Requests,
+        follow_ups: FollowUpTaker,
         meter: StorageMeter,
         unsigned: UnsignedSockets,
         process_id: str,
@@ -142,6 +143,7 @@ class AgentSocket(FrameSocket):
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
         self._requests = OpenRequests(requests=requests, start=link.start, say=self._say)
+        self._follow_ups = follow_ups
         self._identity: Identity | None = None
         self._registered: Registered | None = None
         self._frame_handler: AgentFrameHandler | None = None
@@ -354,6 +356,7 @@ class AgentSocket(FrameSocket):
             session_id=registered.session_id,
             prompts=self._prompts,
             requests=self._requests,
+            follow_ups=self._follow_ups,
             ledger=self._ledger,
             meter=self._meter,
             send=self._send,

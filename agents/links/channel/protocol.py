@@ -29,6 +29,13 @@ class TooLarge(BadFrame):
         self.is_finished = is_finished
 
 
+class UnknownChat(BadFrame):
+    """A reply to nothing that is open here."""
+
+    def __init__(self) -> None:
+        super().__init__("unknown_chat", "no open prompt of this connection has that chatId")
+
+
 class AwaitedReply(Struct):
     """A prompt this socket got and has not answered: who waits, and what has come so far.
 
@@ -107,11 +114,12 @@ class ChannelProtocol:
         """The reports that a piece or the end of a reply makes.
 
         Raises:
-            BadFrame: it answers what this socket was not asked, or passes a cap.
+            UnknownChat: it answers what this socket was not asked, or has answered.
+            BadFrame: it passes a cap, or is not in order.
         """
         expected = self._expected.get(saying.chat_id)
         if expected is None:
-            raise BadFrame("unknown_chat", "no open prompt of this connection has that chatId")
+            raise UnknownChat
         match saying:
             case ReplyChunk():
                 return self._chunk(saying, expected)

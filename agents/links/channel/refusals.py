@@ -6,8 +6,6 @@ Nothing on the wire tells an error from an answer: a reply begins with `error: `
 frame follows. No tool call is left hanging.
 """
 
-from django.db.models import Q
-
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
 from agents.core.errors import Denied, FileGone, Halted, NotPublished
 from agents.core.explanations import DENIED, FAILED, REMOVED
@@ -35,13 +33,11 @@ from agents.transcript.access import NotAllowed, Role
 MAX_LISTED = 500
 
 
-def askable_agents(user_id: int, part: str) -> list[ListedAgent]:
-    """Published agents a user may ask, by handle; `part` of a handle, name or tagline narrows them down."""
-    if not part.isprintable():
+def askable_agents(user_id: int, words: str) -> list[ListedAgent]:
+    """Published agents a user may ask, by handle; `words` of a handle, name or tagline narrow them down."""
+    if not words.isprintable():
         return []
-    found = Agent.objects.askable_by(user_id).select_related("owner")
-    if part:
-        found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))
+    found = Agent.objects.askable_by(user_id).matching(words).select_related("owner")
     agents: list[Agent] = list(found.order_by("handle_key")[:MAX_LISTED])
     online = online_sessions({agent.session_id for agent in agents})
     return [

@@ -90,6 +90,12 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
     context_id: str | None = None
     metadata: Json | None = None
     extensions: tuple[str, ...] | None = ()
+    message_id: str | None = None
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether the agent said it."""
+        return str(self.role).lower().endswith("agent")
 
 
 class Status(msgspec.Struct, frozen=True):

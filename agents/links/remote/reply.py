@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.remote.events import (
@@ -46,7 +47,7 @@ ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said w
     "auth_required": (Interruption.AUTH_REQUIRED, "The agent asks for credentials."),
     "failed": (Failure.AGENT_FAILED, "the remote agent failed"),
     "rejected": (Failure.REJECTED, "the remote agent refused the question"),
-    "canceled": (Failure.AGENT_FAILED, "the remote agent canceled the task"),
+    "canceled": (Failure.AGENT_CANCELED, "the remote agent canceled the task"),
 }
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
@@ -96,7 +97,8 @@ class Reply:
         self._gathering: dict[str, Held] = {}
         self._pieces = self._notes = self._bytes = self._parts_gathered = 0
         self._text_is_of = ""
-        self._last_note = ""
+        self._last_note: StatusNote | None = None
+        self._told: set[str] = set()  # ids of messages
         self._stale: Status | None = None
         self._metadata: Any = None
         self.task_id = task_id
@@ -109,6 +111,7 @@ class Reply:
         """How the task was before the question: what is in it already is not told again."""
         for artifact in task.artifacts or ():
             self._hold(artifact)
+        self._told |= {one.message_id for one in task.history or () if one.message_id}
         self._stale = task.status
 
     def take(self, event: Event) -> None:
@@ -134,6 +137,7 @@ class Reply:
             case StatusUpdate():
                 self._status(event.status)
             case Task():
+                self._notes_in(event)
                 for artifact in event.artifacts or ():
                     self._catch_up(artifact, last=state_of(event.status.state) not in UNDER_WAY)
                 is_stale, self._stale = event.status == self._stale, None
@@ -154,30 +158,45 @@ class Reply:
         parts = status.message.parts if status.message else ()
         words = text_in(parts)
         if self.state in UNDER_WAY:
-            self._note(words)
+            self._note(status.message)
         elif self.state == "completed":
-            self._conclude(parts or self._words_of(history))
+            self._conclude(status.message if parts else self._words_of(history))
             self._finish("")
         elif self.state in ENDS:
             reason, default = ENDS[self.state]
-            if self.state in INTERRUPTED and parts:
-                self._conclude(parts if words else (Part(text=default), *parts))
+            if status.message and (self.state in INTERRUPTED or not _is_plain(status.message)):
+                self._conclude(status.message, default)
             self._finish(reason, words or ("" if self._text_is_of else default))
         else:
             raise Malformed("the remote agent's task is in a state that A2A does not know")
 
-    def _words_of(self, history: tuple[Message, ...]) -> tuple[Part, ...]:
+    def _words_of(self, history: tuple[Message, ...]) -> Message | None:
         """What the agent said last, when the task holds nothing else that could be the reply."""
-        if self._held or not history:
-            return ()
-        last = history[-1]
-        return last.parts if str(last.role).lower().endswith("agent") else ()
+        return history[-1] if history and history[-1].is_agents and not self._held else None
 
-    def _conclude(self, parts: tuple[Part, ...]) -> None:
-        if parts:
-            self._flush_all()
-            self._count_bytes(_size_of(parts))
-            self._pass_on(LastWords(parts))
+    def _notes_in(self, task: Task) -> None:
+        """What the agent said on the way to an answer that came whole; not what is its end, or its reply."""
+        history, said = task.history or (), task.status.message
+        asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
+        on_the_way = history[asked:]
+        is_completed = state_of(task.status.state) == "completed"
+        if is_completed and not (task.artifacts or self._held or (said and said.parts)):
+            on_the_way = on_the_way[:-1]  # the last is the reply
+        shown = [*(one.parts for one in task.artifacts or ()), *([said.parts] if said else [])]
+        texts = {text_in(parts) for parts in shown}
+        for one in on_the_way:
+            is_new = one.message_id and one.message_id not in self._told
+            if is_new and (said is None or one.message_id != said.message_id) and text_in(one.parts) not in texts:
+                self._note(one)
+
+    def _conclude(self, message: Message | None, default: str = "") -> None:
+        """The last words, with a text before the parts where they have none."""
+        if message is None or not message.parts:
+            return
+        parts = message.parts if text_in(message.parts) or not default else (Part(text=default), *message.parts)
+        self._flush_all()
+        self._count_bytes(_size_of(parts))
+        self._pass_on(LastWords(parts, UNSET if message.metadata is None else message.metadata))
 
     def _take_message(self, message: Message) -> None:
         """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
@@ -266,12 +285,20 @@ class Reply:
         before, self._text_is_of = self._text_is_of, held.name
         return "\n\n" if before and not (append and before == held.name) else ""
 
-    def _note(self, words: str) -> None:
-        if words and words != self._last_note and self._notes < MAX_NOTES:
-            self._last_note = words
+    def _note(self, message: Message | None) -> None:
+        if message is None or not message.parts:
+            return
+        if message.message_id:
+            self._told.add(message.message_id)
+        words = text_in(message.parts)
+        metadata = UNSET if message.metadata is None else message.metadata
+        is_text = all(map(_is_text, message.parts)) or len(words) > MAX_NOTE_CHARS
+        note = StatusNote(words[:MAX_NOTE_CHARS], metadata, () if is_text else message.parts)
+        if note != self._last_note and self._notes < MAX_NOTES:
+            self._last_note = note
             self._notes += 1
             self._flush_all()
-            self._extra(StatusNote(words[:MAX_NOTE_CHARS]))
+            self._extra(note)
 
     def _gather(self, held: Held, parts: Sequence[Part]) -> None:
         """Keep appended text back until there is enough for a piece."""
@@ -335,6 +362,11 @@ def _size_of(parts: Sequence[Part]) -> int:
     texts = [part.text.encode() for part in parts if _is_text(part) and isinstance(part.text, str)]
     rest = [part for part in parts if not _is_text(part)]
     return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(_written(rest))
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether a message is text and says nothing more."""
+    return message.metadata is None and all(map(_is_text, message.parts))
 
 
 def _is_text(part: Part) -> bool:

@@ -25,12 +25,12 @@ from agents.transcript.replies import Reply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
-from kit import sql
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines
 from kit.money import decimal_usd
+from kit.search import filter_by_words
 
 ON_A_PAGE = 25
 OPEN = "open"
@@ -141,7 +141,7 @@ class Filters:
         if not self.words:
             return turns, None
         turns, since = figures.newest_of(turns, MOST_SEARCHED)
-        return sql.filter_by_words(turns, "question", self.words.split()[:MAX_WORDS]), since
+        return filter_by_words(turns, "question", self.words.split()[:MAX_WORDS]), since
 
 
 def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:

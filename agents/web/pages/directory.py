@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Case, IntegerField, Q, When
+from django.db.models import Case, IntegerField, When
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -105,10 +105,7 @@ def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
         found = found.filter(owner_id=visitor_id)
     if wanted.online:
         found = found.filter(online())
-    for word in wanted.text.split():
-        part = word.removeprefix("@")
-        found = found.filter(Q(handle__icontains=part) | Q(name__icontains=part) | Q(tagline__icontains=part))
-    return found
+    return found.matching(wanted.text)
 
 
 def online_first(agents: AgentQuerySet) -> AgentQuerySet:

@@ -1,7 +1,7 @@
 """What a user of Google's ADK ends up with who has a remote agent: URL, TOKEN, SCENARIO, OPTIONS.
 
 Prints a JSON line for each question, as `output.say` describes. OPTIONS: `texts`, the questions of one session;
-`streaming`, whether the user asked ADK's A2A client to stream.
+`streaming`, whether the user asked ADK's A2A client to stream; `address`, what is given in place of URL.
 """
 
 from typing import Any
@@ -48,7 +48,9 @@ class Scenarios:
         settings: dict[str, Any] = {"httpx_client": client}
         if options.get("streaming"):
             settings = {"a2a_client_factory": ClientFactory(ClientConfig(httpx_client=client, streaming=True))}
-        self.remote = RemoteA2aAgent("remote", f"{url}.well-known/agent-card.json", **settings)
+        self.remote = RemoteA2aAgent(
+            "remote", options.get("address", f"{url}.well-known/agent-card.json"), **settings
+        )
 
     async def ask(self) -> None:
         """The remote agent is the user's agent."""

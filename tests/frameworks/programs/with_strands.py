@@ -12,8 +12,7 @@ class Scenarios:
     def __init__(self, url: str, token: str, options: dict[str, Any]) -> None:
         self.options = options
         client = httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
-        endpoint = url if options.get("slash", True) else url.rstrip("/")
-        self.agent = A2AAgent(endpoint, client_config=ClientConfig(httpx_client=client))
+        self.agent = A2AAgent(options.get("address", url), client_config=ClientConfig(httpx_client=client))
 
     async def ask(self) -> None:
         for text in self.options["texts"]:

@@ -1,0 +1,183 @@
+"""Follow-ups: replies that an agent sends after the one that ended its turn (docs/adr/0174).
+
+Each is a row, kept for a day, and a task in the context of its turn.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from django.db import transaction
+from msgspec.structs import replace
+
+from a2a_bridge.pushes.pushes import Pushes
+from a2a_bridge.tasks.pieces import events_of_plain, plain_end
+from a2a_bridge.tasks.record import Artifact, State, Task, timestamp
+from a2a_bridge.tasks.store import TaskStore
+from agents.core.errors import NoSuchTurn, TooManyFollowUps, Unavailable
+from agents.core.ledger.state import text_type_of
+from agents.core.types import SettledTurn
+from agents.models import Event, FollowUp, Turn
+from agents.models.choices import Outcome
+from agents.transcript.pieces import Json, Part
+from agents.transcript.recording import payload_of
+from kit import batches
+from kit.async_db import db_call
+from kit.clock import db_now
+from kit.ids import unguessable
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "queued-reply-"
+NAME = "Queued follow-up reply"
+MOST_A_TURN = 20
+KEPT = timedelta(hours=24)
+LATEST_EVENTS = 200
+LOOKS, LOOK_EVERY_S = 20, 0.1
+
+
+class FollowUpTasks:
+    """Makes a completed task of each follow-up, and tells the push addresses of the task that it follows."""
+
+    def __init__(self, tasks: TaskStore, pushes: Pushes) -> None:
+        self._tasks = tasks
+        self._pushes = pushes
+
+    async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
+        """See `agents.core.ports.FollowUpTaker`. Where the task store is away, the next ask still shows it."""
+        kept = await self._kept(session_id, chat_id, text, only_of)
+        if not kept.task_id:
+            return
+        try:
+            await self._add_task(kept)
+        except Unavailable:
+            logger.warning("follow_up.no_task", extra={"chat_id": chat_id})
+
+    async def _kept(self, session_id: int, chat_id: str, text: str, only_of: int | None) -> FollowUp:
+        """Keep it once its turn has ended: the end may be on its way to the database."""
+        for _ in range(LOOKS):
+            kept = await db_call(keep)(session_id, chat_id, text, only_of=only_of)
+            if kept is not None:
+                return kept
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise NoSuchTurn
+
+    async def _add_task(self, kept: FollowUp) -> None:
+        assert kept.agent is not None  # noqa: S101  for the type checker: else there is no task
+        followed = await self._tasks.find(kept.followed_id, caller_id=kept.caller_id)
+        at = timestamp()
+        began = Task(
+            id=kept.task_id,
+            caller_id=kept.caller_id,
+            handle=kept.agent.handle,
+            context_id=kept.context_id,
+            chat_id=kept.chat_id,
+            home="",
+            state=State.SUBMITTED,
+            updated_at=at,
+            history=(),
+            metadata=_metadata(kept.followed_id if followed else ""),
+            text_type=_text_type(kept),
+        )
+        task = plain_end(began, SettledTurn(Outcome.COMPLETED, "", kept.text), at)
+        await self._tasks.put(task)
+        await self._pushes.tell_follow_up(kept.followed_id, task, events_of_plain(task))
+
+
+def shown_in(task: Task, found: Sequence[FollowUp]) -> Task:
+    """The task with follow-ups as artifacts of it, behind those that it has."""
+    return replace(task, artifacts=(*task.artifacts, *map(_artifact, found)))
+
+
+async def with_its_own(task: Task) -> Task:
+    """An ended task with what its agent sent after its end, as 0.3 shows it."""
+    found = await db_call(find_of_turn)(task.chat_id)
+    return shown_in(task, [one for one in found if one.task_id and one.followed_id == task.id])
+
+
+def _artifact(follow_up: FollowUp) -> Artifact:
+    number = follow_up.task_id.rpartition("-")[2]
+    text = Part(text=follow_up.text, media_type=_text_type(follow_up))
+    return Artifact(f"{PREFIX}{number}", (text,), NAME, metadata=_metadata(follow_up.followed_id))
+
+
+def _text_type(follow_up: FollowUp) -> str:
+    """See `agents.core.types.Target.text_type`."""
+    return text_type_of(json.dumps(follow_up.agent.output_modes)) if follow_up.agent else ""
+
+
+def _metadata(followed_id: str) -> Json:
+    return {"source": "queued-reply", **({"followsTaskId": followed_id} if followed_id else {})}
+
+
+@transaction.atomic
+def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> FollowUp | None:
+    """Keep a follow-up of a turn that this session answered, with an id for a task of the same kind as the turn's.
+    None: the turn is open.
+
+    `only_of`: the id of the one caller whose turns it may be of; None: any caller's.
+
+    Raises:
+        NoSuchTurn: there is none, or it says again what was said.
+        TooManyFollowUps: nothing was written.
+    """
+    now = db_now()
+    asked = Turn.objects.filter(chat_id=chat_id, session_id=session_id)
+    turn = asked.select_for_update(of=("self",)).select_related("agent", "caller").first()
+    if turn is None or turn.caller is None or (only_of is not None and turn.caller_id != only_of):
+        raise NoSuchTurn
+    if turn.settled_at is None:
+        return None
+    if turn.outcome != Outcome.COMPLETED or turn.reason or turn.settled_at < now - KEPT:
+        raise NoSuchTurn
+    before = list(FollowUp.objects.filter(chat_id=chat_id).values_list("text", flat=True))
+    if text in before or _is_its_reply(turn, text):
+        raise NoSuchTurn
+    if len(before) >= MOST_A_TURN:
+        raise TooManyFollowUps(f"a turn has at most {MOST_A_TURN} follow-ups")
+    prefix = turn.task_id[: turn.task_id.rfind("-") + 1]
+    task_id = unguessable(prefix) if prefix and turn.agent else ""
+    return FollowUp.objects.create(
+        chat_id=chat_id,
+        agent=turn.agent,
+        caller=turn.caller,
+        context_id=turn.context_id,
+        followed_id=turn.task_id,
+        task_id=task_id,
+        text=text,
+        sent_at=now,
+    )
+
+
+def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowUp]:
+    """The follow-ups of an agent to a caller in a context that no ask was given yet, the oldest first."""
+    of_context = FollowUp.objects.filter(
+        agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id
+    ).exclude(task_id="")
+    return list(of_context.select_related("agent").order_by("pk")[:MOST_A_TURN])
+
+
+def mark_shown(ids: Collection[int]) -> None:
+    """An ask was given these."""
+    FollowUp.objects.filter(pk__in=ids, shown_at=None).update(shown_at=db_now())
+
+
+def find_of_turn(chat_id: str) -> list[FollowUp]:
+    """The follow-ups of a turn, the oldest first."""
+    return list(FollowUp.objects.filter(chat_id=chat_id).select_related("agent").order_by("pk"))
+
+
+def forget_old() -> int:
+    """Delete follow-ups of more than a day ago; how many."""
+    return batches.delete(FollowUp.objects.filter(sent_at__lt=db_now() - KEPT))
+
+
+def _is_its_reply(turn: Turn, text: str) -> bool:
+    """Whether the reply of a turn was this text, as far as the latest events of its session tell."""
+    latest = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT).order_by("-pk")
+    reply = payload_of(text=text, chatId=turn.chat_id)
+    return Event.objects.filter(
+        pk__in=[*latest.values_list("pk", flat=True)[:LATEST_EVENTS]], payload=reply
+    ).exists()

@@ -1,0 +1,75 @@
+"""`python -m lab.conformance KIT --python KIT_PYTHON`: run the A2A conformance kit against a new hub.
+
+KIT is a checkout of a2aproject/a2a-tck, KIT_PYTHON the Python that has what it needs. The kit writes its report
+into KIT; `make conformance` records it (docs/howto/test.md).
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab import ROOT
+from lab.agents import online
+from lab.callers import rpc_path
+from lab.conformance.agent import KitAgent
+from lab.hub_process import HubProcess
+from lab.hub_storage import DistributedStorages, EmbeddedStorages, HubStorage, embedded_storage
+from lab.servers import running_servers
+
+HOMES = ("embedded", "grown")
+# The kit has a receiver on this machine; at the speed of production.
+SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1, "WEBHOOK_PORTS": "", "TEST_TIME_SCALE": 1}
+
+
+def main() -> int:
+    """The kit's own exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lab.conformance", description=__doc__)
+    parser.add_argument("kit", type=Path, help="a checkout of the kit")
+    parser.add_argument("--python", type=Path, required=True, help="the Python of the kit's environment")
+    parser.add_argument("--home", choices=HOMES, default="embedded")
+    parser.add_argument("--below", default="/v1", help="the address to test, below the agent's base (default /v1)")
+    parser.add_argument("options", nargs="*", help="for the kit's pytest, behind --")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as name, _home(asked.home, Path(name)) as home:
+        is_grown = asked.home == "grown"
+        hub = HubProcess.start(home, processes=2 if is_grown else 1, worker=is_grown, **SETTINGS)
+        try:
+            return asyncio.run(_run(hub, asked))
+        finally:
+            hub.stop()
+
+
+@contextmanager
+def _home(name: str, folder: Path) -> Iterator[HubStorage]:
+    """A new home: SQLite, or PostgreSQL and Redis."""
+    if name == "embedded":
+        EmbeddedStorages.make_template(folder / "data")
+        yield embedded_storage(folder / "data")
+        return
+    DistributedStorages.make_template(folder / "cluster")
+    with running_servers(copy_of=folder / "cluster") as servers:
+        yield DistributedStorages(servers).new(folder / "data")
+
+
+async def _run(hub: HubProcess, asked: argparse.Namespace) -> int:
+    """Run the kit; of two processes the agent is at the one that the kit does not ask."""
+    async with online(hub, KitAgent, at=len(hub.urls) - 1, agent={"name": "kit agent"}) as agent:
+        report = asked.kit / "reports" / "compatibility"
+        command = [
+            *(asked.python.absolute(), "-m", "pytest", "tests/compatibility", "-p", "token_for_kit", "-q"),
+            *(f"--sut-host={hub.url}{rpc_path(agent.handle)}{asked.below}", "--transport=jsonrpc,http_json"),
+            *(f"--compatibility-report={report.absolute()}", "--webhook-host=127.0.0.1", *asked.options),
+        ]
+        env = os.environ | {"HUB_URL": hub.url, "HUB_TOKEN": hub.mint("kit", "session")}
+        env["PYTHONPATH"] = str(ROOT / "lab" / "conformance")
+        kit = await asyncio.create_subprocess_exec(*map(str, command), cwd=asked.kit, env=env)
+        return await kit.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""The rows of "Which address a client wants" (docs/reference/cards.md) for agent frameworks."""
+
+from dataclasses import replace
+
+import pytest
+
+from lab.agents import TaskPeer, online
+from lab.callers import rpc_path
+from lab.hub_process import HubProcess
+from tests.frameworks.clients import ALL, Framework
+from tests.frameworks.scenarios import PLAIN
+from tests.frameworks.test_every_framework import install, shown_to_user
+
+TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands")]
+
+
+@pytest.mark.parametrize("framework", TAKE_ANY, ids=str)
+@pytest.mark.parametrize("below", ["/", "", "/agent-card.json", "/.well-known/agent-card.json"])
+async def test_an_address_leads_a_framework_to_the_agent(
+    embedded_hub: HubProcess, framework: Framework, below: str
+) -> None:
+    install(framework)
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent:
+        address = f"{embedded_hub.url}{rpc_path(agent.handle)}{below}"
+        told = replace(framework, options={**framework.options, "address": address})
+        assert await shown_to_user(embedded_hub, agent, token, told, PLAIN) == ["echo: hello"]
