@@ -139,9 +139,30 @@ OF_PYTHON_A2A = {
 }
 ALL = (
     Framework("BeeAI", "beeai", "beeai-framework", "`A2AAgent`", lacks=NO_CANCEL),
-    Framework("BeeAI, not streaming", "beeai", "beeai-framework", "`A2AAgent` with `streaming=False`", options={"streaming": False}, lacks=NO_CANCEL),
-    Framework("CrewAI", "crewai", "crewai", "`Agent(a2a=A2AClientConfig(trust_remote_completion_status=True))`", options={"settings": {"trust_remote_completion_status": True}}, lacks=NO_CANCEL),
-    Framework("CrewAI, polling", "crewai", "crewai", "the same with `updates=PollingConfig()`", options={"settings": {"trust_remote_completion_status": True}, "polling": True}, lacks=NO_CANCEL),
+    Framework(
+        "BeeAI, not streaming",
+        "beeai",
+        "beeai-framework",
+        "`A2AAgent` with `streaming=False`",
+        options={"streaming": False},
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "CrewAI",
+        "crewai",
+        "crewai",
+        "`Agent(a2a=A2AClientConfig(trust_remote_completion_status=True))`",
+        options={"settings": {"trust_remote_completion_status": True}},
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "CrewAI, polling",
+        "crewai",
+        "crewai",
+        "the same with `updates=PollingConfig()`",
+        options={"settings": {"trust_remote_completion_status": True}, "polling": True},
+        lacks=NO_CANCEL,
+    ),
     Framework("CrewAI, its model answers", "crewai", "crewai", "`Agent(a2a=A2AClientConfig())`", lacks=NO_CANCEL),
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
     Framework(

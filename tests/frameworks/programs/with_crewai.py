@@ -32,11 +32,11 @@ class Caller(BaseLLM):
         conversation = said_before(prompt)
         if not conversation:
             return self.ask()
-        answer = {"text": "\n".join(text_of(one) for one in conversation if one["role"] == "agent")}
+        answer = "\n".join(since_the_question(conversation)) or "nothing"
         if self.texts and "RESPONSE_RECEIVED" not in prompt:
-            say("answer", answer)
+            say("answer", {"text": answer})
             return self.ask()
-        return json.dumps({"a2a_ids": [], "message": answer["text"], "is_a2a": False})
+        return json.dumps({"a2a_ids": [], "message": answer, "is_a2a": False})
 
     def ask(self) -> str:
         return json.dumps({"a2a_ids": [self.endpoint], "message": self.texts.pop(0), "is_a2a": True})
@@ -70,8 +70,10 @@ def said_before(prompt: str) -> list[dict[str, Any]]:
     return messages
 
 
-def text_of(message: dict[str, Any]) -> str:
-    return "".join(part.get("text", "") for part in message["parts"])
+def since_the_question(messages: list[dict[str, Any]]) -> list[str]:
+    """What the remote agent said after the last question."""
+    asked = max(number for number, message in enumerate(messages) if message["role"] == "user")
+    return ["".join(part.get("text", "") for part in message["parts"]) for message in messages[asked + 1 :]]
 
 
 if __name__ == "__main__":
