@@ -148,7 +148,7 @@ def render_answer(task: Task, request: Request) -> OldTask:
 
 
 def render_opening(task: Task, request: Request) -> Sequence[OldFrame]:
-    """A send's task as it was submitted, told again as an event, and what it has become; a follower's task as it is.
+    """A send's task as it was submitted, told again as an event, and what came of it; a follower's task as it is.
 
     So a refused task is shown as `submitted` too: a client may take what a first Task says for all there is.
     """

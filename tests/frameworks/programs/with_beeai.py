@@ -1,6 +1,6 @@
 """What a user of BeeAI ends up with who has an `A2AAgent`. Called as `with_adk` is.
 
-OPTIONS: `streaming`, if the user says whether to stream; the card decides otherwise.
+OPTIONS: `streaming`, if the user says whether to stream; the card decides otherwise. `address` as there.
 """
 
 import logging
@@ -20,7 +20,7 @@ class Scenarios:
         self.options = options
         client = HttpxAsyncClientParameters(headers={"Authorization": f"Bearer {token}"})
         parameters = A2AAgentParameters(httpx_async_client=client)
-        self.agent = A2AAgent(url=url, memory=UnconstrainedMemory(), parameters=parameters)
+        self.agent = A2AAgent(url=options.get("address", url), memory=UnconstrainedMemory(), parameters=parameters)
         self.settings = {"streaming": options["streaming"]} if "streaming" in options else {}
 
     async def ask(self) -> None:

@@ -1,11 +1,12 @@
 """What a user of CrewAI ends up with whose agent has the setting `a2a`. Called as `with_adk` is.
 
-OPTIONS: `settings`, of `A2AClientConfig`; `polling`, if the user does not stream.
+OPTIONS: `settings`, of `A2AClientConfig`; `polling`, if the user does not stream; `address` as there.
 """
 
 import asyncio
 import json
 import os
+import queue
 from typing import Any
 
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true", "CREWAI_TRACING_ENABLED": "false"}
@@ -14,6 +15,8 @@ from crewai import Agent, BaseLLM, Crew, Task
 from crewai.a2a import A2AClientConfig
 from crewai.a2a.auth import BearerTokenAuth
 from crewai.a2a.updates import PollingConfig
+from crewai.events import crewai_event_bus
+from crewai.events.types.a2a_events import A2ADelegationCompletedEvent
 from output import say, serve
 
 
@@ -44,6 +47,7 @@ class Caller(BaseLLM):
 
 class Scenarios:
     def __init__(self, url: str, token: str, options: dict[str, Any]) -> None:
+        url = options.get("address", url)
         self.model = Caller(model="caller", endpoint=url, texts=options["texts"])
         settings = options.get("settings", {})
         if options.get("polling"):
@@ -53,9 +57,21 @@ class Scenarios:
 
     async def ask(self) -> None:
         while self.model.texts:
-            task = Task(description="ask", expected_output="the answer", agent=self.agent)
-            result = await asyncio.to_thread(Crew(agents=[self.agent], tasks=[task]).kickoff)
-            say("answer", {"text": result.raw})
+            say("answer", {"text": await self._work()})
+
+    async def ask_by_events(self) -> None:
+        """The user reads the events that CrewAI emits."""
+        ended: queue.Queue[A2ADelegationCompletedEvent] = queue.Queue()
+        crewai_event_bus.on(A2ADelegationCompletedEvent)(lambda source, event: ended.put(event))
+        while self.model.texts:
+            await self._work()
+            event = ended.get(timeout=10)
+            say("answer", {"text": event.result or "", "error": event.error or ""})
+
+    async def _work(self) -> str:
+        task = Task(description="ask", expected_output="the answer", agent=self.agent)
+        result = await asyncio.to_thread(Crew(agents=[self.agent], tasks=[task]).kickoff)
+        return str(result.raw)
 
 
 def said_before(prompt: str) -> list[dict[str, Any]]:
