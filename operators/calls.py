@@ -12,6 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.core.ask_starter import Asker
+from agents.core.waiting import left_out_of
 from agents.models.choices import Failure, Outcome, Surface
 from kit.clock import iso
 from kit.describe import Answer, ErrorBody, Operation, Parameter, Uuid
@@ -167,7 +168,8 @@ async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> Ro
     """
     settled = await asyncio.shield(routed.running.settled)
     if settled.outcome is Outcome.COMPLETED:
-        return replace(sent, reply=settled.text, reply_ts=now())
+        left_out = left_out_of(routed.running.pieces) or UNSET
+        return replace(sent, reply=settled.text, reply_ts=now(), left_out=left_out)
     message = settled.own_words or failure_text(settled.reason, wait_s)
     if settled.reason != Failure.TIMEOUT:
         raise TurnFailed(settled.reason, message)

@@ -52,7 +52,10 @@ class PromptSent(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class RouteAnswer(Struct, frozen=True, rename="camel", kw_only=True):
-    """What became of a routed prompt. A timeout is `ok: false`, with `timedOut` and `error`."""
+    """What became of a routed prompt. A timeout is `ok: false`, with `timedOut` and `error`.
+
+    `left_out`: a line for each part of the reply that is not in its text.
+    """
 
     ok: bool
     chat_id: str
@@ -60,6 +63,7 @@ class RouteAnswer(Struct, frozen=True, rename="camel", kw_only=True):
     mode: Mode
     reply: str | UnsetType = UNSET
     reply_ts: Time | UnsetType = UNSET
+    left_out: list[str] | UnsetType = UNSET
     timed_out: Literal[True] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 

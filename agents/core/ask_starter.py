@@ -17,7 +17,7 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Notifier
 from agents.core.types import Ask, SettledTurn, Source, Target
-from agents.core.waiting import RunningTurn
+from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.models import Session
 from agents.models.choices import Outcome, Surface
 from agents.models.session import SEEN_AT, online_sessions
@@ -110,7 +110,8 @@ class AskStarter:
             with suppress(Unavailable):  # the session may be gone; the reply is reported all the same
                 await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
         settled = await asyncio.shield(running.settled)  # others wait for it too
-        text = f"error: {settled.own_words}" if settled.own_words else settled.text
+        answer = text_with_left_out(settled.text, running.pieces)
+        text = f"error: {settled.own_words}" if settled.own_words else answer
         if _is_answered(settled) and text:
             ask = running.turn.ask
             await self._notifier.route_reply(

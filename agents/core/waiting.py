@@ -12,8 +12,10 @@ from agents.transcript.pieces import (
     ApprovalDecided,
     ArtifactPiece,
     LastWords,
+    Part,
     Piece,
     Usage,
+    describe_left_out,
     joined_texts,
     plain_text_in,
     text_in,
@@ -192,6 +194,19 @@ def text_of(pieces: Sequence[Piece]) -> str:
                 told.clear()
             told.append(plain_text_in(piece.parts))
     return joined_texts("".join(told) for told in texts.values()) or words
+
+
+def left_out_of(pieces: Sequence[Piece], shown: Sequence[Part] = ()) -> list[str]:
+    """A line for each part of artifacts that is not in the text of the reply, and not one of `shown`."""
+    made = [(one, part) for one in pieces if isinstance(one, ArtifactPiece) for part in one.parts]
+    in_text = [part for one, part in made if one.lead is not None and plain_text_in([part])]
+    others = [(one, part) for one, part in made if not any(part is each for each in (*in_text, *shown))]
+    return [*dict.fromkeys(describe_left_out(f"artifact {one.artifact_id}", part) for one, part in others)]
+
+
+def text_with_left_out(text: str, pieces: Sequence[Piece]) -> str:
+    """A reply for an agent that is given text alone, with a line for each part that is not in the text."""
+    return "\n".join(filter(None, [text, *(f"[left out: {line}]" for line in left_out_of(pieces))]))
 
 
 def _text_added(piece: Piece) -> str:

@@ -3,9 +3,9 @@
 import msgspec
 
 from agents.core.types import SettledTurn
-from agents.core.waiting import RunningTurn
+from agents.core.waiting import RunningTurn, left_out_of
 from agents.models.choices import Outcome
-from agents.transcript.pieces import LEFT_OUT, ArtifactPiece, describe_left_out, plain_text_in
+from agents.transcript.pieces import LEFT_OUT, ArtifactPiece, Part
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import FrameRefused, refuse_failed
 from gateway.wire.frames import error_frame, make_frame
@@ -31,7 +31,7 @@ def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: Sett
     session = {"sessionId": envelope.session_id} if envelope.session_id else {}
     head = {"from": envelope.agent, "agent": sender, "id": reply_id(running), **session}
     said = content_of(running, settled)
-    if left_out := _left_out(running, settled):
+    if left_out := left_out_of(running.pieces, [] if settled.text else _data_of(running)[-1:]):
         metadata[LEFT_OUT] = left_out
     if envelope.type == "request":
         return make_frame("response", {"result": said}, metadata) | head
@@ -50,19 +50,13 @@ def content_of(running: RunningTurn, settled: SettledTurn) -> object:
     """The reply as a seat gave it: text, or the object that it sent."""
     if settled.text:
         return settled.text
+    found = _data_of(running)
+    return found[-1].data if found else ""
+
+
+def _data_of(running: RunningTurn) -> list[Part]:
     pieces = [one for one in running.pieces if isinstance(one, ArtifactPiece)]
-    found = [part.data for piece in pieces for part in piece.parts if part.data is not msgspec.UNSET]
-    return found[-1] if found else ""
-
-
-def _left_out(running: RunningTurn, settled: SettledTurn) -> list[str]:
-    """A line for each part of the agent's artifacts that is not in the content of the reply."""
-    made = [(one, part) for one in running.pieces if isinstance(one, ArtifactPiece) for part in one.parts]
-    shown = [part for one, part in made if one.lead is not None and plain_text_in([part])]
-    if not settled.text:
-        shown += [part for _, part in made if part.data is not msgspec.UNSET][-1:]
-    others = [(one, part) for one, part in made if not any(part is each for each in shown)]
-    return [describe_left_out(f"artifact {one.artifact_id}", part) for one, part in others]
+    return [part for piece in pieces for part in piece.parts if part.data is not msgspec.UNSET]
 
 
 def reply_id(running: RunningTurn) -> str:

@@ -173,3 +173,17 @@ async def test_an_agent_that_answers_markdown_has_its_texts_marked(hub: HubProce
     ):
         task = await me.send("*hi*")
         assert task["artifacts"][0]["parts"] == [{"text": "echo: *hi*", "mediaType": "text/markdown"}]
+
+
+async def test_who_is_given_text_alone_is_told_what_is_left_out(hub: HubProcess) -> None:
+    script = 'raw f hi | data d {"n": 1} | say here you are'
+    lines = ["artifact f: raw f.txt", "artifact d: data"]
+    text = "\n".join(["here you are", *(f"[left out: {line}]" for line in lines)])
+    async with online(hub, TaskPeer, at=-1) as peer, agent(hub, "alice") as mine:
+        answer = (await route(hub, peer.handle, script)).json()
+        assert (answer["reply"], answer["leftOut"]) == ("here you are", lines)
+        assert "leftOut" not in (await route(hub, peer.handle, "say plain")).json()
+        assert await mine.dispatch(peer.handle, script) == text
+        assert await mine.route(peer.handle, script) == text
+        await mine.dispatch(peer.handle, script, mode="tell")
+        assert (await mine.heard("route_reply"))["text"] == text

@@ -17,7 +17,7 @@ from agents.core.ask_starter import TURN_WAIT_S, AmbiguousPeer, Asker, AskStarte
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import SettledTurn, Source, Target
-from agents.core.waiting import RunningTurn
+from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.links.channel import refusals
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -229,7 +229,7 @@ class Requests:
         """Send the agent the answer to a question that it did not wait for, at its current connection."""
         # All that wait for this turn share the future: cancelling this report must not cancel it for them.
         settled = await asyncio.shield(running.settled)
-        text = _spoken(settled, name) or ENDED
+        text = _spoken(running, settled, name) or ENDED
         await self._notifier.route_reply(
             session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
         )
@@ -318,10 +318,10 @@ async def _reply(begun: StartedQuestion, context: AgentRequest) -> str:
     if begun.running is None:
         return begun.refusal
     settled = await context.outcome(begun.running)
-    return _spoken(settled, begun.name) if settled is not None else ""
+    return _spoken(begun.running, settled, begun.name) if settled is not None else ""
 
 
-def _spoken(settled: SettledTurn, name: str) -> str:
+def _spoken(running: RunningTurn, settled: SettledTurn, name: str) -> str:
     if settled.outcome is Outcome.COMPLETED:
-        return settled.text
+        return text_with_left_out(settled.text, running.pieces)
     return as_reply(failure_text(settled.reason, name, settled.own_words))
