@@ -3,7 +3,7 @@
 from lab.agents import Echo, TaskPeer, gone, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
-from tests.openclaw.caller import Caller, message, state_of, words_of
+from tests.openclaw.caller import Caller, message, state_of, told, words_of
 
 
 async def card_of(hub: HubProcess, handle: str) -> Json:
@@ -76,6 +76,8 @@ async def test_07_an_agent_that_is_not_running_is_a_failed_task(hub: HubProcess,
         await gone(hub, agent)
         caller = Caller(hub.url, agent.handle, alice)
         answer = await caller.send("hello?")
-        *_, last = await caller.stream("hello?")
+        events = await caller.stream("hello?")
+    last = events[-1]
     assert (answer["kind"], state_of(answer), words_of(answer)) == ("task", "failed", "agent channel offline")
-    assert (last["kind"], last["final"], words_of(last)) == ("status-update", True, "agent channel offline")
+    assert told(events) == ["task submitted", "status-update submitted", "status-update failed"]
+    assert (last["final"], words_of(last)) == (True, "agent channel offline")

@@ -148,15 +148,17 @@ def render_answer(task: Task, request: Request) -> OldTask:
 
 
 def render_opening(task: Task, request: Request) -> Sequence[OldFrame]:
-    """A send's task as it was submitted, told again as an event; a follower's task as it is."""
+    """A send's task as it was submitted, told again as an event, and what came of it; a follower's task as it is.
+
+    So a refused task is shown as `submitted` too: a client may take what a first Task says for all there is.
+    """
     if not isinstance(request, Send):
         return [render_task(task, None)]
-    begun = _begun(task)
-    is_announced = not task.is_interrupted
-    shown: list[OldFrame] = [render_task(begun, _length(request), is_announced=is_announced)]
-    if is_announced:
-        shown.append(_status_frame(begun))
-    if task.is_open and task.state is not begun.state:
+    if task.is_interrupted:
+        return [render_task(task, _length(request))]
+    begun = _submitted(task)
+    shown: list[OldFrame] = [render_task(begun, _length(request), is_announced=True), _status_frame(begun)]
+    if task.state is not begun.state:
         shown.append(_status_frame(task))
     return shown
 
@@ -210,11 +212,15 @@ def _length(request: Request) -> int | None:
 
 def _begun(task: Task) -> Task:
     """The task as a send shows it first: 0.3 begins each turn with `submitted`."""
-    return replace(task, state=State.SUBMITTED, message=None) if task.is_open else task
+    return _submitted(task) if task.is_open else task
+
+
+def _submitted(task: Task) -> Task:
+    return replace(task, state=State.SUBMITTED, message=None)
 
 
 def _status_frame(task: Task) -> OldStatusUpdate:
-    """A status update with the status of the first frame."""
+    """A status update with the status of that task."""
     return OldStatusUpdate(task.id, task.context_id, status_of(task), task.is_terminal)
 
 
