@@ -101,8 +101,11 @@ lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-*; do rm -f $$set/package-lock.json; \
 	  (cd $$set && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --silent); \
 	  done; else echo "no npm: sdk-js-* stay as they are"; fi
-	@cd requirements && for set in framework-*.in; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
+	@cd requirements && for set in framework-*.in; do \
+	  left_out=$$(sed -n 's/^# left out: //p' $$set | sed 's/[^ ]*/--unsafe-package &/g'); \
+	  ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
+	  $${left_out:---allow-unsafe} \
 	  --no-header --no-annotate -o $${set%.in}.txt $$set; done
 
 clean: ## Remove the virtual environment and caches (DATA_DIR stays)

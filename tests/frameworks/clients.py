@@ -137,6 +137,38 @@ OF_PYTHON_A2A = {
     for one in SCENARIOS
     if not one.is_canceled
 }
+OF_BEEAI = {
+    "several": Fault(
+        ("two",), "`A2AAgent` returns the last artifact: read all that it added to its memory", "ask_by_memory"
+    ),
+}
+JOINED = "CrewAI joins the notes of an agent and the pieces of its reply with spaces: let the agent answer whole"
+UNTOLD = "CrewAI tells the model nothing of a sign-in: read `error` of the event `A2ADelegationCompletedEvent`"
+WORDS_ALONE = "CrewAI reads text alone: let the agent answer in words"
+NO_OUTPUT = "raised ValueError: No valid task outputs available to create crew output."
+OF_CREWAI = {
+    "stream": Fault(("reading a lifetime  is  a region",), JOINED),
+    "auth": Fault((NOTHING,), UNTOLD, "ask_by_events"),
+    "data": Fault((NO_OUTPUT,), WORDS_ALONE),
+    "file": Fault((NO_OUTPUT,), WORDS_ALONE),
+}
+OF_CREWAI_POLLING = OF_CREWAI | {
+    "input": Fault(
+        (r"which one\?", r"which one\? you said: the second"),
+        "by polling CrewAI puts what the agent said last before its artifacts: leave `updates` at its default",
+    ),
+}
+NO_ARTIFACTS = (
+    "CrewAI shows its model the messages of a task, no artifact: set `trust_remote_completion_status=True`"
+)
+OF_CREWAI_MODEL = OF_CREWAI | {
+    "stream": Fault(("reading",), NO_ARTIFACTS),
+    "input": Fault((r"which one\?", NOTHING), NO_ARTIFACTS),
+    "data": Fault((NOTHING,), WORDS_ALONE),
+    "file": Fault((NOTHING,), WORDS_ALONE),
+    "several": Fault((NOTHING,), NO_ARTIFACTS),
+}
+TRUSTING = {"trust_remote_completion_status": True}
 ALL = (
     Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
     Framework(
@@ -191,6 +223,42 @@ ALL = (
         "`A2AClient(url).stream_message`",
         options={"streaming": True},
         faults=OF_FASTA2A_STREAMING,
+        lacks=NO_CANCEL,
+    ),
+    Framework("BeeAI", "beeai", "beeai-framework", "`A2AAgent`", faults=OF_BEEAI, lacks=NO_CANCEL),
+    Framework(
+        "BeeAI, not streaming",
+        "beeai",
+        "beeai-framework",
+        "`A2AAgent`, run with `streaming=False`",
+        options={"streaming": False},
+        faults=OF_BEEAI,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "CrewAI",
+        "crewai",
+        "crewai",
+        "`Agent(a2a=A2AClientConfig(trust_remote_completion_status=True))`",
+        options={"settings": TRUSTING},
+        faults=OF_CREWAI,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "CrewAI, polling",
+        "crewai",
+        "crewai",
+        "the same with `updates=PollingConfig()`",
+        options={"settings": TRUSTING, "polling": True},
+        faults=OF_CREWAI_POLLING,
+        lacks=NO_CANCEL,
+    ),
+    Framework(
+        "CrewAI, its model answers",
+        "crewai",
+        "crewai",
+        "`Agent(a2a=A2AClientConfig())`",
+        faults=OF_CREWAI_MODEL,
         lacks=NO_CANCEL,
     ),
     Framework(

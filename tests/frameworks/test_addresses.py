@@ -11,7 +11,7 @@ from tests.frameworks.clients import ALL, Framework
 from tests.frameworks.scenarios import PLAIN
 from tests.frameworks.test_every_framework import install, shown_to_user
 
-TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands")]
+TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
 
 
 @pytest.mark.parametrize("framework", TAKE_ANY, ids=str)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 STATES = ["completed", "failed", "canceled", "rejected"]
@@ -15,7 +16,7 @@ ENDED = {*STATES, *(f"TASK_STATE_{state.upper()}" for state in STATES)}
 
 def say(step: str, value: object) -> None:
     """One line, `{"step": what was done, "value": what came, as JSON}`."""
-    print(json.dumps({"step": step, "value": value}), flush=True)
+    print(json.dumps({"step": step, "value": value}), file=sys.__stdout__, flush=True)
 
 
 def say_raised(failure: Exception) -> None:
@@ -65,11 +66,15 @@ def serve(scenarios: Scenarios) -> None:
 
 
 def run(scenarios: Scenarios, arguments: list[str]) -> None:
-    """Run one scenario: URL, TOKEN, its name, OPTIONS. What it raises is said; the last line is `end`."""
+    """Run one scenario: URL, TOKEN, its name, OPTIONS. What it raises is said; the last line is `end`.
+
+    What the client itself prints goes to standard error.
+    """
     url, token, name, options = arguments
-    work = getattr(scenarios(url, token, json.loads(options)), name)
-    try:
-        asyncio.run(work())
-    except Exception as failure:  # noqa: BLE001 - the test reads it
-        say_raised(failure)
+    with redirect_stdout(sys.stderr):
+        work = getattr(scenarios(url, token, json.loads(options)), name)
+        try:
+            asyncio.run(work())
+        except Exception as failure:  # noqa: BLE001 - the test reads it
+            say_raised(failure)
     say("end", None)
