@@ -14,10 +14,15 @@ from lab.hub_process import HubProcess
 from tests.frameworks.__main__ import PAGE, page
 from tests.frameworks.clients import CELLS, Framework, shown
 from tests.frameworks.scenarios import PLAIN, STREAM, Scenario
-from tests.sdks.environments import FRAMEWORKS, NotInstalled
+from tests.sdks.environments import DEEP_ONLY, FRAMEWORKS, NotInstalled
 
 OFTEN = (PLAIN, STREAM)
 WRONG = "cw_sess_" + "0" * 32
+
+
+def is_often(framework: Framework, scenario: Scenario) -> bool:
+    """Whether `make test` tries it."""
+    return scenario in OFTEN and framework.environment not in DEEP_ONLY
 
 
 @pytest.fixture
@@ -29,7 +34,7 @@ def hub(embedded_hub: HubProcess) -> HubProcess:
 @pytest.mark.parametrize(
     ("framework", "scenario"),
     [
-        pytest.param(*cell, id=f"{cell[0]}-{cell[1].name}", marks=() if cell[1] in OFTEN else pytest.mark.deep)
+        pytest.param(*cell, id=f"{cell[0]}-{cell[1].name}", marks=() if is_often(*cell) else pytest.mark.deep)
         for cell in CELLS
     ],
 )

@@ -99,7 +99,7 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"owner": owner.login, "slug": agent.slug, "peer": f"{owner.login}/{session.routing_name}"}
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
-    names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total"}
+    names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total", "given": "v1"}
     key = EnvelopeKey.objects.create(
         owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
     )
