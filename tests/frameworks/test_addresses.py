@@ -11,11 +11,14 @@ from tests.frameworks.clients import ALL, Framework
 from tests.frameworks.scenarios import PLAIN
 from tests.frameworks.test_every_framework import install, shown_to_user
 
+WELL_KNOWN = "/.well-known/agent-card.json"
 TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
 
 
 @pytest.mark.parametrize("framework", TAKE_ANY, ids=str)
-@pytest.mark.parametrize("below", ["/", "", "/agent-card.json", "/.well-known/agent-card.json"])
+@pytest.mark.parametrize(
+    "below", ["", *(pytest.param(one, marks=pytest.mark.deep) for one in ("/", "/agent-card.json", WELL_KNOWN))]
+)
 async def test_an_address_leads_a_framework_to_the_agent(
     embedded_hub: HubProcess, framework: Framework, below: str
 ) -> None:
