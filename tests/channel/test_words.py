@@ -71,6 +71,7 @@ FAILURES = {
     Failure.HALTED: "@alice/helper or the caller was halted before it replied",
     Failure.AGENT_FAILED: "@alice/helper failed",
     Failure.REJECTED: "@alice/helper refused the question",
+    Failure.AGENT_CANCELED: "@alice/helper canceled the question",
 }
 
 

@@ -204,7 +204,8 @@ class Mutations:
         return replace(case, name=f"{case.name}: query {query[:60]}", target=target, may_hang_up="\xff" in query)
 
     def _verb(self, case: Case) -> Case:
-        verb = self._random.choice([one for one in VERBS if one != case.verb])
+        sound = ("GET", "HEAD") if case.sound.binding == "JSON-RPC" else ()  # they read the card
+        verb = self._random.choice([one for one in VERBS if one not in (case.verb, *sound)])
         is_wrong = verb != "OPTIONS" and (case.sound.binding, case.sound.name, verb) not in ALSO
         return replace(case, name=f"{case.name}: {verb} {case.target}", verb=verb, is_wrong=is_wrong)
 

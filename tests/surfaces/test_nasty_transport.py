@@ -209,7 +209,7 @@ async def test_an_upgrade_with_two_tokens_is_400(embedded_hub: HubProcess, path:
     assert b"authorization came with two values" in answer
 
 
-@pytest.mark.parametrize("verb", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("verb", ["PUT", "PATCH", "DELETE"])
 async def test_another_http_method_is_405(embedded_hub: HubProcess, verb: str) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
         token = bearer(embedded_hub.mint("alice", "session"))
