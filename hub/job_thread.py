@@ -20,7 +20,7 @@ from webhooks.sending import Sender, client
 logger = logging.getLogger(__name__)
 
 EVERY_S = seconds(5.0, at_least_s=1.0)
-QUIET_EVERY_S = seconds(15.0, at_least_s=1.0)
+QUIET_EVERY_S = seconds(15.0, at_least_s=3.0)
 QUIET_AFTER_S = seconds(60.0, at_least_s=10.0)
 PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)

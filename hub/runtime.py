@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 from django.conf import settings
@@ -37,7 +39,8 @@ from webhooks.outbox import on_queued
 
 logger = logging.getLogger(__name__)
 
-BEAT_EVERY_S = seconds(5.0, at_least_s=1.25)
+PHASE_S = random.uniform(0, 5)  # noqa: S311  of all timers: processes of one machine do not ask the database at once
+BEAT_EVERY_S = seconds(5.0, at_least_s=1.75)
 BEAT_TRIES = 3
 TEND_EVERY_S = seconds(1.0, at_least_s=0.25)
 WATCH_EVERY_S = 1.0
@@ -257,9 +260,19 @@ class SocketDrain:
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:
     """Run a function every so many seconds, each time as `attempt`."""
+    loop, due = asyncio.get_running_loop(), PHASE_S
     while True:
-        await asyncio.sleep(seconds)
+        due = next_due(due, seconds, loop.time())
+        await asyncio.sleep(due - loop.time())
         await attempt(work, event, tries=tries)
+
+
+def next_due(due: float, seconds: float, now: float) -> float:
+    """When a run is due that was due at `due` and ended `now`: a multiple of `seconds` later.
+
+    So the timers of a process wake it together. Between two runs is a pause of half of `seconds` at least.
+    """
+    return due + seconds * max(1, ceil((now - due) / seconds + 0.5))
 
 
 async def attempt(work: Callable[[], Awaitable[object]], event: str, *, tries: int = 1) -> None:

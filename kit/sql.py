@@ -153,6 +153,23 @@ class KeyedQuery:
         return compiled
 
 
+class AnyRow:
+    """Asks whether a queryset has any row. The queryset, whose values are constants, is compiled once.
+
+    For what timers ask in vain each second: see `KeyedQuery`.
+    """
+
+    def __init__(self, found: QuerySet[Any, Any]) -> None:
+        self._found = found
+        self._query: Query | None = None
+
+    def __call__(self) -> bool:
+        """Ask the database."""
+        if self._query is None:  # not earlier: no module asks for a connection as it is imported
+            self._query = Query(*self._found.order_by().values("pk")[:1].query.sql_with_params())
+        return bool(rows(*self._query))
+
+
 def _converted(row: Row, converters: Mapping[int, tuple[Sequence[Callable[..., Any]], Any]]) -> Row:
     values = list(row)
     for position, (functions, expression) in converters.items():

@@ -26,6 +26,7 @@ from agents.transcript.announcements import (
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from agents.transcript.recording import kept_text
 from kit.clock import db_now, iso
+from kit.sql import AnyRow
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ AT_ONCE = 200
 
 Decision = Literal["allow", "deny"]
 Status = PermissionRequest.Status
+_are_pending = AnyRow(PermissionRequest.objects.filter(status=Status.PENDING))
 STATUSES: dict[Decision, Status] = {"allow": Status.ALLOWED, "deny": Status.DENIED}
 DECISIONS: dict[str, Literal["allow", "deny", "expired"]] = {
     Status.ALLOWED: "allow",
@@ -163,6 +165,8 @@ def expire_due() -> int:
 
     Any process may call it at any time.
     """
+    if not _are_pending():
+        return 0
     due = PermissionRequest.objects.filter(status=Status.PENDING, expires_at__lte=db_now()).order_by("expires_at")
     return sum(_expire(session_id, pk) for session_id, pk in due.values_list("session_id", "pk")[:AT_ONCE])
 

@@ -31,6 +31,7 @@ from gateway.wire.frames import error_frame, make_frame
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
+from kit.sql import AnyRow
 
 HIGHER_IN_A_ROW = 16  # then one of a lower priority goes first
 CLAIM_S = seconds(60.0, at_least_s=30.0)
@@ -219,11 +220,6 @@ def expire(letter: Letter) -> bool:
     return end_letter(letter, refuse_dead(TTL_EXPIRED, code))
 
 
-def are_queued() -> bool:
-    """Whether any letter waits for its recipient."""
-    return _queued().exists()
-
-
 def find_due_recipients(process_id: str) -> list[int]:
     """The seats of this process that have letters."""
     found: QuerySet[Session, int] = Session.objects.filter(
@@ -234,6 +230,9 @@ def find_due_recipients(process_id: str) -> list[int]:
 
 def _queued() -> QuerySet[Letter]:
     return Letter.objects.filter(state__in=WAITING)
+
+
+are_queued = AnyRow(_queued())  # letters that wait for their recipients
 
 
 def store_untaken_replies() -> int:

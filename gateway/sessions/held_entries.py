@@ -19,6 +19,7 @@ from kit.clock import db_now
 logger = logging.getLogger(__name__)
 
 READ_AT_ONCE = 200
+_are_held = sql.AnyRow(HeldEntry.objects.all())
 _COLUMNS = ("owner_id", "key", "process_id", "about", "content")
 _INSERT = (
     "INSERT INTO gateway_heldentry (owner_id, key, process_id, about, content)"
@@ -78,6 +79,8 @@ def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[R
 
     A record that cannot be read is logged and deleted.
     """
+    if not _are_held():
+        return
     left = HeldEntry.objects.exclude(process_id=process_id)
     if not is_alone:
         living = Process.objects.filter(beat_at__gt=alive_since(db_now()))

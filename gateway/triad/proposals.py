@@ -22,8 +22,11 @@ from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
+from kit.sql import AnyRow
 
 State = Proposal.State
+
+are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
 
 MOST_OPEN = 100  # proposals of a team
 MOST_KEPT = 10_000
@@ -131,11 +134,6 @@ def cast_vote(owner_id: int, given: NewVote) -> Proposal:
         text = "this proposal takes no votes any more"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_closed")
     return proposal
-
-
-def are_open() -> bool:
-    """Whether any proposal is not decided yet."""
-    return Proposal.objects.filter(state__in=Proposal.OPEN).exists()
 
 
 def close_due() -> int:

@@ -5,10 +5,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from accounts.models import User
 from hub.changes import WaitingRows
 from kit.async_db import DbThread
-from kit.sql import SqliteChanges, UnknownChanges
+from kit.sql import AnyRow, SqliteChanges, UnknownChanges
 from lab.processes import python, run
 
 
@@ -87,3 +90,17 @@ async def test_work_for_waiting_rows_is_done_while_any_waits(tmp_path: Path, is_
         assert len(done) == 2
     changes.close()
     await thread.close()
+
+
+@pytest.mark.django_db
+def test_whether_any_row_is_there_is_one_query_of_one_row() -> None:
+    are_there = AnyRow(User.objects.filter(login__in=["ann", "100%"]).order_by("login"))
+    assert not are_there()
+    User.objects.create(login="bob")
+    assert not are_there()
+    User.objects.create(login="100%")
+    with CaptureQueriesContext(connection) as asked:
+        assert are_there()
+    assert [query["sql"].count("LIMIT 1") for query in asked] == [1]
+    User.objects.filter(login="100%").delete()
+    assert not are_there()

@@ -9,7 +9,7 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from agents.models.choices import Failure
-from hub.runtime import SocketDrain, end, every
+from hub.runtime import SocketDrain, end, every, next_due
 from tests.contracts.test_link import Desk
 
 AGENTS = 120
@@ -45,6 +45,28 @@ async def test_what_is_done_again_and_again_survives_failures(
     assert not doing.done()
     doing.cancel()
     assert told(caplog, "attempt") == [("tend.failed", attempt) for attempt in attempts]
+
+
+@pytest.mark.parametrize(
+    ("ended", "due"),
+    [
+        (100.0, 100.25),
+        (99.999, 100.25),  # the loop ran it early, by less than the millisecond it counts in
+        (100.125, 100.25),
+        (100.126, 100.5),  # so that slow work leaves a pause
+        (107.3, 107.5),
+        (107.4, 107.75),
+    ],
+)
+def test_timers_run_at_multiples_of_their_time(ended: float, due: float) -> None:
+    assert next_due(100.0, 0.25, ended) == due
+
+
+def test_a_slow_timer_is_due_together_with_a_fast_one() -> None:
+    fast, slow = 3.7, next_due(3.7, 1.0, 9999.123)
+    while fast < slow:
+        fast = next_due(fast, 0.25, fast + 0.1)
+    assert fast == pytest.approx(slow)
 
 
 async def test_a_step_of_leaving_that_fails_or_hangs_gives_way(caplog: pytest.LogCaptureFixture) -> None:
