@@ -40,7 +40,7 @@ from webhooks.outbox import on_queued
 logger = logging.getLogger(__name__)
 
 PHASE_S = random.uniform(0, 5)  # noqa: S311  of all timers: processes of one machine do not ask the database at once
-BEAT_EVERY_S = seconds(5.0, at_least_s=1.75)
+BEAT_EVERY_S = seconds(5.0, at_least_s=1.25)
 BEAT_TRIES = 3
 TEND_EVERY_S = seconds(1.0, at_least_s=0.25)
 WATCH_EVERY_S = 1.0
