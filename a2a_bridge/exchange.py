@@ -1,10 +1,12 @@
 """Starts the first and further turns of tasks, finds the turns of this process, and cancels waiting tasks."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError
 from msgspec.structs import replace
 
 from a2a_bridge import follow_ups
@@ -28,6 +30,8 @@ from agents.models import FollowUp
 from agents.models.choices import Failure
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
+
+logger = logging.getLogger(__name__)
 
 APPEARS_EVERY_S = 0.05
 APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks for the task
@@ -97,11 +101,9 @@ class Exchanges:
         push = send.push
         if push is not None:
             await self._keep_push(run, push)
+        run.follow_ups = [one.pk for one in earlier]
         try:
-            started = await self._started([run], self._dispatcher.ask(*asked))
-            if earlier and started.running is not None:
-                await db_call(follow_ups.mark_shown)([one.pk for one in earlier])
-            return started
+            return await self._started([run], self._dispatcher.ask(*asked))
         except Exception:  # nothing was asked: the same message joins another task
             if push is not None:
                 await self._pushes.drop(run.task.id)
@@ -200,6 +202,11 @@ class Exchanges:
                 await release_key(claim)
         finally:
             await run.keep_end(settled)
+        if run.follow_ups and settled.refused is None and not settled.is_unsent:
+            try:
+                await db_call(follow_ups.mark_shown)(run.follow_ups)
+            except (DatabaseError, InterfaceError):  # the next task shows them again
+                logger.exception("follow_ups.not_marked", extra={"chat_id": run.task.chat_id})
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""
@@ -235,8 +242,12 @@ class Exchanges:
         agent = call.caller.agent
         if not send.context_id or not agent.has_follow_ups or agent.agent_id is None:
             return ()
-        find = db_call(follow_ups.find_unshown)
-        return await find(agent.agent_id, call.caller.identity.user_id, send.context_id)
+        caller_id = call.caller.identity.user_id
+        found = await db_call(follow_ups.find_unshown)(agent.agent_id, caller_id, send.context_id)
+        for one in found:  # an answer that was a message left no task
+            if await self._tasks.find(one.followed_id, caller_id=caller_id) is None:
+                one.followed_id = ""
+        return found
 
     def _prepared(
         self, call: Call, send: Send, claim: KeyClaim | None = None, earlier: Sequence[FollowUp] = ()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 from msgspec.structs import replace
 
 from a2a_bridge.pushes.pushes import Pushes
@@ -21,8 +22,7 @@ from agents.core.ledger.state import text_type_of
 from agents.core.types import SettledTurn
 from agents.models import Event, FollowUp, Turn
 from agents.models.choices import Outcome
-from agents.transcript.pieces import Json, Part
-from agents.transcript.recording import payload_of
+from agents.transcript.pieces import MAX_REPLY_BYTES, Json, Part
 from kit import batches
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -112,7 +112,6 @@ def _metadata(followed_id: str) -> Json:
     return {"source": "queued-reply", **({"followsTaskId": followed_id} if followed_id else {})}
 
 
-@transaction.atomic
 def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> FollowUp | None:
     """Keep a follow-up of a turn that this session answered, with an id for a task of the same kind as the turn's.
     None: the turn is open.
@@ -123,24 +122,31 @@ def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> Fo
         NoSuchTurn: there is none, or it says again what was said.
         TooManyFollowUps: nothing was written.
     """
-    now = db_now()
     asked = Turn.objects.filter(chat_id=chat_id, session_id=session_id)
+    # Without a lock first: agents may send any chat id.
+    ends = list(asked.values_list("settled_at", flat=True))
+    if not ends:
+        raise NoSuchTurn
+    return _keep(asked, text, only_of) if ends[0] is not None else None
+
+
+@transaction.atomic
+def _keep(asked: QuerySet[Turn], text: str, only_of: int | None) -> FollowUp:
+    now = db_now()
     turn = asked.select_for_update(of=("self",)).select_related("agent", "caller").first()
     if turn is None or turn.caller is None or (only_of is not None and turn.caller_id != only_of):
         raise NoSuchTurn
-    if turn.settled_at is None:
-        return None
-    if turn.outcome != Outcome.COMPLETED or turn.reason or turn.settled_at < now - KEPT:
+    if turn.outcome != Outcome.COMPLETED or turn.reason or turn.settled_at is None or turn.settled_at < now - KEPT:
         raise NoSuchTurn
-    before = list(FollowUp.objects.filter(chat_id=chat_id).values_list("text", flat=True))
-    if text in before or _is_its_reply(turn, text):
+    before = list(FollowUp.objects.filter(chat_id=turn.chat_id).values_list("text", flat=True))
+    if text.strip() in [one.strip() for one in before] or _is_its_reply(turn, text):
         raise NoSuchTurn
-    if len(before) >= MOST_A_TURN:
-        raise TooManyFollowUps(f"a turn has at most {MOST_A_TURN} follow-ups")
+    if len(before) >= MOST_A_TURN or sum(len(one.encode()) for one in [*before, text]) > MAX_REPLY_BYTES:
+        raise TooManyFollowUps(f"a turn has at most {MOST_A_TURN} follow-ups, of {MAX_REPLY_BYTES} bytes in all")
     prefix = turn.task_id[: turn.task_id.rfind("-") + 1]
     task_id = unguessable(prefix) if prefix and turn.agent else ""
     return FollowUp.objects.create(
-        chat_id=chat_id,
+        chat_id=turn.chat_id,
         agent=turn.agent,
         caller=turn.caller,
         context_id=turn.context_id,
@@ -148,15 +154,24 @@ def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> Fo
         task_id=task_id,
         text=text,
         sent_at=now,
+        shown_at=None if task_id else now,  # no ask is given one that has no task
     )
 
 
 def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowUp]:
-    """The follow-ups of an agent to a caller in a context that no ask was given yet, the oldest first."""
-    of_context = FollowUp.objects.filter(
-        agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id
-    ).exclude(task_id="")
-    return list(of_context.select_related("agent").order_by("pk")[:MOST_A_TURN])
+    """The follow-ups of an agent to a caller in a context that no ask was given yet, the oldest first.
+
+    As many as a reply may have bytes: the ask after the next is given the others.
+    """
+    of_context = FollowUp.objects.filter(agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id)
+    found: list[FollowUp] = []
+    size = 0
+    for one in of_context.select_related("agent").order_by("pk")[:MOST_A_TURN]:
+        size += len(one.text.encode())
+        if found and size > MAX_REPLY_BYTES:
+            break
+        found.append(one)
+    return found
 
 
 def mark_shown(ids: Collection[int]) -> None:
@@ -177,7 +192,7 @@ def forget_old() -> int:
 def _is_its_reply(turn: Turn, text: str) -> bool:
     """Whether the reply of a turn was this text, as far as the latest events of its session tell."""
     latest = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT).order_by("-pk")
-    reply = payload_of(text=text, chatId=turn.chat_id)
-    return Event.objects.filter(
-        pk__in=[*latest.values_list("pk", flat=True)[:LATEST_EVENTS]], payload=reply
-    ).exists()
+    ids = [*latest.values_list("pk", flat=True)[:LATEST_EVENTS]]
+    replies = Event.objects.filter(pk__in=ids, type="reply", payload__contains=f'"{turn.chat_id}"')
+    said = [json.loads(payload) for payload in replies.values_list("payload", flat=True)]
+    return any(str(one.get("text", "")).strip() == text.strip() for one in said)

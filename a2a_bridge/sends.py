@@ -27,7 +27,7 @@ from a2a_bridge.repeats import (
 from a2a_bridge.requests import Send
 from a2a_bridge.services import Services, again, find
 from a2a_bridge.streams import TaskStreams
-from a2a_bridge.tasks.record import Message, Role, State, Task
+from a2a_bridge.tasks.record import INTERRUPTED, Message, Role, State, Task
 from a2a_bridge.tasks.run import TaskRun
 from a2a_bridge.tasks.store import TaskQuery
 from a2a_bridge.tasks.store_by_id import new_task_id
@@ -69,12 +69,13 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
 
 
 async def _waiting_in(services: Services, call: Call, context_id: str) -> str:
-    """The task of a context that changed last, if it waits for its caller; else empty."""
-    caller = call.caller
-    page = await services.tasks.page(
-        TaskQuery(caller_id=caller.identity.user_id, handle=caller.agent.handle, context_id=context_id, limit=1)
-    )
-    return next((task.id for task in page.tasks if task.is_interrupted), "")
+    """The task of a context that asked its caller for something last, if one waits; else empty."""
+    caller_id, handle = call.caller.identity.user_id, call.caller.agent.handle
+    waiting: list[Task] = []
+    for state in INTERRUPTED:
+        query = TaskQuery(caller_id=caller_id, handle=handle, context_id=context_id, state=state, limit=1)
+        waiting += (await services.tasks.page(query)).tasks
+    return max(waiting, key=lambda task: task.updated_at).id if waiting else ""
 
 
 async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[LookUpResult], Call]) -> Outcome:

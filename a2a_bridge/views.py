@@ -73,7 +73,7 @@ def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering
     """An agent's base. `asgi` serves the calls of every agent that there can be: others are absent."""
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return _read_base(request, owner, slug, rendering)
-    return json_error(404, "not_found", "no such agent")
+    return json_error(404, "not_found", "no agent takes calls at this address")
 
 
 @allow_cross_origin
@@ -83,8 +83,9 @@ def _read_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering
     The page is named without a look whether there is one: the page itself hides what is absent.
     """
     answer: HttpResponse
-    if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
-        answer = redirect("agent-page", owner.removeprefix("@"), slug)
+    login = owner.removeprefix("@")
+    if login and request.get_preferred_type(["application/json", "text/html"]) == "text/html":
+        answer = redirect("agent-page", login, slug)
     else:
         answer = agent_card(request, owner, slug, rendering)
     answer["Vary"] = f"Accept, {VARY}"

@@ -12,7 +12,8 @@ from django.db.models.functions import Left
 MOST_WORDS = 12
 SEARCHED_CHARS = 10_000
 SHORTEST_STEM = 4
-_ENDING = re.compile(r"(?:ations?|ings?|ions?|ers?|ed|ly|ies|es?|s|y)$")
+PUNCTUATION = ".,;:!?\"'()"
+_ENDING = re.compile(r"(?:ations?|ings?|ions?|ers?|ed|ly|ies|es?|s|y)$", re.IGNORECASE)
 
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
@@ -29,11 +30,12 @@ def stem(word: str) -> str:
 def match_words(text: str, *columns: str) -> Q:
     """Rows that have each word of a text, or its stem, in one of these columns.
 
-    An empty text matches all. `@` before a word is ignored.
+    An empty text matches all. `@` before a word, and punctuation around it, are ignored.
     """
     found = Q()
     for word in text.split()[:MOST_WORDS]:
-        found &= reduce(or_, [_contains(column, stem(word.removeprefix("@"))) for column in columns])
+        part = stem(word.removeprefix("@").strip(PUNCTUATION) or word)
+        found &= reduce(or_, [_contains(column, part) for column in columns])
     return found
 
 

@@ -70,12 +70,12 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
 
 @transaction.atomic
 def copy(task_id: str, to: Task) -> int:
-    """Keep the addresses of a task for a later one of its caller too, as far as it may have more; how many."""
+    """Keep the addresses of a task for a later one too, until its caller has half of those allowed; how many."""
     quotas.lock_owner(to.caller_id)
     most, copies = get_settings().push_configs_per_caller, 0
     has = PushConfig.objects.filter(caller=to.caller_id).count()
     for row in _of(task_id).order_by("pk"):
-        if most and has + copies >= most:
+        if most and has + copies >= most // 2:
             break
         PushConfig.objects.create(
             task_id=to.id,

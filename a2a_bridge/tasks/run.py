@@ -79,7 +79,8 @@ class TaskRun:
     `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
     `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
     turn. `task`: the current task. `followers`: how many requests wait for the task while it waits for a free
-    agent; the task gives up its place when the last of them leaves, unless it `outlives_followers`.
+    agent; the task gives up its place when the last of them leaves, unless it `outlives_followers`. `follow_ups`:
+    the keys of those that it shows.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class TaskRun:
         self._telling: asyncio.Lock | None = None
         self._is_recording = False
         self._denied: Denied | None = None
+        self.follow_ups: Sequence[int] = ()
         self.followers = 0
         self.outlives_followers = False
 

@@ -212,7 +212,7 @@ def _move(agent: Agent, given: Json) -> None:
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if server is None:
         raise ValidationError({"remote": "this agent is a session, not a remote server"})
-    if set(given) <= set(SWITCHES):
+    if given and set(given) <= set(SWITCHES):
         RemoteServer.objects.filter(pk=server.pk).update(**given)
         return
     auth = None

@@ -23,6 +23,7 @@ MAX_TEXT_CHARS = 2_000
 # A turn and its reply are written in one transaction; others that overlap it have ids of their own.
 OVERLAP = timedelta(seconds=5)
 LATE_WITHIN = timedelta(seconds=60)  # so long a claim may last after the end of its turn
+FOLLOWS_UP = '"followUp":true'  # in an event of what an agent sent after its reply
 MAX_EVENTS_OF_A_TURN = 4  # the last ones: notes of progress come before
 SAID_WHY = {"failed", "rejected"}  # states of `task_status` whose text says why there is no reply
 
@@ -58,9 +59,8 @@ def _find_events(turns: Sequence[Turn]) -> list[int]:
     ids = find_event_ids({moment for span in spans for moment in span})
     if not ids:
         return []
-    replies = (
-        Event.objects.filter(kind=Event.Kind.CHAT, type__in=[REPLY, STATUS]).order_by("-pk").values_list("pk")
-    )
+    of_chat = Event.objects.filter(kind=Event.Kind.CHAT, type__in=[REPLY, STATUS])
+    replies = of_chat.exclude(payload__contains=FOLLOWS_UP).order_by("-pk").values_list("pk")
     named = [
         replies.filter(
             session=turn.session_id, pk__gte=ids[begin], pk__lt=ids[end], payload__contains=f'"{turn.chat_id}"'

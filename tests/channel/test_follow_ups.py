@@ -196,7 +196,7 @@ async def test_what_is_said_again_and_what_no_turn_of_the_session_asked_is_refus
         caller = Caller(hub.url, peer.handle, alice)
         task = await caller.send("say done")
         chat_id = peer.prompts[0]["chatId"]
-        await peer.reply(chat_id, "done")
+        await peer.reply(chat_id, " done\n")
         await errors(peer, "unknown_chat")
         await peer.chunk(chat_id, "a piece", done=True)
         await errors(peer, "unknown_chat", 2)
@@ -210,6 +210,36 @@ async def test_what_is_said_again_and_what_no_turn_of_the_session_asked_is_refus
         await errors(peer, "unknown_chat", 4)
         assert len(await listed(caller, task["contextId"], 2)) == 2
         assert len(await listed(caller, failed["contextId"], 1)) == 1
+
+
+async def test_a_nul_in_it_is_replaced(hub: HubProcess) -> None:
+    async with online(hub, TaskPeer) as peer:
+        caller = Caller(hub.url, peer.handle, hub.mint("alice", "session"))
+        task = await caller.send("say done")
+        await peer.reply(peer.prompts[0]["chatId"], "one\0more")
+        newest, _ = await listed(caller, task["contextId"], 2)
+    assert texts_of(newest) == ["one\ufffdmore"]
+
+
+async def test_an_ask_that_was_given_up_in_the_queue_leaves_it_for_the_next(hub: HubProcess) -> None:
+    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    async with online(hub, TaskPeer, agent={"queueing": {"max": 3}}) as peer:
+        caller = Caller(hub.url, peer.handle, alice)
+        task = await caller.send("say done")
+        await peer.reply(peer.prompts[0]["chatId"], "one thing more")
+        await listed(caller, task["contextId"], 2)
+        holding = await Caller(hub.url, peer.handle, bob).begin("hold")
+        await peer.heard("prompt", count=2)
+        waiting = await caller.begin("say never", contextId=task["contextId"])
+        await caller.call("CancelTask", {"id": waiting["id"]})
+        peer.release.set()
+        assert holding
+
+        async def asked() -> Json | None:
+            answer = await caller.send("say next", contextId=task["contextId"])
+            return answer if answer["status"]["state"] == "TASK_STATE_COMPLETED" else None
+
+        assert texts_of(await eventually(asked, "the agent is free")) == ["one thing more", "next"]
 
 
 async def test_a_turn_has_a_bound_of_them(hub: HubProcess) -> None:

@@ -60,6 +60,16 @@ def test_a_late_reply_is_found_and_said_to_be_late(alice: Person, bob: Person) -
     assert (reply.text, reply.is_late) == ("sorry, here it is", True)
 
 
+def test_a_follow_up_is_not_the_reply(alice: Person, bob: Person) -> None:
+    agent = make_agent(alice.user)
+    answered, silent = [make_turn(agent, bob.user, settled_at=at(second)) for second in (0, 100)]
+    tell(agent.session, 0, answered.chat_id, "the answer")
+    for number in range(5):
+        tell(agent.session, 1, answered.chat_id, f"more {number}", followUp=True)
+    tell(agent.session, 101, silent.chat_id, "more", followUp=True)
+    assert texts([answered, silent]) == ["the answer", "-"]
+
+
 def test_the_agents_words_are_found_where_it_failed(alice: Person, bob: Person) -> None:
     agent = make_agent(alice.user)
     turn = make_turn(agent, bob.user, "failed", reason="agent_failed", settled_at=at(0))

@@ -168,7 +168,7 @@ def _first(far: Remote) -> dict[str, str]:
 async def test_the_names_of_the_conversations_used_last_are_kept(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_state, "MOST_NAMES", 2)
+    monkeypatch.setattr(server_state, "MOST_CONTEXTS", 2)
     async with raw_server(Older().answer, card=card_03()) as far:
         agent = await caller.publish(far.card_url)
         for context_id in ("one", "two", "one", "three"):

@@ -98,13 +98,14 @@ class AgentFrameHandler:
         """Keep a reply to a turn that has its reply. An isolated agent may tell more to no caller but its own."""
         if size_of(reply.text) > MAX_REPLY_BYTES:
             raise BadFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
-        payload = payload_of(text=reply.text, chatId=reply.chat_id, followUp=True)
+        text = reply.text.replace("\0", "\ufffd")  # PostgreSQL keeps no NUL
+        payload = payload_of(text=text, chatId=reply.chat_id, followUp=True)
         if not await self._has_room(payload.encode()):
             return
         driver = self.prompts.driver()
         only_of = driver.user_id if driver is not None and driver.isolated else None
         try:
-            await self.follow_ups.take(self.session_id, reply.chat_id, reply.text, only_of=only_of)
+            await self.follow_ups.take(self.session_id, reply.chat_id, text, only_of=only_of)
         except NoSuchTurn:
             raise UnknownChat from None
         except TooManyFollowUps as many:

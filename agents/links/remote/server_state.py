@@ -31,7 +31,7 @@ MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
 MOST_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
-MOST_NAMES = 1_000  # of one caller at one server; those used last stay
+MOST_CONTEXTS = 10_000  # of one caller at one server; those used last stay
 _CLOSED = Breaker()
 
 
@@ -210,9 +210,9 @@ def _write(server_id: int, caller_id: int, kind: Kind, ours: str, theirs: str) -
         defaults=named,
         create_defaults={**named, "server_id": server_id, "caller_id": caller_id},
     )
-    if is_new:
-        over = _of(server_id, caller_id).order_by("-used_at", "-pk").values_list("pk", flat=True)[MOST_NAMES:]
-        RemoteName.objects.filter(pk__in=list(over)).delete()
+    if is_new and kind == Kind.CONTEXT:  # a task that waits keeps its name
+        contexts = _of(server_id, caller_id).filter(kind=kind).order_by("-used_at", "-pk")
+        RemoteName.objects.filter(pk__in=[*contexts.values_list("pk", flat=True)[MOST_CONTEXTS:]]).delete()
 
 
 def _of(server_id: int, caller_id: int) -> QuerySet[RemoteName]:
