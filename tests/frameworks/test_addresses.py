@@ -11,10 +11,10 @@ from tests.frameworks.clients import ALL, Framework
 from tests.frameworks.scenarios import PLAIN
 from tests.frameworks.test_every_framework import install, shown_to_user
 
-TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
+TAKE_ANY_ADDRESS = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
 
 
-@pytest.mark.parametrize("framework", TAKE_ANY, ids=str)
+@pytest.mark.parametrize("framework", TAKE_ANY_ADDRESS, ids=str)
 @pytest.mark.parametrize("below", ["/", "", "/agent-card.json", "/.well-known/agent-card.json"])
 async def test_an_address_leads_a_framework_to_the_agent(
     embedded_hub: HubProcess, framework: Framework, below: str
