@@ -40,13 +40,13 @@ def handle_of(path: str) -> str | None:
 
 
 def rpc_handle_of(path: str) -> str | None:
-    """The agent's handle when a path takes JSON-RPC: the agent's endpoint, or its core one; else None."""
+    """The agent's handle when a path takes JSON-RPC: the agent's endpoint or core endpoint; else None."""
     found = RPC_ENDPOINT.fullmatch(path)
     return found[1] if found and found[1].isprintable() else None
 
 
 def without_slash(path: str) -> str:
-    """A path that Django serves: without the slash at its end, where it is an agent's base or below that."""
+    """The path in the form of Django's URLs: an agent's base, and `core` and `v1` below it, lose a last slash."""
     return path.rstrip("/") if BASE.fullmatch(path) else path
 
 

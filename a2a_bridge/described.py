@@ -55,7 +55,7 @@ CARD_VERSION = Parameter(name="A2A-Version", place="header", text="`1.0`: a stri
 GIVEN = Parameter(
     name="given",
     place="path",
-    text="What a client was given below the base: `v1`, `core`, or a card's path.",
+    text="The address below the base that a client was given: `v1`, `core`, or the path of a card.",
 )
 
 

@@ -38,7 +38,7 @@ APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks f
 
 
 class HasFollowUps(Exception):
-    """The agent sent follow-ups, perhaps in the context of this message: they go with its task."""
+    """Nothing was asked: the agent has follow-ups, perhaps in the context of this message for its task to show."""
 
 
 class Exchanges:
@@ -90,7 +90,7 @@ class Exchanges:
     async def start(self, call: Call, send: Send, claim: KeyClaim | None = None) -> TaskRun:
         """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
 
-        Follow-ups in its context that no task was given are given to this one, unless its ask is refused.
+        The task gets the follow-ups in its context that no ask was given yet, unless its own ask is refused.
 
         Raises:
             AlreadyAsked: the same message is being answered.
@@ -118,7 +118,7 @@ class Exchanges:
         `enter` makes the call from what was found; the ledger's thread calls it. Its exceptions are raised here.
 
         Raises:
-            HasFollowUps: nothing was asked; `start` it.
+            HasFollowUps: nothing was asked; call `start` instead.
         """
         runs: list[TaskRun] = []
 
@@ -255,7 +255,7 @@ class Exchanges:
         message_key = "" if claim else digest_of(send).hex()
         task = self.new_task(call, send, claim)
         if earlier:
-            task = follow_ups.shown_in(task, earlier)
+            task = follow_ups.add_follow_ups(task, earlier)
         return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
 
     def _with_ask(

@@ -1,6 +1,6 @@
-"""Follow-ups: replies that an agent sends after the one that ended its turn (docs/adr/0174).
+"""Follow-ups: replies that an agent sends after the reply that ended its turn (docs/adr/0174).
 
-Each is a row, kept for a day, and a task in the context of its turn.
+Each follow-up is a row, kept for a day, and a new task in the context of its turn.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ LOOKS, LOOK_EVERY_S = 20, 0.1
 
 
 class FollowUpTasks:
-    """Makes a completed task of each follow-up, and tells the push addresses of the task that it follows."""
+    """Makes a completed task of each follow-up, and sends it to the push addresses of the task that it follows."""
 
     def __init__(self, tasks: TaskStore, pushes: Pushes) -> None:
         self._tasks = tasks
         self._pushes = pushes
 
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
-        """See `agents.core.ports.FollowUpTaker`. Where the task store is away, the next ask still shows it."""
+        """See `agents.core.ports.FollowUpTaker`. Without a task store, the next ask shows it all the same."""
         kept = await self._kept(session_id, chat_id, text, only_of)
         if not kept.task_id:
             return
@@ -56,7 +56,7 @@ class FollowUpTasks:
             logger.warning("follow_up.no_task", extra={"chat_id": chat_id})
 
     async def _kept(self, session_id: int, chat_id: str, text: str, only_of: int | None) -> FollowUp:
-        """Keep it once its turn has ended: the end may be on its way to the database."""
+        """Keep a follow-up once its turn has ended: the ledger may not have stored the end yet."""
         for _ in range(LOOKS):
             kept = await db_call(keep)(session_id, chat_id, text, only_of=only_of)
             if kept is not None:
@@ -86,15 +86,15 @@ class FollowUpTasks:
         await self._pushes.tell_follow_up(kept.followed_id, task, events_of_plain(task))
 
 
-def shown_in(task: Task, found: Sequence[FollowUp]) -> Task:
-    """The task with follow-ups as artifacts of it, behind those that it has."""
+def add_follow_ups(task: Task, found: Sequence[FollowUp]) -> Task:
+    """The task with follow-ups as artifacts, after its own."""
     return replace(task, artifacts=(*task.artifacts, *map(_artifact, found)))
 
 
-async def with_its_own(task: Task) -> Task:
-    """An ended task with what its agent sent after its end, as 0.3 shows it."""
+async def load_with_follow_ups(task: Task) -> Task:
+    """An ended task with its follow-ups as artifacts, as 0.3 shows them."""
     found = await db_call(find_of_turn)(task.chat_id)
-    return shown_in(task, [one for one in found if one.task_id and one.followed_id == task.id])
+    return add_follow_ups(task, [one for one in found if one.task_id and one.followed_id == task.id])
 
 
 def _artifact(follow_up: FollowUp) -> Artifact:
@@ -113,13 +113,12 @@ def _metadata(followed_id: str) -> Json:
 
 
 def keep(session_id: int, chat_id: str, text: str, *, only_of: int | None) -> FollowUp | None:
-    """Keep a follow-up of a turn that this session answered, with an id for a task of the same kind as the turn's.
-    None: the turn is open.
+    """Keep a follow-up of a turn that this session answered. None: the turn is still open.
 
-    `only_of`: the id of the one caller whose turns it may be of; None: any caller's.
+    The id of its task names the task store of the turn's task. `only_of`: as in `agents.core.ports.FollowUpTaker`.
 
     Raises:
-        NoSuchTurn: there is none, or it says again what was said.
+        NoSuchTurn: there is none, or the text repeats its reply or a follow-up.
         TooManyFollowUps: nothing was written.
     """
     asked = Turn.objects.filter(chat_id=chat_id, session_id=session_id)
@@ -159,7 +158,7 @@ def _keep(asked: QuerySet[Turn], text: str, only_of: int | None) -> FollowUp:
 
 
 def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowUp]:
-    """The follow-ups of an agent to a caller in a context that no ask was given yet, the oldest first.
+    """The follow-ups for a caller in a context that no ask was given yet, the oldest first.
 
     As many as a reply may have bytes: the ask after the next is given the others.
     """
@@ -175,7 +174,7 @@ def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowU
 
 
 def mark_shown(ids: Collection[int]) -> None:
-    """An ask was given these."""
+    """Record that an ask was given these follow-ups."""
     FollowUp.objects.filter(pk__in=ids, shown_at=None).update(shown_at=db_now())
 
 
@@ -185,12 +184,12 @@ def find_of_turn(chat_id: str) -> list[FollowUp]:
 
 
 def forget_old() -> int:
-    """Delete follow-ups of more than a day ago; how many."""
+    """Delete the follow-ups that are older than a day; how many."""
     return batches.delete(FollowUp.objects.filter(sent_at__lt=db_now() - KEPT))
 
 
 def _is_its_reply(turn: Turn, text: str) -> bool:
-    """Whether the reply of a turn was this text, as far as the latest events of its session tell."""
+    """Whether this text was the reply of a turn, by the latest events of its session."""
     latest = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT).order_by("-pk")
     ids = [*latest.values_list("pk", flat=True)[:LATEST_EVENTS]]
     replies = Event.objects.filter(pk__in=ids, type="reply", payload__contains=f'"{turn.chat_id}"')

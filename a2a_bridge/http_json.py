@@ -13,7 +13,7 @@ from a2a_bridge.addresses import find_address
 from a2a_bridge.answering import Answer, CallRunner, encode
 from a2a_bridge.asgi import PREFLIGHT, Access, is_core
 from a2a_bridge.calls import Incoming
-from a2a_bridge.dialects.agent_os import AGENT_OS
+from a2a_bridge.dialects.agno import AGNO
 from a2a_bridge.dialects.dialect import Operation
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.dialects.v03 import V03
@@ -85,7 +85,7 @@ class HttpJsonWire:
 
 
 class EnvelopeWire(HttpJsonWire):
-    """Results and frames of JSON-RPC; errors as this binding has them, because Agno reads their status alone."""
+    """Results and frames of JSON-RPC, and errors of HTTP+JSON, because Agno reads only their HTTP status."""
 
     __slots__ = ("rpc_id",)
 
@@ -144,16 +144,16 @@ def _wrong_version() -> RpcError:
 
 
 def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incoming: Incoming) -> None:
-    """Read a call of Agno's, see `a2a_bridge.dialects.agent_os`.
+    """Read a call of Agno's, see `a2a_bridge.dialects.agno`.
 
     Raises:
-        RpcError: it is not sound.
+        RpcError: the body is no valid call, or names another method than its address.
     """
     rpc = read_call(body)
     incoming.wire = EnvelopeWire(rpc.rpc_id)
-    if AGENT_OS.methods.get(rpc.method) is not operation:
+    if AGNO.methods.get(rpc.method) is not operation:
         raise no_method(rpc.method)
-    incoming.take(request, AGENT_OS, operation, AGENT_OS.read(operation, rpc.params))
+    incoming.take(request, AGNO, operation, AGNO.read(operation, rpc.params))
 
 
 def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:

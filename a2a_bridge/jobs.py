@@ -10,7 +10,7 @@ from webhooks.sending import Sender, client
 
 @job("a2a.forget_keys")
 def forget_keys() -> int:
-    """Delete what is kept of sends with an Idempotency-Key, and follow-ups, 24 h after; how many went."""
+    """Delete the rows of sends with an Idempotency-Key, and of follow-ups, after 24 h; how many."""
     return repeats.forget_old() + follow_ups.forget_old()
 
 

@@ -13,7 +13,7 @@ from a2a_bridge.calls import Call, Caller, Done, Outcome, StreamedAnswer
 from a2a_bridge.dialects.dialect import Operation, get_renderer
 from a2a_bridge.dialects.reading import invalid
 from a2a_bridge.errors import agent_unreachable, not_cancelable, not_followable
-from a2a_bridge.follow_ups import with_its_own
+from a2a_bridge.follow_ups import load_with_follow_ups
 from a2a_bridge.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
 from a2a_bridge.sends import take_send
 from a2a_bridge.services import Services, again, find
@@ -144,8 +144,8 @@ class Operations:
 
 
 async def _as_shown(call: Call, task: Task) -> Task:
-    """The task as the dialect of a call shows it once it has ended."""
-    return await with_its_own(task) if task.is_terminal and call.dialect.adds_follow_ups else task
+    """The task with its follow-ups, if it has ended and the dialect of the call shows them in it."""
+    return await load_with_follow_ups(task) if task.is_terminal and call.dialect.adds_follow_ups else task
 
 
 def _token(task: Task) -> str:

@@ -35,7 +35,7 @@ class Send(Struct, frozen=True, kw_only=True):
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
     `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
-    `resumes`: without a task it goes on with the one in its context that waits for its caller, if there is one.
+    `resumes`: a message without `task_id` goes on with the task in its context that waits for its caller, if any.
     `approves`: the task it may answer a request for approval of, in a dialect whose messages go on with no task.
     `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
     plain reply.

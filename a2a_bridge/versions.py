@@ -7,9 +7,9 @@ the extensions a request asks for, what the card has of them is active; others a
 from collections.abc import Mapping
 from typing import Any
 
+from a2a_bridge.dialects.both_forms import BOTH_FORMS, has_no_kinds
 from a2a_bridge.dialects.dialect import Dialect
 from a2a_bridge.dialects.hub import HUB
-from a2a_bridge.dialects.named_twice import NAMED_TWICE, names_no_kind
 from a2a_bridge.dialects.v03 import V03
 from a2a_bridge.dialects.v1 import V1
 from a2a_bridge.errors import VERSION_NOT_SUPPORTED
@@ -56,7 +56,7 @@ def error_dialect(version: str | None) -> Dialect:
 
 
 def choose(method: str, version: str | None, params: Any = None) -> Dialect:
-    """The dialect of a method's name, and of parameters that show that their sender reads another.
+    """The dialect for the name of a method, and for parameters without any `kind` (`both_forms`).
 
     Raises:
         RpcError: -32009 for a version not spoken here.
@@ -64,7 +64,7 @@ def choose(method: str, version: str | None, params: Any = None) -> Dialect:
     if version not in _BY_VERSION:
         raise RpcError(VERSION_NOT_SUPPORTED, _WANTED)
     dialect = _BY_VERSION[version]["/" in method]
-    return NAMED_TWICE if dialect is V03 and names_no_kind(params) else dialect
+    return BOTH_FORMS if dialect is V03 and has_no_kinds(params) else dialect
 
 
 def no_method(method: str) -> RpcError:

@@ -27,8 +27,8 @@ from agents.core.directory import find_askable
 from agents.models import Agent
 
 Rendering = Literal["merged", "strict", "negotiated"]
-# Below an agent's base, what clients are given; besides the base itself.
-GIVEN: dict[str, Rendering] = {
+# The addresses below an agent's base that users give to clients, and the card of each.
+CARDS_BELOW: dict[str, Rendering] = {
     CORE: "negotiated",
     "v1": "strict",
     "agent-card.json": "negotiated",
@@ -70,7 +70,7 @@ def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 
 @csrf_exempt
 def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
-    """An agent's base. `asgi` serves the calls of every agent that there can be: others are absent."""
+    """An agent's base, for reads. `hub.asgi` serves the calls of each possible handle: other calls get 404."""
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return _read_base(request, owner, slug, rendering)
     return json_error(404, "not_found", "no agent takes calls at this address")
@@ -78,9 +78,9 @@ def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 
 @allow_cross_origin
 def _read_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
-    """A GET of an address that takes POST: its card, or for browsers the agent's page.
+    """A read of an address that takes POST: the agent's card, or for browsers a redirect to its page.
 
-    The page is named without a look whether there is one: the page itself hides what is absent.
+    The redirect does not check whether the agent exists: the page hides agents from visitors who may not ask.
     """
     answer: HttpResponse
     login = owner.removeprefix("@")
@@ -95,8 +95,8 @@ def _read_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering
 @csrf_exempt
 @allow_cross_origin
 def card_below(request: HttpRequest, owner: str, slug: str, given: str) -> HttpResponse:
-    """The card for clients that put the path of a card behind whatever address they are given."""
-    rendering = GIVEN.get(given)
+    """The card for clients that append the path of a card to any address that they are given."""
+    rendering = CARDS_BELOW.get(given)
     return (
         agent_card(request, owner, slug, rendering) if rendering else json_error(404, "not_found", "no such card")
     )

@@ -1,6 +1,6 @@
 """`make conformance REPORT=reports/compatibility.json KIT=commit`: record a run of the kit, and make its page.
 
-Runs on several homes are one record: `REPORT="embedded=one.json grown=another.json"`.
+Runs against several kinds of hub make one record: `REPORT="embedded=one.json grown=another.json"`.
 """
 
 import argparse

@@ -23,18 +23,19 @@ What the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck), 
 `make conformance` made this page of [the record](conformance.json) of that run
 ([how](../howto/test.md#the-conformance-kit)).
 
-A requirement counts as passed when it passed over every binding that it was tried on{homes}.
-Skipped: it is about gRPC, which the hub does not serve, or about what an agent without a capability answers, and
-the hub has the capability. Not tested: the kit of that version has no test of it.
+A requirement counts as passed when it passed over every binding that the kit tried{homes}.
+Skipped: the requirement is about gRPC, which the hub does not serve, or about the answer of an agent without a
+capability that the hub has. Not tested: that version of the kit has no test of the requirement.
 """
-HOMES = ",\non each home of the hub ({homes})"
+HOMES = ",\non each kind of hub ({homes})"
+KINDS = {"embedded": "embedded: one process on SQLite", "grown": "grown: two processes on PostgreSQL and Redis"}
 
-# Why a requirement fails that the hub meets, by its id.
+# By the id of a requirement that the hub meets: why its test fails.
 EXPLAINED = {
     "CARD-STRUCT-001": "the kit was pointed at the agent's base, whose card clients of 0.3 read too"
     " ([0070](../adr/0070-no-card-is-of-both-schemas.md)): point it at `/v1` below",
     "CORE-SEND-003": "the hub answers with ContentTypeNotSupportedError (-32005), as the requirement says; the"
-    " kit's table names no expected error for it, so that its test takes any error for a failure"
+    " kit's table names no expected error for it, so the test takes every error for a failure"
     " (`tests/v1/test_sending.py` checks the answer)",
 }
 UNEXPLAINED = "not looked into"
@@ -47,7 +48,7 @@ repository, so this page cannot say what passes. `make conformance` records a ru
 ([how](../howto/test.md#the-conformance-kit)).
 
 Until then: `tests/v1`, `tests/malformed` and `tests/sdks` try A2A 1.0, by requests written by hand and by the
-official SDKs. The kit is not part of them. At an agent's plain address it fails the card in three MUSTs, which
+official SDKs. The kit is not part of them. At an agent's base address the kit fails the card in three MUSTs, which
 [0070](../adr/0070-no-card-is-of-both-schemas.md) explains.
 """
 
@@ -76,7 +77,7 @@ class Report(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """A run as the repository keeps it. `kit`: the kit's version or commit; `requirements` by id.
 
-    `homes`: the homes of the hub that it was run on, where several runs are one record.
+    `homes`: the kinds of hub that the kit ran against, when the record joins several runs.
     """
 
     kit: str
@@ -125,7 +126,7 @@ def page_of(record: Record | None) -> str:
     """The page, as Markdown. None: no run is recorded, and the page says so."""
     if record is None:
         return NO_RUN
-    homes = HOMES.format(homes=", ".join(record.homes)) if record.homes else ""
+    homes = HOMES.format(homes="; ".join(KINDS.get(one, one) for one in record.homes)) if record.homes else ""
     parts = [HEADING.format(kit=record.kit, day=record.day, homes=homes)]
     for level in LEVELS:
         found = {name: one for name, one in record.requirements.items() if one.level == level}

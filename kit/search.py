@@ -1,4 +1,4 @@
-"""Search by words: what has each of them, in any order and in any case."""
+"""Search by words: rows that have each of the words, in any order and in any case."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 def stem(word: str) -> str:
-    """What the forms of an English word have in common, roughly; a short word is its own stem.
+    """The beginning that the forms of an English word share, roughly; a short word is its own stem.
 
     `bookings`, `booked` and `books` give `book`.
     """
@@ -40,7 +40,7 @@ def match_words(text: str, *columns: str) -> Q:
 
 
 def filter_by_words(found: Rows, column: str, words: Sequence[str]) -> Rows:
-    """Those whose text has each of the words in its first SEARCHED_CHARS characters."""
+    """The rows whose column has each of the words in its first SEARCHED_CHARS characters."""
     if not words:
         return found
     found = found.alias(searched=Left(column, SEARCHED_CHARS))
@@ -50,6 +50,6 @@ def filter_by_words(found: Rows, column: str, words: Sequence[str]) -> Rows:
 
 
 def _contains(column: str, part: str) -> Q:
-    """SQLite, and PostgreSQL in some locales, know no case of letters beyond ASCII."""
+    """Rows whose column has a part in any case. SQLite, and PostgreSQL in some locales, know only ASCII's."""
     spellings = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize()}
     return reduce(or_, [Q(**{f"{column}__icontains": one}) for one in sorted(spellings)])

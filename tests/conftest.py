@@ -30,7 +30,7 @@ DEEP_ON_POSTGRESQL = {
     "mcp/test_bad_input.py", "mcp/test_tools.py", "openclaw/test_accounts.py", "openclaw/test_boundary.py",
     "openclaw/test_card_and_routes.py", "openclaw/test_follow_ups.py", "openclaw/test_sends.py",
     "operators/test_cli_frames.py", "operators/test_peers.py", "operators/test_prompt.py",
-    "surfaces/test_agent_os.py", "surfaces/test_card_renderings.py",
+    "surfaces/test_agno.py", "surfaces/test_card_renderings.py",
     "surfaces/test_card_signatures.py", "surfaces/test_cards.py",
     "surfaces/test_catalogs.py", "surfaces/test_channel_frames.py", "surfaces/test_denials.py",
     "surfaces/test_hub_dialect.py", "surfaces/test_keepalive.py", "tenancy/test_matrix.py",

@@ -87,8 +87,8 @@ def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
     """The members of all dialects side by side.
 
     The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push
-    notifications and the extended card are of 1.0 alone, so a card that others read too denies them, and names an
-    address of 1.0 that has neither (docs/adr/0168).
+    notifications and the extended card are of 1.0 alone. Clients of 0.3 read this card too, so it denies both, and
+    lists an address of 1.0 that has neither (docs/adr/0168).
     """
     url = url_of(agent, public_url)
     return {

@@ -130,8 +130,8 @@ class Dialect:
 
     `streams_errors`: a refused stream is a stream. `has_envelope`: each frame of a stream is a JSON-RPC response.
     `passes_ended`: a caller who cancels or follows a task that has ended gets it as it is, and one who follows a
-    task that asks for something gets no more. `adds_follow_ups`: such a task, and one that is read, is shown with
-    what its agent sent later. `replays`: a client that names the last frame it saw gets what it missed. `surface`:
+    task that asks for something gets no more. `adds_follow_ups`: a task that has ended is shown with its
+    follow-ups as artifacts. `replays`: a client that names the last frame it saw gets what it missed. `surface`:
     what the audit says of asks in it.
     """
 

@@ -70,7 +70,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
 
 @transaction.atomic
 def copy(task_id: str, to: Task) -> int:
-    """Keep the addresses of a task for a later one too, until its caller has half of those allowed; how many."""
+    """Copy the push addresses of a task to a later task of its caller, up to half of the limit; how many."""
     quotas.lock_owner(to.caller_id)
     most, copies = get_settings().push_configs_per_caller, 0
     has = PushConfig.objects.filter(caller=to.caller_id).count()

@@ -109,7 +109,7 @@ class Pushes:
         return True
 
     async def tell_follow_up(self, followed_id: str, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Tell the addresses of a task of a later one in its context, which has ended."""
+        """Send `task`, which has ended, to the push addresses of the task that it follows."""
         if await db_call(configs.copy)(followed_id, task):
             await self.tell(task, events)
 

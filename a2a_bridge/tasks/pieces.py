@@ -52,7 +52,7 @@ FAILURES = {
 
 
 def agent_message(task: Task, seq: int, text: str, reason: str = "") -> Message:
-    """Words of the agent, or of the hub in its place. `reason`: the hub's, why a turn failed or was refused."""
+    """A message of the agent, or of the hub in its place. `reason`: why the hub refused or failed the turn."""
     said = _message(task, seq, (Part(text=text),))
     return msgspec.structs.replace(said, metadata={"reason": str(reason)}) if reason else said
 

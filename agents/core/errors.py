@@ -13,11 +13,11 @@ class Denied(Exception):
 
 
 class NoSuchTurn(Exception):
-    """The session answered no such turn lately, or what it sends after the reply was said before."""
+    """The session answered no such turn within a day, or its follow-up repeats the reply or another follow-up."""
 
 
 class TooManyFollowUps(Exception):
-    """The agent sent as many replies after that of the turn as it may. The text is public."""
+    """The turn has as many follow-ups as a turn may have. The text is public."""
 
 
 class Offline(Denied):

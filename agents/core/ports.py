@@ -71,10 +71,12 @@ class Notifier(Protocol):
 
 
 class FollowUpTaker(Protocol):
-    """Takes what an agent sends after the reply that ended its turn."""
+    """Takes follow-ups: replies that an agent sends after the reply that ended its turn."""
 
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
-        """Keep it for the caller of the turn; see `a2a_bridge.follow_ups.keep`.
+        """Keep a follow-up for the caller of its turn.
+
+        `only_of`: the id of the only caller whose turns may be followed up; None: any caller's.
 
         Raises:
             NoSuchTurn, TooManyFollowUps: nothing was kept.

@@ -15,7 +15,8 @@ class Target(Struct, frozen=True):
     `wait_s`: how long a caller waits for a reply; None: REPLY_WAIT_S.
     `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
     tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them. `text_type`: the media type of its texts,
-    where its card names another before plain text. `has_follow_ups`: it has some that no ask was given yet.
+    where its card names another before plain text. `has_follow_ups`: no ask was given some of
+    the agent's follow-ups yet.
     """
 
     agent_id: int | None

@@ -50,7 +50,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
 
     def matching(self, text: str) -> "AgentQuerySet":
-        """Those whose handle, name or tagline have the words of a text, see `kit.search`."""
+        """The agents whose handle, name or tagline have the words of a text (`kit.search`)."""
         return self.filter(match_words(text, "handle", "name", "tagline"))
 
     def at(self, handle: str) -> "AgentQuerySet":

@@ -55,5 +55,5 @@ CHANNEL_LINK = "channel"  # `Session.link` of agents that connect to `/channel`
 
 NO_CONNECTION = 0  # of a turn whose link needs no connection; ids of connections begin with 1
 
-# such an end carries the agent's text
+# the text of such a failure is the agent's
 AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED, Failure.AGENT_CANCELED})

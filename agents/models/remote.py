@@ -14,7 +14,10 @@ MAX_SCHEME_CHARS = 32
 MAX_ID_CHARS = 256
 MAX_FAILURE_CHARS = 300
 DIGEST_CHARS = 64
-SWITCHES = ("tells_caller", "requires_task")  # columns of `RemoteServer` that need no look at its card
+SWITCHES = (
+    "tells_caller",
+    "requires_task",
+)  # columns of `RemoteServer` that are on or off; a change of them needs no look at the card
 
 
 class RemoteServer(models.Model):

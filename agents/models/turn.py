@@ -161,7 +161,7 @@ class Turn(models.Model):
 class FollowUp(models.Model):
     """A reply that an agent sent after the reply that ended its turn; kept for a day (docs/adr/0174).
 
-    `task_id`: of the task that holds it; empty where the turn was not of a task. `followed_id`: of the task of its
+    `task_id`: the task that the hub makes of it; empty when its turn has no task. `followed_id`: the task of its
     turn. `shown_at`: when an ask in the same context was given it; null until then.
     """
 

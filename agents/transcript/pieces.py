@@ -44,7 +44,8 @@ def describe_left_out(where: str, part: Part) -> str:
 class StatusNote(Struct, frozen=True, rename="camel", tag="status", omit_defaults=True):
     """The agent says how far it is, while it works on.
 
-    `parts`: all it says, where that is more than text. `status_metadata`: of the state, beside the message's own.
+    `parts`: the whole note, when it is more than text. `status_metadata`: that of the state; `metadata` is that of
+    the note.
     """
 
     text: str
@@ -72,9 +73,9 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
 
 
 class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=True):
-    """The last piece of a reply: the message of the state that the turn ends in, none without parts.
+    """The last piece of a reply: the message of the state that the turn ends in; without parts, no message.
 
-    `status_metadata`: of the state, beside the message's own.
+    `status_metadata`: that of the state; `metadata` is that of the message.
     """
 
     parts: tuple[Part, ...]

@@ -1,7 +1,7 @@
 """`python -m lab.conformance KIT --python KIT_PYTHON`: run the A2A conformance kit against a new hub.
 
-KIT is a checkout of a2aproject/a2a-tck, KIT_PYTHON the Python that has what it needs. The kit writes its report
-into KIT; `make conformance` records it (docs/howto/test.md).
+KIT is a checkout of a2aproject/a2a-tck, KIT_PYTHON a Python with the packages that the kit needs. The kit
+writes its report into KIT; `make conformance` records it (docs/howto/test.md).
 """
 
 import argparse
@@ -22,12 +22,12 @@ from lab.hub_storage import DistributedStorages, EmbeddedStorages, HubStorage, e
 from lab.servers import running_servers
 
 HOMES = ("embedded", "grown")
-# The kit has a receiver on this machine; at the speed of production.
+# The kit receives pushes on this machine; the hub's durations are those of production.
 SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1, "WEBHOOK_PORTS": "", "TEST_TIME_SCALE": 1}
 
 
 def main() -> int:
-    """The kit's own exit code."""
+    """Run the kit against a new hub; the exit code is the kit's."""
     parser = argparse.ArgumentParser(prog="python -m lab.conformance", description=__doc__)
     parser.add_argument("kit", type=Path, help="a checkout of the kit")
     parser.add_argument("--python", type=Path, required=True, help="the Python of the kit's environment")
@@ -46,7 +46,7 @@ def main() -> int:
 
 @contextmanager
 def _home(name: str, folder: Path) -> Iterator[HubStorage]:
-    """A new home: SQLite, or PostgreSQL and Redis."""
+    """Storage for a new hub: SQLite, or PostgreSQL and Redis."""
     if name == "embedded":
         EmbeddedStorages.make_template(folder / "data")
         yield embedded_storage(folder / "data")
@@ -57,7 +57,7 @@ def _home(name: str, folder: Path) -> Iterator[HubStorage]:
 
 
 async def _run(hub: HubProcess, asked: argparse.Namespace) -> int:
-    """Run the kit; of two processes the agent is at the one that the kit does not ask."""
+    """Run the kit against the first process of a hub; the agent is connected to the last."""
     async with online(hub, KitAgent, at=len(hub.urls) - 1, agent={"name": "kit agent"}) as agent:
         report = asked.kit / "reports" / "compatibility"
         command = [

@@ -1,4 +1,4 @@
-"""The agent that the kit asks: it answers as the kit's scenarios require of a message with that id."""
+"""The agent that the kit asks: the id of a message names the scenario of the kit, and so the answer."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ FILE = {"url": "https://example.com/output.txt", "filename": "output.txt", "medi
 
 
 class KitAgent(TaskPeer):
-    """Any other message is echoed."""
+    """Answers by scenario, and echoes every other message."""
 
     async def answer(self, prompt: Json) -> None:
         chat_id, message_id = prompt["chatId"], prompt.get("messageId", "")

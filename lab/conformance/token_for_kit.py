@@ -12,7 +12,7 @@ HUB, TOKEN = os.environ["HUB_URL"], os.environ["HUB_TOKEN"]
 
 
 class TokenTransport(httpx.HTTPTransport):
-    """Adds the token to what goes to the hub."""
+    """Adds the token to requests to the hub."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if str(request.url).startswith(HUB):

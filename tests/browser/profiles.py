@@ -1,6 +1,6 @@
-"""A profile of the browser that the visitors of one test after another have, emptied between them.
+"""A browser profile that several tests use one after another, emptied between them.
 
-A new profile for each test would be a new process, which reads and compiles the same scripts again.
+A new profile for each test would start a new process, which reads and compiles the same scripts again.
 """
 
 from collections.abc import AsyncIterator
@@ -12,10 +12,10 @@ from tests.browser.visitor import Visitor, new_profile, new_visitor
 
 
 class Profile:
-    """A context of a browser. All that stays from visitor to visitor is the cache of files, and an empty tab.
+    """A context of a browser. Only the cache of files and an empty tab stay from visitor to visitor.
 
-    The tabs end with their session storage, routes, scripts, listeners, colours and sizes. What they share is
-    cleared: cookies, permissions, routes, and what origins store.
+    Closing the tabs ends their session storage, routes, scripts, listeners, colours and sizes. The context's own
+    cookies, permissions, routes and storage of origins are cleared.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -25,7 +25,7 @@ class Profile:
 
     @asynccontextmanager
     async def visiting(self, url: str) -> AsyncIterator[Visitor]:
-        """A visitor who finds nothing of those before; one at a time."""
+        """A visitor with an empty profile; one at a time."""
         if self._context is None:
             self._context = await new_profile(self._browser)
             self._keeper = await self._context.new_cdp_session(await self._context.new_page())

@@ -74,7 +74,7 @@ async def find_nothing(visitor: Visitor) -> None:
     assert visitor.complaints == []
 
 
-async def test_the_next_visitor_finds_nothing_in_the_profile(profile: Profile, site: HubProcess) -> None:
+async def test_the_next_visitor_gets_an_empty_profile(profile: Profile, site: HubProcess) -> None:
     async with profile.visiting(site.url) as first:
         left = await leave_everything(first)
     async with profile.visiting(site.url) as second:
@@ -94,7 +94,7 @@ async def test_a_profile_with_a_clock_of_a_test_is_not_used_again(profile: Profi
         await find_nothing(second)
 
 
-async def test_a_test_that_fails_leaves_nothing_either(profile: Profile, site: HubProcess) -> None:
+async def test_a_test_that_fails_leaves_an_empty_profile_too(profile: Profile, site: HubProcess) -> None:
     try:
         async with profile.visiting(site.url) as first:
             await leave_everything(first)

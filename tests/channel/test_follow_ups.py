@@ -1,4 +1,4 @@
-"""What an agent sends after its reply: how its caller gets it, and what is refused (docs/adr/0174)."""
+"""Follow-ups of an agent: how its caller gets them, and which are refused (docs/adr/0174)."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ class SaysMore(Echo):
         await self.reply(prompt["chatId"], "one thing more")
 
 
-async def test_it_may_come_before_the_end_of_its_turn_is_stored(hub: HubProcess) -> None:
+async def test_a_follow_up_may_come_before_the_end_of_its_turn_is_stored(hub: HubProcess) -> None:
     async with online(hub, SaysMore) as peer:
         caller = Caller(hub.urls[-1], peer.handle, hub.mint("alice", "session"))
         for number in range(10):
@@ -77,7 +77,7 @@ async def test_it_may_come_before_the_end_of_its_turn_is_stored(hub: HubProcess)
             await listed(caller, task["contextId"], 2)
 
 
-async def test_the_next_ask_in_the_context_is_given_it_once(hub: HubProcess) -> None:
+async def test_the_next_ask_in_the_context_is_given_a_follow_up_once(hub: HubProcess) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
@@ -95,7 +95,7 @@ async def test_the_next_ask_in_the_context_is_given_it_once(hub: HubProcess) -> 
     assert texts_of(after) == ["last"]
 
 
-async def test_a_stream_in_the_context_begins_with_it(hub: HubProcess) -> None:
+async def test_a_stream_in_the_context_begins_with_the_follow_up(hub: HubProcess) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
@@ -107,7 +107,7 @@ async def test_a_stream_in_the_context_begins_with_it(hub: HubProcess) -> None:
     assert events[-1].state == "COMPLETED"
 
 
-async def test_a_refused_ask_leaves_it_for_the_next(hub: HubProcess) -> None:
+async def test_a_refused_ask_leaves_the_follow_up_for_the_next(hub: HubProcess) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
@@ -121,7 +121,7 @@ async def test_a_refused_ask_leaves_it_for_the_next(hub: HubProcess) -> None:
         assert texts_of(await caller.send("say next", contextId=task["contextId"])) == ["one thing more", "next"]
 
 
-async def test_a_caller_of_03_finds_it_in_the_task_that_it_follows(hub: HubProcess) -> None:
+async def test_a_caller_of_03_finds_a_follow_up_in_the_task_that_it_follows(hub: HubProcess) -> None:
     """As the reference server of 0.3 shows a queued reply."""
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
@@ -154,7 +154,7 @@ async def test_a_message_without_a_task_is_followed_up_in_its_context(hub: HubPr
     assert [*artifacts_of(following).values()] == ["one thing more", "echo: again"]
 
 
-async def test_push_addresses_of_the_task_are_told(make_storage: MakeStorage) -> None:
+async def test_a_follow_up_is_sent_to_the_push_addresses_of_the_task(make_storage: MakeStorage) -> None:
     hub = HubProcess.start(make_storage("embedded"), **SETTINGS)
     try:
         with receiving() as receiver:
@@ -177,7 +177,7 @@ async def test_push_addresses_of_the_task_are_told(make_storage: MakeStorage) ->
     assert receiver.received[-1].headers["x-a2a-notification-token"] == "tok-1"
 
 
-async def test_it_is_an_event_of_the_transcript(hub: HubProcess) -> None:
+async def test_a_follow_up_is_an_event_of_the_transcript(hub: HubProcess) -> None:
     async with online(hub, TaskPeer) as peer:
         await Caller(hub.url, peer.handle, hub.mint("alice", "session")).send("say done")
         chat_id = peer.prompts[0]["chatId"]
@@ -190,7 +190,7 @@ async def test_it_is_an_event_of_the_transcript(hub: HubProcess) -> None:
         await eventually(kept, "the follow-up is an event")
 
 
-async def test_what_is_said_again_and_what_no_turn_of_the_session_asked_is_refused(hub: HubProcess) -> None:
+async def test_a_repeated_text_and_a_follow_up_to_no_turn_of_the_session_are_refused(hub: HubProcess) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer, online(hub, TaskPeer) as other:
         caller = Caller(hub.url, peer.handle, alice)
@@ -242,7 +242,7 @@ async def test_an_ask_that_was_given_up_in_the_queue_leaves_it_for_the_next(hub:
         assert texts_of(await eventually(asked, "the agent is free")) == ["one thing more", "next"]
 
 
-async def test_a_turn_has_a_bound_of_them(hub: HubProcess) -> None:
+async def test_a_turn_has_at_most_20_follow_ups(hub: HubProcess) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
@@ -255,7 +255,7 @@ async def test_a_turn_has_a_bound_of_them(hub: HubProcess) -> None:
     assert texts_of(following) == [*(f"more {number}" for number in range(20)), "next"]
 
 
-async def test_an_isolated_agent_tells_more_to_its_present_caller_alone(hub: HubProcess) -> None:
+async def test_an_isolated_agent_follows_up_for_its_present_caller_alone(hub: HubProcess) -> None:
     """What one stranger makes an agent say does not reach another one."""
     async with agent(hub, "owner") as mine:
         async with asking(hub, "alice", mine) as first:

@@ -9,13 +9,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 INTRODUCTION = """# Clients: what the users of agent frameworks get
 
 Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
-Each gets the address of the agent, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}/`, ADK that of the card below it,
-`.well-known/agent-card.json`. All send a token of the hub as `Authorization: Bearer`.
+Each class is given the agent's address, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}/`; ADK's is given the
+address of the card, `.well-known/agent-card.json` below that. [Cards](cards.md#which-address-a-client-wants) lists
+other addresses that work. All send a token of the hub as `Authorization: Bearer`.
 `python -m tests.frameworks` writes the table; `tests/frameworks` runs each of its cells and checks it.
 
 *yes*: the user gets what the agent said. A number: the user gets something else; the note says why, and what
-helps, which was tried. A dash: the framework does not offer that to its user; the note says what is missing.
-[Cards](cards.md#which-address-a-client-wants) says which address each is given.
+helps. The tests try all advice except another question or another form of answer. A dash: the framework does not
+offer that to its user; the note says what is missing.
 """
 
 

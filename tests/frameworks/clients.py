@@ -21,10 +21,10 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Fault:
-    """What the user gets instead, a pattern for each question; why, and what helps.
+    """What the user sees in place of the right answer, a pattern for each question.
 
-    `helped_by`: the scenario of the program that asks in the way that helps; empty where that is another row, or
-    needs no class of the framework.
+    `why`: the note of the page, with what helps. `helped_by`: the scenario of the program that tries what helps;
+    empty when another row of the table tries it, or when the agent or the user has to write something else.
     """
 
     seen: tuple[str, ...]
@@ -36,7 +36,7 @@ class Fault:
 class Framework:
     """One way that a framework asks a remote agent.
 
-    `faults`: by the name of the scenario; `lacks`: why the framework offers its user no such thing, likewise.
+    By the name of a scenario: `faults`, the wrong answers; `lacks`, why the framework does not offer this.
     """
 
     name: str
@@ -53,14 +53,14 @@ class Framework:
 
     @property
     def version(self) -> str:
-        """As its lock pins it."""
+        """The version in the lock of its environment."""
         found = re.search(rf"(?m)^{self.package}==(\S+)", FRAMEWORKS[self.environment].lock.read_text())
         assert found, f"{self.package} is not in the lock of {self.environment}"
         return found[1]
 
     @asynccontextmanager
     async def run(self, url: str, handle: str, token: str, scenario: Scenario) -> AsyncIterator[Run]:
-        """Ask an agent, by its base address, in one session; it is ended on leaving the block."""
+        """Ask an agent, by its base address, in one session; leaving the block ends the program."""
         folder = await asyncio.to_thread(FRAMEWORKS[self.environment].ready)
         options = json.dumps({**self.options, "texts": scenario.texts})
         does = "cancel" if scenario.is_canceled else self.scenario
@@ -95,7 +95,7 @@ OF_TOOLS = {
     "file": Fault((NOTHING,), "`AgentTool` returns text alone: make the agent a sub-agent", NOT_A_TOOL),
     "several": Fault(("two",), "`AgentTool` returns the last artifact: make the agent a sub-agent", NOT_A_TOOL),
 }
-NO_CANCEL = {"cancel": "the framework's class cannot cancel a task of A2A"}
+NO_CANCEL = {"cancel": "the framework's class cannot cancel a task"}
 OF_STRANDS = {
     "input": Fault(
         (r"which one\?", "echo: the second"),
@@ -105,7 +105,7 @@ OF_STRANDS = {
     "file": Fault((NOTHING,), "`A2AAgent` returns text alone: read `event` of `stream_async`", "ask_by_events"),
 }
 MESSAGES_ALONE = (
-    "by JSON-RPC `RemoteAgent` reads the messages of a Task alone, no artifact and no Message:"
+    "by JSON-RPC `RemoteAgent` reads only the messages of a Task, no artifact and no Message:"
     " leave `a2a_protocol` at its default"
 )
 OF_AGNO_BY_RPC = {
@@ -125,7 +125,7 @@ OF_FASTA2A_STREAMING = {
 }
 OWN_PROTOCOL = (
     "`A2AClient` speaks a protocol of its own, `tasks/send` with `content` in place of `parts`, and shows the"
-    ' refusal of the hub as the answer: ask by `OpenAIA2AClient(api_key=token, model="agent/owner/slug")` with'
+    ' hub\'s refusal as the answer: ask by `OpenAIA2AClient(api_key=token, model="agent/owner/slug")` with'
     " `OPENAI_BASE_URL` set to `/v1` of the hub"
 )
 REFUSED = r'.*"error":.*id is missing.*'
@@ -133,18 +133,23 @@ OF_PYTHON_A2A = {
     one.name: Fault(
         (r"Error: Failed to communicate with agent at .*",) if one.is_token_wrong else (REFUSED,) * len(one.texts),
         OWN_PROTOCOL,
+        "ask_by_openai" if one.name == "plain" else "",
     )
     for one in SCENARIOS
     if not one.is_canceled
 }
 OF_BEEAI = {
     "several": Fault(
-        ("two",), "`A2AAgent` returns the last artifact: read all that it added to its memory", "ask_by_memory"
+        ("two",),
+        "`A2AAgent` returns the last artifact: read all messages that `A2AAgent` added to the memory",
+        "ask_by_memory",
     ),
 }
 JOINED = "CrewAI joins the notes of an agent and the pieces of its reply with spaces: let the agent answer whole"
-UNTOLD = "CrewAI tells the model nothing of a sign-in: read `error` of the event `A2ADelegationCompletedEvent`"
-WORDS_ALONE = "CrewAI reads text alone: let the agent answer in words"
+UNTOLD = (
+    "CrewAI hides a request to sign in from its model: read `error` of the event `A2ADelegationCompletedEvent`"
+)
+WORDS_ALONE = "CrewAI reads only text: let the agent answer in words"
 NO_OUTPUT = "raised ValueError: No valid task outputs available to create crew output."
 OF_CREWAI = {
     "stream": Fault(("reading a lifetime  is  a region",), JOINED),
@@ -155,7 +160,7 @@ OF_CREWAI = {
 OF_CREWAI_POLLING = OF_CREWAI | {
     "input": Fault(
         (r"which one\?", r"which one\? you said: the second"),
-        "by polling CrewAI puts what the agent said last before its artifacts: leave `updates` at its default",
+        "when polling, CrewAI puts the agent's last message before its artifacts: leave `updates` at its default",
     ),
 }
 NO_ARTIFACTS = (

@@ -1,4 +1,4 @@
-"""What the user of each framework asks, and should end up with."""
+"""The questions of a framework's user, and the answers that the user should see."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Scenario:
-    """The questions of one session, and what the user should end up with after each: a pattern for all of it.
+    """The questions of one session, and a pattern for each: all that the user should see after that question.
 
-    `agent_is`: `busy` with the question of another caller, or `spent`, its budget of the day used up by another.
-    `is_canceled`: the user calls the question off while the agent works on it.
+    `agent_is`: `busy` with the question of another caller, or `spent`: another caller used up its daily budget.
+    `is_canceled`: the user cancels the question while the agent works on it.
     """
 
     name: str

@@ -12,10 +12,10 @@ from tests.frameworks.scenarios import PLAIN
 from tests.frameworks.test_every_framework import install, shown_to_user
 
 WELL_KNOWN = "/.well-known/agent-card.json"
-TAKE_ANY = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
+TAKE_ANY_ADDRESS = [one for one in ALL if one.name in ("ADK", "Strands", "BeeAI", "CrewAI")]
 
 
-@pytest.mark.parametrize("framework", TAKE_ANY, ids=str)
+@pytest.mark.parametrize("framework", TAKE_ANY_ADDRESS, ids=str)
 @pytest.mark.parametrize(
     "below", ["", *(pytest.param(one, marks=pytest.mark.deep) for one in ("/", "/agent-card.json", WELL_KNOWN))]
 )

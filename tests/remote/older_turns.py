@@ -22,7 +22,7 @@ IDS = ("messageId", "contextId", "taskId")
 
 @contextmanager
 def server_03(log: Path) -> Iterator[str]:
-    """The server at work; its address. Raises Missing where its environment cannot be had."""
+    """Run the server; its address. Raises Missing when its environment cannot be installed."""
     port = free_port()
     python = ENVIRONMENTS["python-0.3"].ready() / "bin" / "python"
     with Program([str(python), str(PROGRAM), str(port)], log, env={}, is_ready=printed("serving")):
@@ -30,7 +30,7 @@ def server_03(log: Path) -> Iterator[str]:
 
 
 async def play(url: str, turns: Sequence[Turn], *, streams: bool, token: str = "") -> list[Any]:
-    """Ask for the turns of one task: the answers to each, and at last the task as the server keeps it."""
+    """Ask for the turns of one task: the answers to each turn, then the task that `tasks/get` shows."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     seen: list[Any] = []
     task: Json = {}

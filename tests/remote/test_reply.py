@@ -188,7 +188,7 @@ def said(message_id: str, *parts: Json, role: str = "ROLE_AGENT", **more: Any) -
     return {"messageId": message_id, "role": role, "parts": list(parts), **more}
 
 
-def test_what_was_said_on_the_way_is_told_once_however_often_the_task_is_looked_at() -> None:
+def test_interim_messages_are_passed_on_once_however_often_the_task_is_read() -> None:
     told = Told()
     asked, reading = said("q", text("?"), role="ROLE_USER"), said("n1", text("reading"), metadata={"m": 1})
     earlier = [said("q0", text("before"), role="ROLE_USER"), said("n0", text("an earlier turn"))]

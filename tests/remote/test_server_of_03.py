@@ -111,7 +111,7 @@ TURNS: dict[str, list[Turn]] = {
     "notes": [[state("working", "reading"), state("working", "thinking"), made("a", "one"), DONE]],
     "notes and words": [[state("working", "reading"), state("working", "thinking"), state("completed", "done")]],
     "a note of all kinds": [[state("working", "see", data({"k": 1}), metadata={"m": 1}), made("a", "one"), DONE]],
-    "what is said of a state": [
+    "metadata of a state": [
         [
             state("working", "m") | {"metadata": {"s": 1}},
             state("working") | {"metadata": {"t": 1}},
@@ -119,8 +119,8 @@ TURNS: dict[str, list[Turn]] = {
             DONE | {"metadata": {"e": [1]}},
         ]
     ],
-    "what is said of a failure": [[state("failed", "broke") | {"metadata": {"code": 7}}]],
-    "what is said of a question": [
+    "metadata of a failure": [[state("failed", "broke") | {"metadata": {"code": 7}}]],
+    "metadata of a question": [
         [state("input-required", "which?") | {"metadata": {"form": 1}}],
         [state("completed", "ok")],
     ],
@@ -158,7 +158,7 @@ SILENT = {
 
 @pytest.mark.parametrize(("card", "streams"), WAYS)
 @pytest.mark.parametrize("end", SILENT)
-async def test_the_hub_says_what_happened_where_the_server_says_nothing(
+async def test_the_hub_adds_a_sentence_to_an_end_without_a_message(
     relay: Relay, end: str, card: str, streams: bool
 ) -> None:
     direct, through = await relay.both(card, [[state(end)]], streams=streams)

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.profile import (
     EXPLAINED,
+    KINDS,
     PAGE,
     RECORD,
     UNEXPLAINED,
@@ -50,7 +51,7 @@ def test_each_failure_of_the_record_is_explained() -> None:
     assert UNEXPLAINED not in PAGE.read_text()
 
 
-def test_runs_on_two_homes_are_one_record() -> None:
+def test_runs_against_two_kinds_of_hub_are_one_record() -> None:
     name = next(iter(EXPLAINED))
     good = Record("1", "2026-01-01", {name: Requirement("MUST", "PASS", {"jsonrpc": "PASS"})})
     bad = Record("1", "2026-01-02", {name: Requirement("MUST", "FAIL", {"jsonrpc": "FAIL"})})
@@ -62,7 +63,7 @@ def test_runs_on_two_homes_are_one_record() -> None:
     )
     page = page_of(record)
     assert f"- `{name}` (jsonrpc on grown): {EXPLAINED[name]}." in page
-    assert "on each home of the hub (embedded, grown)" in page
+    assert f"on each kind of hub ({'; '.join(KINDS.values())})" in page
 
 
 def test_without_a_record_the_page_claims_nothing() -> None:

@@ -83,7 +83,7 @@ DOES = {
 
 
 @pytest.mark.parametrize("headers", [{}, V1], ids=["merged", "strict"])
-async def test_what_a_card_says_is_what_each_interface_it_lists_does(
+async def test_each_interface_of_a_card_does_what_the_card_promises(
     hub: HubProcess, alice: str, headers: dict[str, str]
 ) -> None:
     async with online(hub, Echo) as agent, web(hub.url, headers=bearer(alice)) as client:
@@ -96,7 +96,7 @@ async def test_what_a_card_says_is_what_each_interface_it_lists_does(
 
 
 @pytest.mark.parametrize("below", [*BASES, *(given.rstrip("/") + WELL_KNOWN for given in GIVEN)])
-async def test_what_clients_are_given_leads_to_the_card(embedded_hub: HubProcess, below: str) -> None:
+async def test_each_address_that_clients_are_given_leads_to_the_card(embedded_hub: HubProcess, below: str) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
         for headers in ({}, V1, {"Accept": "application/json"}):
             usual = f"/v1{WELL_KNOWN}" if below.startswith("/v1") else WELL_KNOWN

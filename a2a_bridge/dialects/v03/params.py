@@ -31,8 +31,8 @@ COMPAT = "data_part_compat"  # metadata of a data part whose value is no object:
 class V03Part(Struct, frozen=True, rename="camel"):
     """A part: text, a file, data, or of a kind that holds nothing for an agent.
 
-    Some clients send no `kind`: then the part is of the kind of its only content. `raw`, `url`, `filename` and
-    `media_type` are of such a part, a file as A2A 1.0 writes it.
+    Some clients send no `kind`: then the part is of the kind of its only content. Such a part may be a file in the
+    form of A2A 1.0: `raw` or `url`, `filename`, `media_type`.
     """
 
     kind: str = ""
@@ -222,7 +222,7 @@ def _file_part(part: V03Part, where: str) -> Part:
 
 
 def _file_of_1(part: V03Part) -> Json:
-    """The file of a part as A2A 1.0 writes it."""
+    """The file of a part in the form of A2A 1.0, as the object `file` of 0.3."""
     content = {"bytes": part.raw, "uri": part.url, "name": part.filename, "mimeType": part.media_type}
     return {name: value for name, value in content.items() if value is not UNSET}
 

@@ -148,9 +148,9 @@ def render_answer(task: Task, request: Request) -> OldTask:
 
 
 def render_opening(task: Task, request: Request) -> Sequence[OldFrame]:
-    """A send's task as it was submitted, told again as an event, and what came of it; a follower's task as it is.
+    """For a send, its task as `submitted`, the same as an event, and its state if that is another; else the task.
 
-    So a refused task is shown as `submitted` too: a client may take what a first Task says for all there is.
+    A refused task is shown as `submitted` first, too: some clients stop at a first Task that has ended.
     """
     if not isinstance(request, Send):
         return [render_task(task, None)]
@@ -220,7 +220,7 @@ def _submitted(task: Task) -> Task:
 
 
 def _status_frame(task: Task) -> OldStatusUpdate:
-    """A status update with the status of that task."""
+    """A status update with the status of a task."""
     return OldStatusUpdate(task.id, task.context_id, status_of(task), task.is_terminal)
 
 
@@ -236,7 +236,7 @@ def _reply(task: Task, artifact: Artifact) -> OldReply:
 
 
 def render_parts(parts: Iterable[Part]) -> list[OldPart]:
-    """Parts, of a message or an artifact."""
+    """The parts of a message or an artifact."""
     return [_part(part) for part in parts]
 
 
@@ -269,7 +269,7 @@ def _once(history: Iterable[OldMessage]) -> list[OldMessage]:
 
 
 def public(metadata: Any) -> Any:
-    """Metadata without what is OpenClaw's own."""
+    """Metadata without the members that are private to OpenClaw."""
     if isinstance(metadata, dict):
         return {name: public(value) for name, value in metadata.items() if name != PRIVATE}
     return [public(one) for one in metadata] if isinstance(metadata, list) else metadata

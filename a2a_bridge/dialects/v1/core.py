@@ -9,16 +9,16 @@ from a2a_bridge.errors import PUSH_NOTIFICATION_NOT_SUPPORTED, UNSUPPORTED_OPERA
 from a2a_bridge.requests import Request, Send
 from kit.jsonrpc import RpcError
 
-CORE = "core"  # the last segment of its address, below the agent's
+CORE = "core"  # the last segment of the address, below the agent's base
 PUSHES = frozenset({Operation.CREATE_PUSH, Operation.GET_PUSH, Operation.LIST_PUSH, Operation.DELETE_PUSH})
 INSTEAD = "a card that is fetched with A2A-Version: 1.0 names an address that has"
 
 
 def read_core(operation: Operation, params: Any) -> Request:
-    """What is wanted by parameters.
+    """Read parameters of 1.0.
 
     Raises:
-        RpcError: as in `V1`; -32003 and -32004 for what the merged card denies, whatever the parameters are.
+        RpcError: as in `V1`; -32003 or -32004, with any parameters, for an operation that the merged card denies.
     """
     if operation in PUSHES:
         raise _no_push()

@@ -95,7 +95,7 @@ class AgentFrameHandler:
             await self._keep(type_, saying)
 
     async def _follow_up(self, reply: Reply) -> None:
-        """Keep a reply to a turn that has its reply. An isolated agent may tell more to no caller but its own."""
+        """Keep a reply to a turn that has its reply. An isolated agent follows up only for its present caller."""
         if size_of(reply.text) > MAX_REPLY_BYTES:
             raise BadFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
         text = reply.text.replace("\0", "\ufffd")  # PostgreSQL keeps no NUL

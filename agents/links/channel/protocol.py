@@ -30,7 +30,7 @@ class TooLarge(BadFrame):
 
 
 class UnknownChat(BadFrame):
-    """A reply to nothing that is open here."""
+    """A reply to a chat id that is not open on this connection."""
 
     def __init__(self) -> None:
         super().__init__("unknown_chat", "no open prompt of this connection has that chatId")

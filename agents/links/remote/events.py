@@ -233,8 +233,8 @@ def state_of(text: str) -> str:
     return text.removeprefix("TASK_STATE_").lower().replace("-", "_")
 
 
-def said_on_the_way(task: Task, *, holds_artifacts: bool) -> Sequence[Message]:
-    """What the agent said to the last question of a task; not its end, and not its reply."""
+def find_interim_messages(task: Task, *, holds_artifacts: bool) -> Sequence[Message]:
+    """The agent's messages after the last question in the history of a task, without its end and its reply."""
     history, end = task.history or (), task.status.message
     asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
     said = history[asked:]
@@ -249,7 +249,7 @@ def said_on_the_way(task: Task, *, holds_artifacts: bool) -> Sequence[Message]:
 
 
 def status_metadata_in(metadata: Any) -> Json | UnsetType:
-    """What an event says of the state, without the usage, which has a place of its own."""
+    """The metadata of an event, without the usage, which has a place of its own."""
     said = metadata if isinstance(metadata, dict) else {}
     if find_usage(said) is not None:
         said = {name: value for name, value in said.items() if name != "usage"}

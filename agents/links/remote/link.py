@@ -195,7 +195,7 @@ class RemoteLink:
         """Record that the server answered: close its breaker; with a task's id, mark the turn as that task.
 
         Raises:
-            Declined: its owner requires a task, and the answer is none.
+            Declined: the owner of the agent requires a task, and the answer is a message.
         """
         if isinstance(event, Message) and not event.task_id and call.known and call.known.requires_task:
             raise Declined(NO_TASK)

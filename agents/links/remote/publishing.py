@@ -25,7 +25,7 @@ from kit.clock import db_now
 class ServerSettings:
     """A server as its owner names it. `keys`: one of them signs its card; without any, no signature is checked.
 
-    `switches`: those that are on or off, by column.
+    `switches`: the settings that are on or off (`SWITCHES`), by column.
     """
 
     card: Card
@@ -46,7 +46,7 @@ class ServerSettings:
 
 
 def find_server(card_url: str, auth: Auth, keys: Sequence[Json], switches: Mapping[str, bool]) -> ServerSettings:
-    """A server as its owner names it, with the card that it shows now. Switches that are not given stay.
+    """A server as its owner names it, with the card that it shows now. `switches`: others stay as they are.
 
     Raises:
         BadCard: there is none the hub can use.

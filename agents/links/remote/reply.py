@@ -19,9 +19,9 @@ from agents.links.remote.events import (
     Task,
     details_of,
     encode,
+    find_interim_messages,
     is_plain,
     is_text,
-    said_on_the_way,
     size_of,
     state_of,
     status_metadata_in,
@@ -181,13 +181,13 @@ class Reply:
         return history[-1] if history and history[-1].is_agents and not self._held else None
 
     def _notes_in(self, task: Task) -> None:
-        """What the agent said on the way to an answer that came whole."""
-        for one in said_on_the_way(task, holds_artifacts=bool(self._held)):
+        """Pass on the messages of the agent before an answer that came whole, as notes."""
+        for one in find_interim_messages(task, holds_artifacts=bool(self._held)):
             if one.message_id and one.message_id not in self._told:
                 self._note(one)
 
     def _conclude(self, message: Message | None, default: str = "") -> None:
-        """The last words, with a text before the parts where they have none; and what is said of the state."""
+        """Pass on the last message and the metadata of the state. `default`: for a message without text."""
         parts = message.parts if message is not None else ()
         if parts and default and not text_in(parts):
             parts = (Part(text=default), *parts)

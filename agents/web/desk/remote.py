@@ -76,7 +76,7 @@ class LocationForm(forms.Form):
 
     @property
     def switches(self) -> dict[str, bool]:
-        """What is switched on or off, by column."""
+        """The settings that are on or off, by column."""
         return {name: self.cleaned_data[name] for name in SWITCHES}
 
     def clean_card_keys(self) -> list[Json]:

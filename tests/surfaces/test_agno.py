@@ -1,4 +1,4 @@
-"""What Agno's client gets at `v1/message:send` and `v1/message:stream`: a Task of messages, or messages."""
+"""The answers to Agno's client at `v1/message:send` and `v1/message:stream`: a Task of messages, or messages."""
 
 import json
 from typing import Any
@@ -57,7 +57,7 @@ async def test_an_answer_is_a_message_of_its_tasks_history(hub: HubProcess, alic
     assert said(plain["history"]) == ["echo: hello"]
 
 
-async def test_a_file_is_an_artifact_with_its_place(hub: HubProcess, alice: str) -> None:
+async def test_a_file_is_an_artifact_with_its_url_or_bytes(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         task = await ask(hub, agent, alice, "raw f bytes | url g https://files.example/b.png | say done")
     shown = [(one["name"], one["mimeType"], one["uri"]) for one in task["artifacts"]]
@@ -68,7 +68,7 @@ async def test_a_file_is_an_artifact_with_its_place(hub: HubProcess, alice: str)
     assert said(task["history"]) == ["done"]
 
 
-async def test_a_question_in_a_context_goes_on_with_the_task_that_waits_there(hub: HubProcess, alice: str) -> None:
+async def test_a_message_in_a_context_continues_the_task_that_waits_there(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         asked = await ask(hub, agent, alice, "ask which one?")
         assert (asked["status"]["state"], said(asked["history"])) == ("input-required", ["which one?"])
@@ -80,7 +80,7 @@ async def test_a_question_in_a_context_goes_on_with_the_task_that_waits_there(hu
     assert said(after["history"]) == ["echo: another"]
 
 
-async def test_what_was_said_before_the_question_is_not_said_again(hub: HubProcess, alice: str) -> None:
+async def test_words_before_a_question_are_not_repeated_after_its_answer(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         asked = await ask(hub, agent, alice, "say one moment | ask which one?")
         assert said(asked["history"]) == ["one moment\n\nwhich one?"]
@@ -92,20 +92,20 @@ async def test_what_was_said_before_the_question_is_not_said_again(hub: HubProce
 
 
 @pytest.mark.parametrize("steps", ["complete done", "note on it | complete done", "reply done", "say do | say ne"])
-async def test_a_stream_says_what_a_task_says(hub: HubProcess, alice: str, steps: str) -> None:
+async def test_a_stream_has_the_same_words_as_a_task(hub: HubProcess, alice: str, steps: str) -> None:
     async with online(hub, TaskPeer) as agent:
         told, task = await stream(hub, agent, alice, steps), await ask(hub, agent, alice, steps)
     assert ("".join(said(told)), said(task["history"])) == ("done", ["done"])
 
 
-async def test_an_agent_that_says_nothing_is_told_of(hub: HubProcess, alice: str) -> None:
+async def test_a_turn_without_a_reply_gets_a_sentence_of_the_hub(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         told, task = await stream(hub, agent, alice, "note on it"), await ask(hub, agent, alice, "note on it")
     words = "The agent completed without a user-visible reply."
     assert (said(told), said(task["history"])) == ([words], [words])
 
 
-async def test_a_refusal_is_what_the_agent_said(hub: HubProcess, alice: str) -> None:
+async def test_a_refusal_is_the_last_message(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer, agent={"dailyBudgetQueries": 0}) as agent:
         task = await ask(hub, agent, alice, "hello")
         told = await stream(hub, agent, alice, "hello")
@@ -114,7 +114,7 @@ async def test_a_refusal_is_what_the_agent_said(hub: HubProcess, alice: str) -> 
     assert (said(told), told[-1]["status"]["state"], told[-1]["final"]) == ([words], "failed", True)
 
 
-async def test_a_stream_tells_messages_and_ends_with_a_final_state(hub: HubProcess, alice: str) -> None:
+async def test_a_stream_has_messages_and_ends_with_a_final_state(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         told = await stream(hub, agent, alice, "note reading | say a | say b | text c three | fail out of ink")
     assert said(told) == ["a", "b", "\n\nthree", "\n\nout of ink"]
@@ -131,7 +131,7 @@ async def test_a_stream_without_a_task_ends_in_an_answer(hub: HubProcess, alice:
     assert (told[-1]["status"]["state"], told[-1]["final"]) == ("completed", True)
 
 
-async def test_what_is_wrong_has_a_status_of_http(hub: HubProcess, alice: str) -> None:
+async def test_an_invalid_request_has_an_http_status(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         other = envelope("tasks/get", {"id": "task-1"})
         broken = envelope("message/send", {"message": {"role": "user"}})
@@ -144,7 +144,7 @@ async def test_what_is_wrong_has_a_status_of_http(hub: HubProcess, alice: str) -
         assert bare.json()["error"]["message"].startswith("want A2A-Version: 1.0")
 
 
-async def test_another_callers_task_is_not_gone_on_with(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_the_task_of_another_caller_is_not_continued(hub: HubProcess, alice: str, bob: str) -> None:
     async with online(hub, TaskPeer) as agent:
         asked = await ask(hub, agent, alice, "ask which one?")
         other = await ask(hub, agent, bob, "the second", contextId=asked["contextId"])

@@ -1,7 +1,8 @@
-"""A2A 0.3 for a caller who names no kinds, as fasta2a does: answers name theirs in both ways (docs/adr/0173).
+"""A2A 0.3 for callers whose messages have no `kind`: each result is in the forms of 0.3 and 1.0 (docs/adr/0173).
 
-In 0.3 a `kind` says what a result is, in 1.0 the member that holds it. fasta2a sends messages without `kind` to
-the methods of 0.3, and reads the members of 1.0. A caller who wrote such a message by hand reads 0.3.
+In 0.3 the member `kind` says what a result is; in 1.0 the name of the member that holds the result says so.
+fasta2a sends messages without `kind` to the methods of 0.3, and reads results of 1.0. A script that sends such
+messages may read results of 0.3.
 """
 
 from collections.abc import Mapping
@@ -26,8 +27,8 @@ HOLDERS = frozenset({"status", "message", "history", "artifact", "artifacts", "p
 OF_FILES: Mapping[str, str] = {"bytes": "raw", "uri": "url", "name": "filename", "mimeType": "mediaType"}
 
 
-def names_no_kind(params: Any) -> bool:
-    """Whether a message has no `kind`, and no part of it has one, nor the `type` of older clients."""
+def has_no_kinds(params: Any) -> bool:
+    """Whether a message has no `kind`, and none of its parts has a `kind` or the `type` of older clients."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict) or "kind" in message:
         return False
@@ -37,14 +38,14 @@ def names_no_kind(params: Any) -> bool:
     )
 
 
-def told_twice(shown: shapes.OldFrame | shapes.OldMessage) -> Json:
-    """A result of 0.3 that also holds itself as 1.0 would."""
+def render_both(shown: shapes.OldFrame | shapes.OldMessage) -> Json:
+    """A result of 0.3, with one more member that holds the same result in the form of 1.0."""
     flat: Json = to_builtins(shown)
     return flat | {MEMBERS[flat["kind"]]: _without_kinds(flat)}
 
 
 def _without_kinds(value: Any) -> Any:
-    """Messages, artifacts and parts without `kind`; a file as 1.0 has it."""
+    """Messages, artifacts and parts without `kind`; files in the form of 1.0."""
     if isinstance(value, list):
         return [_without_kinds(one) for one in value]
     if not isinstance(value, dict):
@@ -57,16 +58,16 @@ def _without_kinds(value: Any) -> Any:
 def _follow(task: Task) -> EventRenderer:
     streamed = StreamedTask(task)
     return lambda task, event, *, is_last: [
-        told_twice(one) for one in streamed.render_event(task, event, is_last=is_last)
+        render_both(one) for one in streamed.render_event(task, event, is_last=is_last)
     ]
 
 
-NAMED_TWICE = replace(
+BOTH_FORMS = replace(
     V03,
     versions=frozenset(),
     bindings=(),
-    render_answer=lambda task, request: told_twice(shapes.render_answer(task, request)),
-    render_opening=lambda task, request: [told_twice(one) for one in shapes.render_opening(task, request)],
+    render_answer=lambda task, request: render_both(shapes.render_answer(task, request)),
+    render_opening=lambda task, request: [render_both(one) for one in shapes.render_opening(task, request)],
     follow=_follow,
-    render_message=lambda context_id, message: told_twice(shapes.render_message(context_id, message)),
+    render_message=lambda context_id, message: render_both(shapes.render_message(context_id, message)),
 )

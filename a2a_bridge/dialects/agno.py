@@ -1,8 +1,8 @@
-"""What Agno's `RemoteAgent` speaks by default: A2A 0.3 in JSON-RPC envelopes, sent to addresses of REST.
+"""The dialect of Agno's `RemoteAgent`: A2A 0.3 in JSON-RPC envelopes, sent to addresses of HTTP+JSON.
 
-Answers are as Agno's own server, AgentOS, gives them: a Task whose history holds what its agent said, a stream of
-messages that ends with a final status-update (docs/adr/0172). Agno reads neither artifacts nor a Message as an
-answer, and takes a Task in a stream for its end.
+Answers have the form of Agno's own server, AgentOS: a Task whose history holds what its agent said, or a stream of
+messages that ends with a final status update (docs/adr/0172). Agno reads neither artifacts nor a Message as an
+answer, and stops reading a stream at a Task.
 """
 
 import json
@@ -23,14 +23,14 @@ UNNAMED = "application/octet-stream"
 
 
 class FileArtifact(shapes.OldMade, frozen=True, rename="camel", kw_only=True):
-    """An artifact with a file as Agno reads it: where it is, or itself as a `data:` URI."""
+    """An artifact with a file in the form that Agno reads: the URL of the file, or its bytes as a `data:` URI."""
 
     uri: str
     mime_type: str
 
 
 def read(operation: Operation, params: object) -> Request:
-    """Parameters of 0.3. Every answer is a task. Agno names no task: its context says which one goes on."""
+    """Read parameters of 0.3. Agno sends no task id: a message goes on with the task that waits in its context."""
     request = read_request(operation, params)
     return structs.replace(request, takes_direct=False, resumes=True) if isinstance(request, Send) else request
 
@@ -48,15 +48,15 @@ def render_task(task: Task, history_length: int | None) -> shapes.OldTask:
 
 
 def render_opening(task: Task, request: Request) -> Sequence[shapes.OldFrame | shapes.OldMessage]:
-    """What was said so far in this turn, and the state."""
+    """A message with what the agent said so far in this turn, and the state of the task."""
     made = _of_turn(task) if task.turns == 1 else [one for one in _of_turn(task) if one.is_reply]
     said = joined_texts([*(_words(one.parts) for one in made), _status_words(task)])
     status = StatusEvent(task.seq, task.updated_at, task.state, task.message)
     return [*_messages(task, said, task.seq), status_update(task, status, is_last=not task.is_running)]
 
 
-class ToldTask:
-    """A task as one stream has told it: each piece of it once."""
+class StreamedWords:
+    """What one stream has shown of the words of a task: each piece once."""
 
     def __init__(self, task: Task) -> None:
         self._last = task.reply_id if task.reply else ""
@@ -64,7 +64,7 @@ class ToldTask:
     def render_event(
         self, task: Task, event: TaskEvent, *, is_last: bool
     ) -> Sequence[shapes.OldFrame | shapes.OldMessage]:
-        """The words of an event, and a new state."""
+        """A message with the words of an event, and a status update for a new state."""
         if isinstance(event, StatusEvent):
             said = _status_words(task) if is_last else ""
             between = "\n\n" if said and self._last else ""
@@ -81,18 +81,18 @@ class ToldTask:
 
 
 def _of_turn(task: Task) -> list[Artifact]:
-    """The artifacts, without the replies of earlier turns."""
+    """The artifacts of a task, without the replies of earlier turns."""
     return [one for one in task.artifacts if not one.is_reply or one.id == task.reply_id]
 
 
 def _messages(task: Task, said: str, seq: int) -> list[shapes.OldMessage]:
-    """The message of an agent's words; none when it said none."""
+    """One message with the agent's words; no message without words."""
     message = Message(f"{task.message_id}-said-{seq}", Role.AGENT, (Part(text=said),))
     return [shapes.render_message(task.context_id, message, task.id)] if said else []
 
 
 def _status_words(task: Task) -> str:
-    """What is said with the state that a turn ended in."""
+    """The text of the state that a turn ended in."""
     message = shapes.status_of(task).message
     if message is UNSET or task.state is State.WORKING:
         return ""
@@ -104,7 +104,7 @@ def _words(parts: Iterable[Part], *, is_stream: bool = False) -> str:
 
 
 def _word(part: Part, *, is_stream: bool) -> str:
-    """A part as text. A file is an artifact; in a stream Agno takes none, so its name is told."""
+    """A part as text. A file becomes an artifact; Agno reads none in a stream, so the text names the file."""
     if isinstance(part.text, str):
         return part.text
     if part.data is not UNSET:
@@ -125,7 +125,7 @@ def _file(artifact: Artifact, part: Part) -> FileArtifact:
     return FileArtifact(artifact.id, shapes.render_parts([part]), name, uri=uri, mime_type=kind)
 
 
-AGENT_OS = replace(
+AGNO = replace(
     V03,
     name="AgentOS",
     versions=frozenset(),
@@ -136,6 +136,6 @@ AGENT_OS = replace(
     render_task=render_task,
     render_answer=lambda task, request: render_task(task, None),
     render_opening=render_opening,
-    follow=lambda task: ToldTask(task).render_event,
+    follow=lambda task: StreamedWords(task).render_event,
     check_answer=show_every_answer,
 )

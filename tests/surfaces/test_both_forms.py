@@ -1,10 +1,10 @@
-"""What a caller of A2A 0.3 gets who names no kinds, as fasta2a does: results that 1.0's readers know, too."""
+"""The answers of A2A 0.3 to messages without kinds, as fasta2a sends them: in the forms of 0.3 and of 1.0."""
 
 from typing import Any
 
 import pytest
 
-from a2a_bridge.dialects.named_twice import names_no_kind
+from a2a_bridge.dialects.both_forms import has_no_kinds
 from lab.agents import TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
@@ -28,14 +28,14 @@ def without(value: Any, *names: str) -> Any:
     return {name: one for name, one in value.items() if name not in names}
 
 
-async def test_a_message_is_a_member_too(hub: HubProcess, alice: str) -> None:
+async def test_a_message_is_in_both_forms(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         answer = await Caller(hub.url, agent.handle, alice).call("message/send", params({"text": "hello"}))
     assert (answer["kind"], answer["parts"]) == ("message", [{"kind": "text", "text": "echo: hello"}])
     assert answer["message"] == without(answer, "kind", "message") | {"parts": [{"text": "echo: hello"}]}
 
 
-async def test_a_task_is_a_member_too_with_files_as_1_0_has_them(hub: HubProcess, alice: str) -> None:
+async def test_a_task_is_in_both_forms_with_its_files(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         text = 'raw f bytes | data d {"kind": "file"} | ask which?'
@@ -52,7 +52,7 @@ async def test_a_task_is_a_member_too_with_files_as_1_0_has_them(hub: HubProcess
     assert [one["parts"] for one in inner["history"]] == [[{"text": text}], [{"text": "which?"}]]
 
 
-async def test_events_are_members_too(hub: HubProcess, alice: str) -> None:
+async def test_events_are_in_both_forms(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         events = await caller.streamed("message/stream", params({"text": "note reading | text a one"}))
@@ -88,10 +88,10 @@ async def test_files_are_read_as_1_0_writes_them(hub: HubProcess, alice: str) ->
         5,
     ],
 )
-def test_who_names_a_kind_reads_it(message: Any) -> None:
-    assert not names_no_kind({"message": message})
+def test_a_message_with_a_kind_is_answered_in_one_form(message: Any) -> None:
+    assert not has_no_kinds({"message": message})
 
 
-def test_params_without_a_message_name_no_dialect() -> None:
-    assert not names_no_kind(None)
-    assert not names_no_kind({"id": "task-1"})
+def test_params_without_a_message_are_answered_in_one_form() -> None:
+    assert not has_no_kinds(None)
+    assert not has_no_kinds({"id": "task-1"})
