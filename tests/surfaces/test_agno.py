@@ -9,6 +9,7 @@ import pytest
 from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
+from tests.v1.caller import Caller as V1Caller
 
 
 def params(text: str, **more: str) -> Json:
@@ -78,6 +79,15 @@ async def test_a_message_in_a_context_continues_the_task_that_waits_there(hub: H
         after = await ask(hub, agent, alice, "another", contextId=context)
     assert (after["contextId"], after["id"] == asked["id"]) == (context, False)
     assert said(after["history"]) == ["echo: another"]
+
+
+async def test_a_later_task_of_the_context_does_not_hide_the_one_that_waits(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as agent:
+        asked = await ask(hub, agent, alice, "ask which one?")
+        other = await V1Caller(hub.url, agent.handle, alice).send("say done", contextId=asked["contextId"])
+        answered = await ask(hub, agent, alice, "the second", contextId=asked["contextId"])
+    assert (answered["id"], other["id"] == asked["id"]) == (asked["id"], False)
+    assert said(answered["history"]) == ["you said: the second"]
 
 
 async def test_words_before_a_question_are_not_repeated_after_its_answer(hub: HubProcess, alice: str) -> None:
