@@ -6,6 +6,7 @@ import random
 import secrets
 from datetime import timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Credential, User
@@ -35,6 +36,7 @@ ENDINGS = (
 )
 
 
+@transaction.atomic  # else the hub may bill a day before the rows of its bill are there
 def make_network(login: str) -> None:
     """All of it, for one owner; prints the ids of a venue, a key and a booking as JSON."""
     owner = User.objects.get(login=login)
