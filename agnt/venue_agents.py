@@ -29,6 +29,7 @@ from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
 NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
+TURN_WAITS_LONGER_S = 1.0  # so that the ask ends the turn, and the agent is told: a turn that times out tells none
 HOW_TO_CONFIRM = (
     'Answer with one data part, or with JSON alone: {"status": "confirmed"}, with slot_id, slot_time, party_size'
     ' or note if they differ from the request, or {"status": "slot_unavailable", "note": "why"}.'
@@ -94,7 +95,7 @@ class VenueAgents:
                 caller_login=route.login,
                 surface=Surface.AGNT,
                 question=text,
-                wait_s=_left_s(deadline),
+                wait_s=_left_s(deadline) + TURN_WAITS_LONGER_S,
                 parts=(Part(text=text), Part(data=envelope, media_type="application/json")),
             ),
             deadline,

@@ -199,9 +199,13 @@ def text_of(pieces: Sequence[Piece]) -> str:
 def left_out_of(pieces: Sequence[Piece], shown: Sequence[Part] = ()) -> list[str]:
     """A line for each part of artifacts that is not in the text of the reply, and not one of `shown`."""
     made = [(one, part) for one in pieces if isinstance(one, ArtifactPiece) for part in one.parts]
-    in_text = [part for one, part in made if one.lead is not None and plain_text_in([part])]
-    others = [(one, part) for one, part in made if not any(part is each for each in (*in_text, *shown))]
-    return [*dict.fromkeys(describe_left_out(f"artifact {one.artifact_id}", part) for one, part in others)]
+    are_shown = {id(part) for part in shown}  # equal parts may both have to be named, and there may be many
+    others = [
+        describe_left_out(f"artifact {one.artifact_id}", part)
+        for one, part in made
+        if id(part) not in are_shown and (one.lead is None or not plain_text_in([part]))
+    ]
+    return [*dict.fromkeys(others)]
 
 
 def text_with_left_out(text: str, pieces: Sequence[Piece]) -> str:

@@ -158,10 +158,10 @@ async def test_a_note_tells_why_no_slot_is_free(keeper: Keeper, asker: Program) 
 async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Keeper, asker: Program) -> None:
     async with keeper.venue("v", silent, data(CONFIRMED)) as agent:
         began = time.monotonic()
-        sent = envelope("booking.confirm", {"venue_id": "v"}, ttl_ms=1300)
+        sent = envelope("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)
         answer = await asker.post(sent)
         assert error_of(answer) == "ttl_exceeded"
-        assert time.monotonic() - began >= 1.2
+        assert time.monotonic() - began >= 2.9
         assert keeper.bookings() == (0, 0)
         assert keeper.breaker("v") == ONE_FAILURE
         cancel = await agent.heard("cancel")

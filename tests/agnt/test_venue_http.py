@@ -224,7 +224,7 @@ async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keep
 
     async with raw_server(hold) as far:
         keeper.add_url("holds", f"{far.url}/a2a/v1")
-        late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=1300)
+        late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=3000)
         assert error_of(late) == "ttl_exceeded"
         assert keeper.breaker("holds")["failures"] == 1
         is_over.set()

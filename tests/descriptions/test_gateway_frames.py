@@ -66,7 +66,7 @@ async def test_what_the_gateway_sends_fits_its_description(embedded_hub: HubProc
         await client.send("status")
         await client.send_message("alpha", "hello")
         await client.send_message("nothing", "hello")
-        for name in ("pong", "response", "status"):
+        for name in ("pong", "response", "status", "message", "error"):
             await client.find(name)
     assert {one["type"] for one in client.frames} >= {
         "error",
