@@ -20,7 +20,7 @@ from a2a_bridge.tasks.store import TaskStore
 from agents.core.errors import NoSuchTurn, TooManyFollowUps, Unavailable
 from agents.core.ledger.state import text_type_of
 from agents.core.types import SettledTurn
-from agents.models import Event, FollowUp, Turn
+from agents.models import Agent, Event, FollowUp, Turn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import MAX_REPLY_BYTES, Json, Part
 from kit import batches
@@ -48,10 +48,10 @@ class FollowUpTasks:
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
         """See `agents.core.ports.FollowUpTaker`. Without a task store, the next ask shows it all the same."""
         kept = await self._kept(session_id, chat_id, text, only_of)
-        if not kept.task_id:
+        if kept.agent is None or not kept.task_id:
             return
         try:
-            await self._add_task(kept)
+            await self._add_task(kept, kept.agent)
         except Unavailable:
             logger.warning("follow_up.no_task", extra={"chat_id": chat_id})
 
@@ -64,14 +64,13 @@ class FollowUpTasks:
             await asyncio.sleep(LOOK_EVERY_S)
         raise NoSuchTurn
 
-    async def _add_task(self, kept: FollowUp) -> None:
-        assert kept.agent is not None  # noqa: S101  for the type checker: else there is no task
+    async def _add_task(self, kept: FollowUp, agent: Agent) -> None:
         followed = await self._tasks.find(kept.followed_id, caller_id=kept.caller_id)
         at = timestamp()
         began = Task(
             id=kept.task_id,
             caller_id=kept.caller_id,
-            handle=kept.agent.handle,
+            handle=agent.handle,
             context_id=kept.context_id,
             chat_id=kept.chat_id,
             home="",
@@ -79,7 +78,7 @@ class FollowUpTasks:
             updated_at=at,
             history=(),
             metadata=_metadata(kept.followed_id if followed else ""),
-            text_type=_text_type(kept),
+            text_type=_text_type(agent),
         )
         task = plain_end(began, SettledTurn(Outcome.COMPLETED, "", kept.text), at)
         await self._tasks.put(task)
@@ -99,13 +98,13 @@ async def load_with_follow_ups(task: Task) -> Task:
 
 def _artifact(follow_up: FollowUp) -> Artifact:
     number = follow_up.task_id.rpartition("-")[2]
-    text = Part(text=follow_up.text, media_type=_text_type(follow_up))
+    text = Part(text=follow_up.text, media_type=_text_type(follow_up.agent))
     return Artifact(f"{PREFIX}{number}", (text,), NAME, metadata=_metadata(follow_up.followed_id))
 
 
-def _text_type(follow_up: FollowUp) -> str:
+def _text_type(agent: Agent | None) -> str:
     """See `agents.core.types.Target.text_type`."""
-    return text_type_of(json.dumps(follow_up.agent.output_modes)) if follow_up.agent else ""
+    return text_type_of(json.dumps(agent.output_modes)) if agent else ""
 
 
 def _metadata(followed_id: str) -> Json:
@@ -165,7 +164,8 @@ def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowU
     of_context = FollowUp.objects.filter(agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id)
     found: list[FollowUp] = []
     size = 0
-    for one in of_context.select_related("agent").order_by("pk")[:MOST_A_TURN]:
+    oldest = of_context.select_related("agent").order_by("pk")[:MOST_A_TURN]
+    for one in oldest.iterator(chunk_size=1):
         size += len(one.text.encode())
         if found and size > MAX_REPLY_BYTES:
             break

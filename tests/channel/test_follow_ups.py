@@ -41,6 +41,14 @@ async def listed(caller: Caller, context_id: str, count: int) -> list[Json]:
     return await eventually(look, f"{count} tasks in {context_id}")
 
 
+async def followed_up(peer: TaskPeer, caller: Caller) -> Json:
+    """A task of the caller, once it has one follow-up."""
+    task = await caller.send("say done")
+    await peer.reply(peer.prompts[0]["chatId"], "one thing more")
+    await listed(caller, task["contextId"], 2)
+    return task
+
+
 def texts_of(task: Json) -> list[str]:
     return ["".join(part["text"] for part in one["parts"]) for one in task.get("artifacts", [])]
 
@@ -99,9 +107,7 @@ async def test_a_stream_in_the_context_begins_with_the_follow_up(hub: HubProcess
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
-        task = await caller.send("say done")
-        await peer.reply(peer.prompts[0]["chatId"], "one thing more")
-        await listed(caller, task["contextId"], 2)
+        task = await followed_up(peer, caller)
         events = await caller.stream("say next", contextId=task["contextId"])
     assert texts_of(events[0].content) == ["one thing more"]
     assert events[-1].state == "COMPLETED"
@@ -111,9 +117,7 @@ async def test_a_refused_ask_leaves_the_follow_up_for_the_next(hub: HubProcess) 
     alice = hub.mint("alice", "session")
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
-        task = await caller.send("say done")
-        await peer.reply(peer.prompts[0]["chatId"], "one thing more")
-        await listed(caller, task["contextId"], 2)
+        task = await followed_up(peer, caller)
         await change(hub, peer, dailyBudgetQueries=1)
         refused = await caller.send("say next", contextId=task["contextId"])
         assert (refused["status"]["state"], texts_of(refused)) == ("TASK_STATE_FAILED", [])
@@ -225,9 +229,7 @@ async def test_an_ask_that_was_given_up_in_the_queue_leaves_it_for_the_next(hub:
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, TaskPeer, agent={"queueing": {"max": 3}}) as peer:
         caller = Caller(hub.url, peer.handle, alice)
-        task = await caller.send("say done")
-        await peer.reply(peer.prompts[0]["chatId"], "one thing more")
-        await listed(caller, task["contextId"], 2)
+        task = await followed_up(peer, caller)
         holding = await Caller(hub.url, peer.handle, bob).begin("hold")
         await peer.heard("prompt", count=2)
         waiting = await caller.begin("say never", contextId=task["contextId"])

@@ -1,12 +1,13 @@
 """A server of A2A 0.3, by hand: methods with slashes, parts with kinds."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from agents.links.remote import server_state
 from agents.links.remote.link import NO_TASK
+from agents.links.remote.server_state import MOST_CONTEXTS
 from agents.models import RemoteName, RemoteServer
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, StatusNote
@@ -165,15 +166,27 @@ def _first(far: Remote) -> dict[str, str]:
     return headers
 
 
-async def test_the_names_of_the_conversations_used_last_are_kept(
-    caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_state, "MOST_CONTEXTS", 2)
+async def test_the_names_of_the_conversations_used_last_are_kept(caller: Caller) -> None:
     async with raw_server(Older().answer, card=card_03()) as far:
         agent = await caller.publish(far.card_url)
-        for context_id in ("one", "two", "one", "three"):
-            await caller.ask(agent, "hello", context_id=context_id)
-    assert {one async for one in RemoteName.objects.values_list("ours", flat=True)} == {"one", "three"}
+        await caller.ask(agent, "hello", context_id="one")
+        one = await RemoteName.objects.aget(ours="one")
+        await RemoteName.objects.abulk_create(
+            RemoteName(
+                server_id=one.server_id,
+                caller_id=one.caller_id,
+                kind=one.kind,
+                ours=f"older-{number}",
+                theirs="theirs",
+                used_at=one.used_at - timedelta(seconds=number),
+            )
+            for number in range(1, MOST_CONTEXTS)
+        )
+        await caller.ask(agent, "hello", context_id="last")
+    kept = {one async for one in RemoteName.objects.values_list("ours", flat=True)}
+    assert len(kept) == MOST_CONTEXTS
+    assert kept >= {"one", "last", f"older-{MOST_CONTEXTS - 2}"}
+    assert f"older-{MOST_CONTEXTS - 1}" not in kept
 
 
 async def test_where_a_task_is_required_a_message_is_no_answer(caller: Caller) -> None:

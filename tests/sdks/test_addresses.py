@@ -5,20 +5,28 @@ import pytest
 from lab.agents import Echo, online
 from lab.callers import rpc_path
 from lab.hub_process import HubProcess
-from tests.sdks.clients import SdkClient
+from tests.sdks.clients import CLIENTS, SdkClient
 
 WELL_KNOWN = ".well-known/agent-card.json"
 CARDS = ("/agent-card.json", f"/{WELL_KNOWN}")
 
 
-@pytest.mark.parametrize("below", ["/", "", "/core/", "/v1/", *CARDS])
+def addresses_of(client: SdkClient) -> list[str]:
+    """The addresses that a client may be given: JavaScript's drop the last segment without a slash, and the card
+    below `/v1/` is of 1.0 alone.
+    """
+    without_slash = [] if client.environment.startswith("js") else [""]
+    return ["/", *without_slash, "/core/", *(["/v1/"] if client.is_version_1 else []), *CARDS]
+
+
+@pytest.mark.parametrize(
+    ("client", "below"),
+    [pytest.param(one, below, id=f"{one}-{below}") for one in CLIENTS for below in addresses_of(one)],
+    indirect=["client"],
+)
 async def test_an_address_leads_an_sdk_to_the_agent(
     embedded_hub: HubProcess, client: SdkClient, below: str
 ) -> None:
-    if below == "" and client.environment.startswith("js"):
-        pytest.skip("it drops the last segment of an address without a slash")
-    if below == "/v1/" and not client.is_version_1:
-        pytest.skip("a card of 1.0 alone")
     await check(embedded_hub, client, below=below)
 
 
