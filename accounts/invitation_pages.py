@@ -18,9 +18,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import audit_log, invitations
 from accounts.authn import Caller
 from accounts.browser import device_name, sign_in
+from accounts.errors import Refused, TooFast
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
-from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.pages import signed_in
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
 from accounts.settings import get_settings

@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from accounts import audit_log
 from accounts.authn import digest
+from accounts.errors import Refused
 from accounts.models import Credential, Invitation, User
-from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 from accounts.tokens import LOGIN, BadLogin
 from kit.clock import db_now

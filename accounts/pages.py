@@ -12,14 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.browser import own_path, sign_in, sign_out
 from accounts.error_pages import json_error
+from accounts.errors import Refused, TooFast
 from accounts.models import User
 from accounts.oauth import attempts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
-from accounts.oauth.errors import Refused, TooFast
 from accounts.oauth.signin_methods import find_signin_methods
-from accounts.oauth.signup import LOGIN
 from accounts.passkeys import check_sign_in, sign_in_options
 from accounts.settings import get_settings
+from accounts.signup import LOGIN
 from accounts.throttle import check_address, check_passwords
 from accounts.tokens import BadLogin, get_or_create_local_user
 

@@ -26,8 +26,8 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from accounts.errors import Refused
 from accounts.models import Passkey, User
-from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable

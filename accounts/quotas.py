@@ -1,7 +1,7 @@
 """How much one owner may have. Counted under a lock on the owner's row, so that a race passes no limit."""
 
+from accounts.errors import Refused
 from accounts.models import Credential, User
-from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 
 TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP, Credential.Kind.AGNT)

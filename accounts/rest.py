@@ -36,8 +36,8 @@ from accounts.error_pages import (
     not_found,
     server_error,
 )
+from accounts.errors import Refused, TooFast
 from accounts.models import User
-from accounts.oauth.errors import Refused, TooFast
 from accounts.signing import NoKey
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RequestRefused, is_json, too_large

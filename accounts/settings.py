@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accounts.oauth.providers import Provider
-from accounts.oauth.signup import Signup
+from accounts.providers import Provider
+from accounts.signup import Signup
 from kit.injected import Injected
 
 

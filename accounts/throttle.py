@@ -10,7 +10,7 @@ from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
-from accounts.oauth.errors import TooFast
+from accounts.errors import TooFast
 from accounts.settings import get_settings
 from kit.addresses import network_of
 

@@ -15,8 +15,8 @@ from accounts.authn import (
     TokenScope,
     digest,
 )
+from accounts.errors import Refused
 from accounts.models import Credential, User
-from accounts.oauth.errors import Refused
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
 from accounts.settings import get_settings
 from accounts.signing import VERIFIABLE_DAYS, sign

@@ -7,8 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from accounts.models import Credential, User
-from accounts.oauth.models import delete_expired
+from accounts.models import Credential, User, delete_expired
 from agents.core import presence
 from agents.core.alerts import watch_agents
 from agents.core.mail import forget_old_mails, send_due_mails

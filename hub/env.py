@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.oauth.providers import LOOPBACK, Provider, is_safe, read_providers
-from accounts.oauth.signup import Signup, read_signup
+from accounts.providers import LOOPBACK, Provider, is_safe, read_providers
+from accounts.signup import Signup, read_signup
 
 MIN_KEY_CHARS = 32
 MIN_MASTER_CHARS = 16

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.oauth.providers import LOOPBACK
+from accounts.providers import LOOPBACK
 from hub import env
 from hub.data_dir import default_data_dir
 from kit.asgi import MAX_BODY_BYTES

@@ -8,9 +8,9 @@ from datetime import timedelta
 from django.http import HttpRequest, HttpResponse
 
 from accounts.authn import digest
+from accounts.errors import InvalidState
+from accounts.models import LoginAttempt
 from accounts.oauth.authorization_requests import AuthorizationRequest
-from accounts.oauth.errors import InvalidState
-from accounts.oauth.models import LoginAttempt
 from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable

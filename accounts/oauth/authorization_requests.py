@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from accounts.errors import Refused
 from accounts.oauth.clients import check_resource, get_client, read_scopes
-from accounts.oauth.errors import Refused
 from accounts.settings import get_settings
 
 # http to this machine by one of its names, any port, a plain path: nothing a parser could read in two ways.

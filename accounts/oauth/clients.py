@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from accounts import sealing
 from accounts.authn import TokenScope
-from accounts.oauth.errors import InvalidClient, InvalidRedirect, InvalidScope, InvalidTarget, Refused
+from accounts.errors import InvalidClient, InvalidRedirect, InvalidScope, InvalidTarget, Refused
 from accounts.settings import get_settings
 
 PURPOSE = b"oauth-client"

@@ -8,10 +8,9 @@ from datetime import timedelta
 from django.db import transaction
 
 from accounts.authn import digest
-from accounts.models import User
+from accounts.errors import InvalidGrant, Refused
+from accounts.models import LoginCode, User
 from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
-from accounts.oauth.errors import InvalidGrant, Refused
-from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import Kind, Limits, Minted, Source, replace_credential, revoke_issued
 from kit.clock import db_now

@@ -7,9 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.authn import digest
-from accounts.models import User
-from accounts.oauth.codes import BAD_GRANT
-from accounts.oauth.errors import (
+from accounts.errors import (
     AccessDenied,
     AuthorizationPending,
     ExpiredToken,
@@ -17,7 +15,8 @@ from accounts.oauth.errors import (
     Refused,
     SlowDown,
 )
-from accounts.oauth.models import DeviceGrant
+from accounts.models import DeviceGrant, User
+from accounts.oauth.codes import BAD_GRANT
 from accounts.tokens import Kind, Minted, Source, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable

@@ -16,10 +16,10 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 
-from accounts.oauth.errors import GitHubFailed, GitHubRefused, NotConfigured
+from accounts.errors import GitHubFailed, GitHubRefused, NotConfigured
 from accounts.oauth.provider_session import open_session
-from accounts.oauth.signup import LOGIN
 from accounts.settings import get_settings
+from accounts.signup import LOGIN
 
 logger = logging.getLogger(__name__)
 

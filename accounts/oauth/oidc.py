@@ -20,9 +20,9 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
-from accounts.oauth.errors import ProviderFailed, ProviderRefused
+from accounts.errors import ProviderFailed, ProviderRefused
 from accounts.oauth.provider_session import open_session
-from accounts.oauth.providers import Provider, is_safe
+from accounts.providers import Provider, is_safe
 from accounts.settings import get_settings
 
 logger = logging.getLogger(__name__)

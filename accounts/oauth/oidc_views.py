@@ -7,12 +7,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.browser import own_path, sign_in
+from accounts.errors import Refused
 from accounts.oauth import attempts, authorization_requests, oidc, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
-from accounts.oauth.errors import Refused
-from accounts.oauth.providers import Provider
 from accounts.oauth.shapes import OIDC_CALLBACK, OIDC_START
 from accounts.oauth.views import PublicView, code_of, redirect_once, refused_page
+from accounts.providers import Provider
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 

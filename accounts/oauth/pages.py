@@ -11,11 +11,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.authn import Caller, find_caller
+from accounts.errors import AccessDenied, Refused, TooFast
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import authorization_requests, codes, devices
 from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
-from accounts.oauth.errors import AccessDenied, Refused, TooFast
 from accounts.settings import get_settings
 from accounts.throttle import check_address, check_code_guesses
 

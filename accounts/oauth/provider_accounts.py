@@ -13,8 +13,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
+from accounts.errors import LoginTaken, SignupClosed, Suspended
 from accounts.models import ProviderIdentity, User
-from accounts.oauth.errors import LoginTaken, SignupClosed, Suspended
 from accounts.oauth.github import Profile
 from accounts.oauth.oidc import OidcProfile
 from accounts.settings import get_settings

@@ -15,11 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.rendering import NO_STORE, user_agent_of
+from accounts.errors import UnsupportedGrant
 from accounts.oauth import authorization_requests, clients, codes
 from accounts.oauth.authorization_requests import is_client_redirect, one
 from accounts.oauth.clients import RegistrationRequest, get_client
 from accounts.oauth.codes import Purpose
-from accounts.oauth.errors import UnsupportedGrant
 from accounts.oauth.shapes import ClientToken
 from accounts.oauth.views import PublicView
 from accounts.settings import get_settings

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from accounts.errors import NotConfigured
 from accounts.models import Passkey, User
 from accounts.oauth import github
-from accounts.oauth.errors import NotConfigured
-from accounts.oauth.providers import Provider
 from accounts.passkeys import passkeys_work
+from accounts.providers import Provider
 from accounts.settings import get_settings
 
 NOTHING_SET_UP = (

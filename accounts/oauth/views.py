@@ -16,12 +16,12 @@ from rest_framework.views import APIView
 from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
 from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
+from accounts.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
 from accounts.models import LoginAttempt
 from accounts.oauth import attempts, authorization_requests, codes, devices, github, provider_accounts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
-from accounts.oauth.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
 from accounts.rest import REFUSED_STATUS, JSONNegotiation

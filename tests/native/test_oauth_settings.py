@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from accounts.oauth.signup import Signup, read_signup
+from accounts.signup import Signup, read_signup
 from tests.native.rows import browser
 
 START = "/api/v1/auth/oauth/start"

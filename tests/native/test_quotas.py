@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from accounts.errors import InvalidGrant
+from accounts.models import LoginCode
 from accounts.oauth import codes
 from accounts.oauth.authorization_requests import AuthorizationRequest
-from accounts.oauth.errors import InvalidGrant
-from accounts.oauth.models import LoginCode
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.presence import MayNotConnect, Registration, register_connection

@@ -11,8 +11,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from a2a_bridge import errors as bridge_errors
 from a2a_bridge.versions import DIALECTS
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
+from accounts.errors import Refused
 from accounts.models import Credential
-from accounts.oauth.errors import Refused
 from accounts.tokens import PREFIXES
 from agents.api.inbound import OPEN_REASON
 from agents.core.errors import Denied

@@ -14,12 +14,12 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts.errors import LoginTaken
 from accounts.models import ProviderIdentity, User
-from accounts.oauth.errors import LoginTaken
 from accounts.oauth.github import Profile
 from accounts.oauth.provider_accounts import sign_in_github_user
-from accounts.oauth.providers import Provider, read_providers
-from accounts.oauth.signup import read_signup
+from accounts.providers import Provider, read_providers
+from accounts.signup import read_signup
 from lab.callers import TLS
 from lab.processes import free_port
 from tests.github import Exchange

@@ -1,0 +1,28 @@
+"""The tables of accounts."""
+
+from accounts.models.credential import Credential, SigningKey, on_revoked
+from accounts.models.sign_in import (
+    DeviceGrant,
+    Invitation,
+    LoginAttempt,
+    LoginCode,
+    Passkey,
+    ProviderIdentity,
+    delete_expired,
+)
+from accounts.models.user import MAX_KEPT_DAYS, User
+
+__all__ = [
+    "MAX_KEPT_DAYS",
+    "Credential",
+    "DeviceGrant",
+    "Invitation",
+    "LoginAttempt",
+    "LoginCode",
+    "Passkey",
+    "ProviderIdentity",
+    "SigningKey",
+    "User",
+    "delete_expired",
+    "on_revoked",
+]

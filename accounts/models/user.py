@@ -1,0 +1,70 @@
+"""The users of a hub."""
+
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+MAX_KEPT_DAYS = 36_500
+
+
+class UserManager(BaseUserManager["User"]):
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(login__iexact=username)
+
+    def named(self, login: str) -> "User | None":
+        """The holder of a login, whatever the case it is written in."""
+        return self.filter(login__iexact=login).first()
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person or service. The key to an account is a GitHub id, an issuer's subject, a passkey or a password; the
+    login is only its name.
+
+    `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin. The text of questions
+    to their agents and sessions is blanked up to `questions_blanked_to`.
+    """
+
+    login = models.CharField(max_length=64, unique=True)
+    github_id = models.BigIntegerField(null=True, blank=True, unique=True)
+    avatar_url = models.URLField(blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
+    is_service = models.BooleanField(default=False, db_default=False, help_text="A program, not a person.")
+    questions_kept_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_KEPT_DAYS)],
+        help_text="Days after which the text of questions to their agents is blanked; empty: the hub's own.",
+    )
+    questions_blanked_to = models.DateTimeField(null=True, editable=False)
+    closed_at = models.DateTimeField(null=True, editable=False, help_text="When the account was erased.")
+    former_login = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of a closed account, until the last of it is erased.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
+    USERNAME_FIELD = "login"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("login"), name="one_user_per_login_in_any_case")]
+
+    def __str__(self) -> str:
+        return self.login
+
+    @property
+    def identities(self) -> list[str]:
+        """Which providers vouch for them."""
+        known = {"github": self.github_id is not None, "service": self.is_service}
+        named = [provider for provider, is_known in known.items() if is_known]
+        return named + [one.issuer for one in self.provider_identities.all()]
