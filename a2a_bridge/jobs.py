@@ -1,9 +1,9 @@
 """Work of the bridge that must be done whatever process lives. Every job may run twice, late, or at once."""
 
-from a2a_bridge import follow_ups, repeats
-from a2a_bridge.pushes import missed_ends
-from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.tasks import journal
+from a2a_bridge.service import follow_ups, repeats
+from a2a_bridge.service.pushes import missed_ends
+from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.service.tasks import journal
 from kit.jobs import job
 from webhooks.sending import Sender, client
 

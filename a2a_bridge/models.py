@@ -85,7 +85,7 @@ class StoredEvent(models.Model):
 
 
 class PushConfig(models.Model):
-    """One address of one task. `sealed` holds what goes along with each POST (`a2a_bridge.pushes.configs`).
+    """One address of one task. `sealed`: what each POST carries besides (`a2a_bridge.service.pushes.configs`).
 
     `chat_id`: the task's last turn, as far as this row knows. `ended_seq`: the event of the task's end, once that
     is queued; null while more may come. `touched_at`: when something was last written here.

@@ -16,9 +16,9 @@ from django.conf import settings
 # Before the imports below, which import models.
 django.setup(set_prefix=False)
 
-from a2a_bridge.addresses import split  # noqa: E402
-from a2a_bridge.asgi import rpc_handle_of, without_slash  # noqa: E402
-from a2a_bridge.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
+from a2a_bridge.surface.addresses import split  # noqa: E402
+from a2a_bridge.surface.asgi import rpc_handle_of, without_slash  # noqa: E402
+from a2a_bridge.surface.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402

@@ -13,7 +13,7 @@ from limits.aio.storage import RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from redis.asyncio import BlockingConnectionPool
 
-from a2a_bridge.tasks.redis import RedisTaskStore
+from a2a_bridge.service.tasks.redis import RedisTaskStore
 from hub.celery import app
 from hub.limits import CallerRate, wait_s
 from hub.redis_post import RedisPost

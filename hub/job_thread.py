@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_bridge.pushes.missed_ends import sweep as sweep_pushes
-from a2a_bridge.pushes.queue import PUSHES
+from a2a_bridge.service.pushes.missed_ends import sweep as sweep_pushes
+from a2a_bridge.service.pushes.queue import PUSHES
 from kit.durations import seconds
 from kit.jobs import JOBS
 from webhooks.sending import Sender, client

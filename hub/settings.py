@@ -237,7 +237,7 @@ TEMPLATES = [
             ],
             "libraries": {
                 "page": "kit.page_tags",
-                "reference": "a2a_bridge.reference.tags",
+                "reference": "a2a_bridge.surface.reference.tags",
             },
         },
     },

@@ -7,7 +7,7 @@ from django.utils.module_loading import autodiscover_modules
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
 from hub import account_limits, connector, health_page
-from hub.descriptions import views as descriptions
+from hub.docs import api_views as descriptions
 from hub.docs import views as docs_views
 
 autodiscover_modules("admin")  # registers tables with `site`; only programs that serve pages need this
@@ -16,7 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),
     path("", include("accounts.page_urls")),
     path("", include("hub.account_data.pages")),
-    path("", include("a2a_bridge.urls")),
+    path("", include("a2a_bridge.surface.urls")),
     path("", include("mcp_server.metadata")),
     path("", include("operators.page_urls")),
     path("", include("webhooks.pages")),

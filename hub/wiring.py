@@ -9,22 +9,22 @@ from typing import Any
 
 from django.conf import settings
 
-from a2a_bridge.answering import CallRunner, OpenStreams
-from a2a_bridge.asgi import Access, Bridge
-from a2a_bridge.dialects.v1.card import find_extended_card
-from a2a_bridge.exchange import Exchanges
-from a2a_bridge.follow_ups import FollowUpTasks
-from a2a_bridge.http_json import HttpJson
-from a2a_bridge.my_questions.rest import QuestionList
-from a2a_bridge.operations import Operations
-from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.services import Services
-from a2a_bridge.tasks.feed import Feeds
-from a2a_bridge.tasks.journal import JournalTaskStore
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.store import TaskStore
-from a2a_bridge.tasks.store_by_id import StoresById
+from a2a_bridge.service.answering import CallRunner, OpenStreams
+from a2a_bridge.service.exchange import Exchanges
+from a2a_bridge.service.follow_ups import FollowUpTasks
+from a2a_bridge.service.operations import Operations
+from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.services import Services
+from a2a_bridge.service.tasks.feed import Feeds
+from a2a_bridge.service.tasks.journal import JournalTaskStore
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.service.tasks.store_by_id import StoresById
+from a2a_bridge.surface.asgi import Access, Bridge
+from a2a_bridge.surface.cards.v1 import find_extended_card
+from a2a_bridge.surface.http_json import HttpJson
+from a2a_bridge.surface.my_questions.rest import QuestionList
 from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.ask_starter import AskStarter

@@ -42,9 +42,9 @@ IS_SQL = re.compile(r"\s*(SELECT\s|INSERT INTO\s|UPDATE\s+\S+\s+SET\s|DELETE FRO
 # The ledger runs the statements of repeats, push_rows and held_entries with a turn.
 SQL_ROOMS = (
     "agents/core/ledger/",
-    "a2a_bridge/tasks/",
-    "a2a_bridge/repeats.py",
-    "a2a_bridge/pushes/push_rows.py",
+    "a2a_bridge/service/tasks/",
+    "a2a_bridge/service/repeats.py",
+    "a2a_bridge/service/pushes/push_rows.py",
     "gateway/sessions/held_entries.py",
     "kit/sql.py",
     "agnt/intake_rows.py",

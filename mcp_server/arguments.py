@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from a2a_bridge.dialects.reading import (
+from a2a_bridge.service.services import MAX_TASK_ID_CHARS
+from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
     check_content,
@@ -15,10 +16,9 @@ from a2a_bridge.dialects.reading import (
     invalid,
     question_of,
 )
-from a2a_bridge.dialects.v1.params import MAX_URL_CHARS
-from a2a_bridge.requests import Send
-from a2a_bridge.services import MAX_TASK_ID_CHARS
-from a2a_bridge.tasks.record import Message, Role
+from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part
 
 MAX_HANDLE_CHARS = 160

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from a2a_bridge.answering import CallRunner, public_error
-from a2a_bridge.asgi import PREFIX, RpcWire, handle_of
-from a2a_bridge.calls import Incoming, StreamedAnswer, Waiting, Wire
-from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
-from a2a_bridge.errors import agent_not_found, unauthenticated
-from a2a_bridge.requests import Cancel, Get, Request, Send, Subscribe
-from a2a_bridge.services import find_of_caller
-from a2a_bridge.streams import KEEPALIVE_S
-from a2a_bridge.tasks.record import Task
+from a2a_bridge.service.answering import CallRunner, public_error
+from a2a_bridge.service.calls import Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.services import find_of_caller
+from a2a_bridge.service.streams import KEEPALIVE_S
+from a2a_bridge.surface.asgi import PREFIX, RpcWire, handle_of
+from a2a_bridge.wire.dialects.dialect import Operation
+from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
+from a2a_bridge.wire.errors import agent_not_found, unauthenticated
+from a2a_bridge.wire.requests import Cancel, Get, Request, Send, Subscribe
+from a2a_bridge.wire.task import Task
 from accounts.authn import Identity, Presented
 from agents.core.errors import Denied
 from agents.models.choices import Surface
@@ -53,7 +53,7 @@ class CallResult:
 
 
 class ToolWriter:
-    """Keeps the outcome of a call. See `a2a_bridge.answering.ResponseWriter`.
+    """Keeps the outcome of a call. See `a2a_bridge.service.answering.ResponseWriter`.
 
     `until_resumed`: a stream ends as soon as its task asks for nothing any more.
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.errors import unauthenticated
+from a2a_bridge.wire.errors import unauthenticated
 from accounts import sealing
 from accounts.open_requests import OpenRequests
 from agents.core.post import Post

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from a2a_bridge.answering import CallRunner
-from a2a_bridge.errors import form_error
+from a2a_bridge.service.answering import CallRunner
+from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, presented
 from agnt.endpoint import find_token
 from agnt.own_calls import EnvelopeCalls

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
 from a2a_bridge.settings import get_settings
+from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
 from kit.describe import CALLER, Answer, Operation, Parameter
 from mcp_server.endpoint import METADATA_PATH, PATH, SCOPES
 

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import mcp_types as types
 from msgspec import UNSET
 
-from a2a_bridge.errors import (
+from a2a_bridge.service.tasks.pieces import answer_message
+from a2a_bridge.wire.errors import (
     AGENT_NOT_FOUND,
     INSUFFICIENT_SCOPE,
     REFUSED,
@@ -16,8 +17,7 @@ from a2a_bridge.errors import (
     UNAUTHENTICATED,
     UNSUPPORTED_OPERATION,
 )
-from a2a_bridge.tasks.pieces import answer_message
-from a2a_bridge.tasks.record import State, Task, text_in
+from a2a_bridge.wire.task import State, Task, text_in
 from agents.core.explanations import DENIED
 from agents.transcript.pieces import Part
 from kit.jsonrpc import RpcError

@@ -11,9 +11,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
-from a2a_bridge.answering import public_error
-from a2a_bridge.requests import Cancel, Get
-from a2a_bridge.tasks.record import State
+from a2a_bridge.service.answering import public_error
+from a2a_bridge.wire.requests import Cancel, Get
+from a2a_bridge.wire.task import State
 from agnt.own_calls import EnvelopeCalls
 from kit.async_db import db_call
 from mcp_server.agnt_tools import AGNT_LISTED, call_agnt_tool

@@ -8,9 +8,9 @@ from typing import Any
 import mcp_types as types
 from msgspec import Struct
 
-from a2a_bridge.dialects.reading import read_params
-from a2a_bridge.requests import Get, Subscribe
-from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.wire.dialects.reading import read_params
+from a2a_bridge.wire.requests import Get, Subscribe
+from a2a_bridge.wire.task import State, Task
 from kit.jsonrpc import RpcError
 from mcp_server.arguments import AnswerTask, make_send
 from mcp_server.calls import CallResult, Progress, ToolCaller, ToolCalls

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import msgspec
 
-from a2a_bridge.answering import Answer, Sending, public_error
-from a2a_bridge.calls import StreamedAnswer, Waiting
-from a2a_bridge.dialects.task_news import TaskNews, make_task_dialect
-from a2a_bridge.errors import unauthenticated
-from a2a_bridge.streams import KEEPALIVE_S
-from a2a_bridge.tasks.record import State, Task
+from a2a_bridge.service.answering import Answer, Sending, public_error
+from a2a_bridge.service.calls import StreamedAnswer, Waiting
+from a2a_bridge.service.streams import KEEPALIVE_S
+from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
+from a2a_bridge.wire.errors import unauthenticated
+from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit import sse
@@ -33,7 +33,7 @@ CHAT = make_task_dialect(Surface.CHAT)
 
 
 class ModelWire(ABC):
-    """Answers and errors in one form of OpenAI's API. See `a2a_bridge.calls.Wire`."""
+    """Answers and errors in one form of OpenAI's API. See `a2a_bridge.service.calls.Wire`."""
 
     media_type = b"application/json"
     allow = b"POST, OPTIONS"
@@ -83,7 +83,7 @@ class ModelWire(ABC):
 
 
 class ChatAnswer(Answer):
-    """The HTTP response to one request. See `a2a_bridge.answering.ResponseWriter`.
+    """The HTTP response to one request. See `a2a_bridge.service.answering.ResponseWriter`.
 
     What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
     """

@@ -1,6 +1,6 @@
 """Chat completions: one JSON object, or `chat.completion.chunk`s."""
 
-from a2a_bridge.tasks.record import Task
+from a2a_bridge.wire.task import Task
 from kit import sse
 from openai_api.answers import ModelWire, encode
 from openai_api.content import content_of

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from msgspec import UNSET
 
-from a2a_bridge.tasks.record import Task, text_in
+from a2a_bridge.wire.task import Task, text_in
 from agents.transcript.pieces import Part, joined_texts
 
 IMAGE = re.compile(r"image/[\w.+-]+")

@@ -6,12 +6,12 @@ The guard of all surfaces checks a request first.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from a2a_bridge.answering import CallRunner
-from a2a_bridge.calls import Incoming
-from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.reading import MAX_ID_CHARS, check_printable, invalid
-from a2a_bridge.errors import TASK_NOT_FOUND
-from a2a_bridge.services import find_of_caller
+from a2a_bridge.service.answering import CallRunner
+from a2a_bridge.service.calls import Incoming
+from a2a_bridge.service.services import find_of_caller
+from a2a_bridge.wire.dialects.dialect import Operation
+from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, invalid
+from a2a_bridge.wire.errors import TASK_NOT_FOUND
 from accounts.authn import OutOfScope, Presented, TokenScope, presented
 from agents.core.ledger import Ledger
 from kit.asgi import HttpRequest, Send, answer_preflight

@@ -6,10 +6,10 @@ from datetime import timedelta
 import msgspec
 from msgspec import Struct
 
-from a2a_bridge import errors
-from a2a_bridge.errors import denied_text
-from a2a_bridge.http_json import STATUSES
-from a2a_bridge.tasks.record import State, Task, text_in
+from a2a_bridge.surface.http_json import STATUSES
+from a2a_bridge.wire import errors
+from a2a_bridge.wire.errors import denied_text
+from a2a_bridge.wire.task import State, Task, text_in
 from accounts.authn import Unauthenticated
 from agents.core import explanations
 from agents.core.errors import (

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
-from a2a_bridge.dialects.reading import (
+from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
     check_content,
@@ -16,9 +16,9 @@ from a2a_bridge.dialects.reading import (
     question_of,
     read_params,
 )
-from a2a_bridge.dialects.v1.params import MAX_URL_CHARS
-from a2a_bridge.requests import Send
-from a2a_bridge.tasks.record import Message, Role
+from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part
 from kit import strict_json
 from kit.ids import unguessable

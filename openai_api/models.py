@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from a2a_bridge.asgi import PREFIX, handle_of
-from a2a_bridge.dialects.reading import invalid
-from a2a_bridge.errors import agent_not_found
+from a2a_bridge.surface.asgi import PREFIX, handle_of
+from a2a_bridge.wire.dialects.reading import invalid
+from a2a_bridge.wire.errors import agent_not_found
 from accounts.authn import Identity
 from agents.models import Agent
 from agents.models.agent import AgentQuerySet

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from a2a_bridge.tasks.record import Task
+from a2a_bridge.wire.task import Task
 from kit import sse
 from openai_api.answers import ModelWire, encode
 from openai_api.completions import usage_of

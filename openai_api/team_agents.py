@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from a2a_bridge.answering import OpenStreams
-from a2a_bridge.calls import StreamedAnswer
-from a2a_bridge.dialects.reading import invalid
-from a2a_bridge.dialects.task_news import TaskNews
-from a2a_bridge.errors import agent_not_found
-from a2a_bridge.requests import Send as AskedSend
-from a2a_bridge.streams import KEEPALIVE_S, Frame
-from a2a_bridge.tasks.record import Message, Role, State, Task
+from a2a_bridge.service.answering import OpenStreams
+from a2a_bridge.service.calls import StreamedAnswer
+from a2a_bridge.service.streams import KEEPALIVE_S, Frame
+from a2a_bridge.wire.dialects.reading import invalid
+from a2a_bridge.wire.dialects.task_news import TaskNews
+from a2a_bridge.wire.errors import agent_not_found
+from a2a_bridge.wire.requests import Send as AskedSend
+from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope
 from agents.core.ask_starter import Asker
 from agents.core.types import SettledTurn

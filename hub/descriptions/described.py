@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from a2a_bridge.described import OPERATIONS as A2A
-from a2a_bridge.my_questions.rest import OPERATIONS as QUESTIONS
+from a2a_bridge.surface.described import OPERATIONS as A2A
+from a2a_bridge.surface.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
 from agnt.metadata import OPERATIONS as AGNT

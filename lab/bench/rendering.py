@@ -12,9 +12,9 @@ django.setup()
 
 import msgspec  # noqa: E402
 
-from a2a_bridge.dialects.dialect import Dialect  # noqa: E402
-from a2a_bridge.requests import Subscribe  # noqa: E402
-from a2a_bridge.tasks.record import (  # noqa: E402
+from a2a_bridge.wire.dialects.dialect import Dialect  # noqa: E402
+from a2a_bridge.wire.requests import Subscribe  # noqa: E402
+from a2a_bridge.wire.task import (  # noqa: E402
     Artifact,
     ArtifactEvent,
     Message,
@@ -25,7 +25,7 @@ from a2a_bridge.tasks.record import (  # noqa: E402
     TaskEvent,
     after,
 )
-from a2a_bridge.versions import DIALECTS  # noqa: E402
+from a2a_bridge.wire.versions import DIALECTS  # noqa: E402
 from agents.transcript.pieces import Part  # noqa: E402
 from lab.bench.report import goal, table  # noqa: E402
 

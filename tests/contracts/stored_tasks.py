@@ -7,7 +7,8 @@ import msgspec
 from django.core.management.color import no_style
 from django.db import connection
 
-from a2a_bridge.tasks.record import (
+from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.wire.task import (
     Artifact,
     ArtifactEvent,
     Message,
@@ -18,7 +19,6 @@ from a2a_bridge.tasks.record import (
     TaskEvent,
     after,
 )
-from a2a_bridge.tasks.store import TaskStore
 from accounts.models import User
 from agents.transcript.pieces import Part
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from a2a_bridge.approvals import Verdict, read_verdict
-from a2a_bridge.tasks.pieces import events_of
-from a2a_bridge.tasks.record import Message, Role, State, Task, after
+from a2a_bridge.service.approvals import Verdict, read_verdict
+from a2a_bridge.service.tasks.pieces import events_of
+from a2a_bridge.wire.task import Message, Role, State, Task, after
 from agents.models import PermissionRequest
 from agents.transcript import permissions
 from agents.transcript.permissions import AlreadyResolved, AmbiguousDecision, NoSuchRequest

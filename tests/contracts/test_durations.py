@@ -6,9 +6,9 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_bridge import answering
-from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.streams import KEEPALIVE_S
+from a2a_bridge.service import answering
+from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.service.streams import KEEPALIVE_S
 from agents.core.ledger.statements import GRACE
 from agents.links.channel import consumer, prompts
 from agents.links.sockets import RECEIPT_WITHIN_S

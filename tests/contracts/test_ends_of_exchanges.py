@@ -2,17 +2,17 @@
 
 import pytest
 
-from a2a_bridge.calls import Call, Caller
-from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.hub import HUB
-from a2a_bridge.exchange import Exchanges
-from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.repeats import KeyClaim
-from a2a_bridge.requests import Send
-from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import Message, Role
+from a2a_bridge.service.calls import Call, Caller
+from a2a_bridge.service.exchange import Exchanges
+from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.repeats import KeyClaim
+from a2a_bridge.service.tasks.feed import Feed, Feeds
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.wire.dialects.dialect import Operation
+from a2a_bridge.wire.dialects.hub import HUB
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import Message, Role
 from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher, OnSettled
 from agents.core.ledger import ExtraWrites

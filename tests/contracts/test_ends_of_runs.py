@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.pushes.pushes import Pushes
-from a2a_bridge.requests import PushTarget
-from a2a_bridge.tasks.feed import Feeds
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.pieces import events_of_plain, plain_end
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import State, Task, TaskEvent, after
-from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.run import TaskRun
+from a2a_bridge.service.tasks.feed import Feeds
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
+from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.wire.requests import PushTarget
+from a2a_bridge.wire.task import State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import Chunk, ExtraPiece, LocalPost
 from agents.core.types import Ask, OpenTurn, SettledTurn, Target

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_bridge.dialects.v03 import V03
-from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.errors import agent_unreachable, not_continuable
-from a2a_bridge.tasks.record import State
+from a2a_bridge.wire.dialects.v03 import V03
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.errors import agent_unreachable, not_continuable
+from a2a_bridge.wire.task import State
 from kit.jsonrpc import RpcError
 
 

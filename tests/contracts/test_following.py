@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
-from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.requests import Subscribe
-from a2a_bridge.streams import TaskStreams
-from a2a_bridge.tasks.feed import Feed, Feeds
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import State, Task, TaskEvent, after
+from a2a_bridge.service.streams import TaskStreams
+from a2a_bridge.service.tasks.feed import Feed, Feeds
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.requests import Subscribe
+from a2a_bridge.wire.task import State, Task, TaskEvent, after
 from tests.contracts.stored_tasks import Clock, chunk, keep, state, story, task, with_message
 
 

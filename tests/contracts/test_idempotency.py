@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from a2a_bridge.models import SendKey
-from a2a_bridge.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, KeyClaim, RepeatedSend, release_key, take
-from a2a_bridge.tasks.record import State, Task, timestamp
+from a2a_bridge.service.repeats import ABANDONED_AFTER, ADMITTED_WITHIN, KeyClaim, RepeatedSend, release_key, take
+from a2a_bridge.wire.task import State, Task, timestamp
 from accounts.models import User
 from accounts.tokens import get_or_create_local_user
 from agents.core.errors import Unavailable

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.calls import Call, Caller, Waiting
-from a2a_bridge.dialects.dialect import Operation
-from a2a_bridge.dialects.hub import HUB
-from a2a_bridge.requests import Send
-from a2a_bridge.sends import take_send
-from a2a_bridge.services import Services
-from a2a_bridge.tasks.record import Message, Role
-from a2a_bridge.tasks.run import TaskRun
+from a2a_bridge.service.calls import Call, Caller, Waiting
+from a2a_bridge.service.run import TaskRun
+from a2a_bridge.service.sends import take_send
+from a2a_bridge.service.services import Services
+from a2a_bridge.wire.dialects.dialect import Operation
+from a2a_bridge.wire.dialects.hub import HUB
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import Message, Role
 from accounts.authn import Identity
 from agents.core import ask_queue
 from agents.core.ask_queue import MAX_QUEUED

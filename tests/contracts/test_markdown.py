@@ -4,10 +4,10 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from a2a_bridge.dialects.v03 import shapes as v03
-from a2a_bridge.dialects.v1 import shapes as v1
-from a2a_bridge.tasks.pieces import answer_message, end_of, events_of
-from a2a_bridge.tasks.record import State, Task, after
+from a2a_bridge.service.tasks.pieces import answer_message, end_of, events_of
+from a2a_bridge.wire.dialects.v03 import shapes as v03
+from a2a_bridge.wire.dialects.v1 import shapes as v1
+from a2a_bridge.wire.task import State, Task, after
 from agents.core.ledger.state import LookUp, look_up, text_type_of
 from agents.core.types import SettledTurn
 from agents.models.choices import Interruption, Outcome

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.answering import Answer
-from a2a_bridge.asgi import RpcWire
-from a2a_bridge.dialects.hub import HUB
+from a2a_bridge.service.answering import Answer
+from a2a_bridge.surface.asgi import RpcWire
+from a2a_bridge.wire.dialects.hub import HUB
 from agents.core.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
 from hub.wiring import HubServices, build_services

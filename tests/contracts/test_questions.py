@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from django.db import connection
 
-from a2a_bridge.my_questions import query as questions
-from a2a_bridge.my_questions.query import QuestionQuery, asked_agents, find_questions, read_query
-from a2a_bridge.my_questions.rest import QuestionList
-from a2a_bridge.tasks.feed import Feeds
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.reader import TaskReader
-from a2a_bridge.tasks.record import Artifact, State
+from a2a_bridge.service import my_questions as questions
+from a2a_bridge.service.my_questions import QuestionQuery, asked_agents, find_questions, read_query
+from a2a_bridge.service.tasks.feed import Feeds
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.surface.my_questions.rest import QuestionList
+from a2a_bridge.wire.task import Artifact, State
 from accounts.models import Credential
 from accounts.tokens import Limits, mint
 from agents.core.ledger import Ledger

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
-from a2a_bridge.tasks.reader import end_of_turn
+from a2a_bridge.service.tasks.reader import end_of_turn
 from accounts.models import User
 from agents.core.errors import (
     AlreadyAsked,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from a2a_bridge.tasks.journal import JournalTaskStore
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import State, Task, TaskEvent, after
-from a2a_bridge.tasks.redis import RedisTaskStore
-from a2a_bridge.tasks.store import TaskQuery, TaskStore
+from a2a_bridge.service.tasks.journal import JournalTaskStore
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.redis import RedisTaskStore
+from a2a_bridge.service.tasks.store import TaskQuery, TaskStore
+from a2a_bridge.wire.task import State, Task, TaskEvent, after
 from kit.async_db import db_call
 from lab.hub_storage import DistributedStorages
 from tests.contracts.stored_tasks import (

@@ -12,12 +12,12 @@ from django.db import IntegrityError, connection, transaction
 
 from a2a_bridge import jobs
 from a2a_bridge.models import StoredEvent, StoredTask
-from a2a_bridge.tasks import journal
-from a2a_bridge.tasks.journal import JournalTaskStore
-from a2a_bridge.tasks.pieces import plain_end
-from a2a_bridge.tasks.record import State, Task, after
-from a2a_bridge.tasks.redis import IndexEntry, spent
-from a2a_bridge.tasks.store import TaskQuery
+from a2a_bridge.service.tasks import journal
+from a2a_bridge.service.tasks.journal import JournalTaskStore
+from a2a_bridge.service.tasks.pieces import plain_end
+from a2a_bridge.service.tasks.redis import IndexEntry, spent
+from a2a_bridge.service.tasks.store import TaskQuery
+from a2a_bridge.wire.task import State, Task, after
 from accounts.models import User
 from agents.core.errors import Unavailable
 from agents.core.ledger.batch import commit

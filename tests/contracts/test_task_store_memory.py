@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_bridge.tasks.memory import MemoryTaskStore
-from a2a_bridge.tasks.record import Artifact, Message, Role, State, Task
-from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
+from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
+from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
 from agents.transcript.pieces import Part
 from kit.ids import unguessable
 from tests.contracts.stored_tasks import Clock, ended, keep, story, task

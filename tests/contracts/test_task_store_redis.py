@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import redis.asyncio
 
-from a2a_bridge.tasks.record import State, after
-from a2a_bridge.tasks.redis import RedisTaskStore
-from a2a_bridge.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQuery
+from a2a_bridge.service.tasks.redis import RedisTaskStore
+from a2a_bridge.service.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S, TaskQuery
+from a2a_bridge.wire.task import State, after
 from agents.core.errors import Unavailable
 from agents.transcript.pieces import Part
 from lab.hub_storage import DistributedStorages

@@ -13,10 +13,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 from schemathesis import openapi as schemathesis
 
-from a2a_bridge.addresses import ADDRESSES
-from a2a_bridge.asgi import handle_of
-from a2a_bridge.described import ASK
-from a2a_bridge.dialects.v1.described import OPERATIONS as HTTP_JSON
+from a2a_bridge.surface.addresses import ADDRESSES
+from a2a_bridge.surface.asgi import handle_of
+from a2a_bridge.surface.described import ASK
+from a2a_bridge.wire.dialects.v1.described import OPERATIONS as HTTP_JSON
 from accounts.error_pages import API_PATHS
 from accounts.oauth.shapes import APP_START, CLI_START
 from hub.descriptions import openapi as written

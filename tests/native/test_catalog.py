@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from a2a_bridge.catalog import CATALOG, PAGE
+from a2a_bridge.surface.catalog import CATALOG, PAGE
 from accounts.models import User
 from agents.models import Agent, Session
 from tests.native.rows import Person

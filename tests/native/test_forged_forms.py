@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from a2a_bridge.versions import EXTENSION_PATH
+from a2a_bridge.wire.versions import EXTENSION_PATH
 from accounts.error_pages import API_PATHS
 from tests.native.rows import Person, browser
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_bridge.my_questions import query as questions
+from a2a_bridge.service import my_questions as questions
 from tests.native.rows import Person, browser, make_agent, make_turn
 
 

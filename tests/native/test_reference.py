@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from a2a_bridge import errors as bridge_errors
-from a2a_bridge.addresses import ADDRESSES
-from a2a_bridge.dialects.dialect import STREAMS, Operation
-from a2a_bridge.pages import MOST_FOUND
-from a2a_bridge.reference import errors, lines
-from a2a_bridge.reference.contents import PAYLOADS, Language, reference
-from a2a_bridge.tasks.record import State
-from a2a_bridge.versions import DIALECTS
+from a2a_bridge.surface.addresses import ADDRESSES
+from a2a_bridge.surface.pages import MOST_FOUND
+from a2a_bridge.surface.reference import errors, lines
+from a2a_bridge.surface.reference.contents import PAYLOADS, Language, reference
+from a2a_bridge.wire import errors as bridge_errors
+from a2a_bridge.wire.dialects.dialect import STREAMS, Operation
+from a2a_bridge.wire.task import State
+from a2a_bridge.wire.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.models.choices import Failure

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.pushes.configs import seal
-from a2a_bridge.pushes.queue import PUSHES
-from a2a_bridge.requests import PushTarget
+from a2a_bridge.service.pushes.configs import seal
+from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.wire.requests import PushTarget
 from kit.clock import db_now
 from tests.native.rows import Person
 from webhooks.sending import Sender, client

@@ -8,12 +8,12 @@ import pytest
 from django.db import connection, transaction
 
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.pushes import configs, missed_ends
-from a2a_bridge.pushes.push_rows import queue_pushes, return_to_turn
-from a2a_bridge.pushes.queue import PUSHES, RETRY_AFTER_S
-from a2a_bridge.requests import PushTarget
-from a2a_bridge.tasks.pieces import end_of
-from a2a_bridge.tasks.record import State, StatusEvent, Task, TaskEvent, after
+from a2a_bridge.service.pushes import configs, missed_ends
+from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
+from a2a_bridge.service.pushes.queue import PUSHES, RETRY_AFTER_S
+from a2a_bridge.service.tasks.pieces import end_of
+from a2a_bridge.wire.requests import PushTarget
+from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after
 from agents.core.types import SettledTurn
 from agents.models import Turn
 from agents.models.choices import Outcome

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from a2a_bridge import errors as bridge_errors
-from a2a_bridge.versions import DIALECTS
+from a2a_bridge.wire import errors as bridge_errors
+from a2a_bridge.wire.versions import DIALECTS
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
 from accounts.errors import Refused
 from accounts.models import Credential

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_bridge.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
+from a2a_bridge.wire.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
 from agents.core.errors import (
     Blocked,
     Busy,

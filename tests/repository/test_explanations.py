@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_bridge.reference import lines
+from a2a_bridge.surface.reference import lines
 from agents.core import explanations
 from agents.core.explanations import (
     BY_REASON,

@@ -8,13 +8,17 @@ PRODUCT = {"a2a_bridge", "accounts", "agents", "agnt", "gateway", "hub", "kit", 
 PRODUCT |= {"openai_api", "operators", "webhooks"}
 MAY = (
     "agents/core/ledger/",
-    "a2a_bridge/tasks/journal_rows.py",
+    "a2a_bridge/service/tasks/journal_rows.py",
     "kit/sql.py",
     "kit/concurrent_index.py",
     "agnt/intake_rows.py",
 )
 # Statements that the ledger runs with a turn.
-MAY += ("a2a_bridge/repeats.py", "a2a_bridge/pushes/push_rows.py", "gateway/sessions/held_entries.py")
+MAY += (
+    "a2a_bridge/service/repeats.py",
+    "a2a_bridge/service/pushes/push_rows.py",
+    "gateway/sessions/held_entries.py",
+)
 STATEMENT = re.compile(
     r"\.cursor\(|\bRawSQL\(|\.raw\(|\.extra\(select|\bsql\.rows\(|"
     r"\"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|LOCK TABLE|COPY) [a-z%{*]"

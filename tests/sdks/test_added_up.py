@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import pytest
 
-from a2a_bridge.dialects.dialect import Dialect
-from a2a_bridge.dialects.v03 import V03
-from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.requests import Subscribe
-from a2a_bridge.tasks.pieces import end_of, events_of
-from a2a_bridge.tasks.record import Message, Role, State, StatusEvent, Task, TaskEvent, after
+from a2a_bridge.service.tasks.pieces import end_of, events_of
+from a2a_bridge.wire.dialects.dialect import Dialect
+from a2a_bridge.wire.dialects.v03 import V03
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.requests import Subscribe
+from a2a_bridge.wire.task import Message, Role, State, StatusEvent, Task, TaskEvent, after
 from agents.core.types import SettledTurn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, Part, Piece, StatusNote

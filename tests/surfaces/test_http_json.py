@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from a2a_bridge.addresses import ADDRESSES
+from a2a_bridge.surface.addresses import ADDRESSES
 from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, call, question, rpc_path, web
 from lab.hub_process import HubProcess, StartHub

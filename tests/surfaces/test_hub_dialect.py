@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from a2a_bridge.versions import choose, no_method
+from a2a_bridge.wire.versions import choose, no_method
 from lab.agents import Chunker, Echo, Held, TaskPeer, online
 from lab.callers import (
     Stream,

@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 
-from a2a_bridge.streams import KEEPALIVE_S
+from a2a_bridge.service.streams import KEEPALIVE_S
 from lab.agents import Echo, Slow, TaskPeer, online
 from lab.callers import TLS, Json, bearer, envelope, open_stream, question, reply_text, rpc_path
 from lab.hub_process import HubProcess

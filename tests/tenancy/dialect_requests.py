@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from a2a_bridge.dialects.dialect import Description, Operation
-from a2a_bridge.dialects.hub import HUB
-from a2a_bridge.dialects.v1 import V1
-from a2a_bridge.versions import DIALECTS
+from a2a_bridge.wire.dialects.dialect import Description, Operation
+from a2a_bridge.wire.dialects.hub import HUB
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.versions import DIALECTS
 from kit.ids import unguessable
 from lab.callers import Json
 

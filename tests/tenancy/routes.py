@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from a2a_bridge.versions import DIALECTS
+from a2a_bridge.wire.versions import DIALECTS
 from hub.descriptions.described import OPERATIONS, SOCKETS
 from mcp_server.server import TOOLS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_bridge.addresses import ADDRESSES
+from a2a_bridge.surface.addresses import ADDRESSES
 from lab.callers import bearer, question
 from lab.waiting import until
 from tests.tenancy.test_agents import EVERY_KIND, SEES, bare, handle_of

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from a2a_bridge.streams import KEEPALIVE_S
+from a2a_bridge.service.streams import KEEPALIVE_S
 from lab.agents import Chunker, Echo, Held, Slow, TaskPeer, gone, online
 from lab.callers import Json, question
 from lab.hub_process import HubProcess

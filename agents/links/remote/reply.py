@@ -201,8 +201,8 @@ class Reply:
     def _take_message(self, message: Message) -> None:
         """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
 
-        The artifact has the message's metadata and extensions; `a2a_bridge.tasks.pieces.answer_message` makes the
-        message of it again.
+        The artifact has the message's metadata and extensions; the message is made of it again by
+        `a2a_bridge.service.tasks.pieces.answer_message`.
         """
         parts, metadata, extensions = message.parts, message.metadata, message.extensions
         text = text_in(parts)

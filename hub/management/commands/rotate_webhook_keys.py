@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from a2a_bridge.pushes import configs
+from a2a_bridge.service.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from agnt.keys import reseal_secrets as reseal_agnt_secrets

@@ -1,0 +1,323 @@
+"""Runs calls and sends their responses: at once, after a wait, or as a stream. Each call gets a response.
+
+Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
+comment, every 3 s (docs/adr/0010).
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from a2a_bridge.service.calls import HYBRID, Call, Done, Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.operations import Operations
+from a2a_bridge.service.run import TaskRun
+from a2a_bridge.service.sends import send_at_once
+from a2a_bridge.service.streams import KEEPALIVE_S
+from a2a_bridge.wire import errors
+from a2a_bridge.wire.dialects.dialect import STREAMS
+from a2a_bridge.wire.requests import Send as SendRequest
+from accounts.open_requests import OpenRequests
+from agents.core.errors import NotPublished, Unavailable
+from agents.core.ledger import Ledger
+from agents.core.types import LookUpResult
+from kit import sql, sse
+from kit.asgi import ClientLeft, Header, Message, Receive, Send
+from kit.durations import seconds
+from kit.jsonrpc import INTERNAL_ERROR, RpcError
+from kit.waits import wait_within
+
+SEND_WITHIN_S = seconds(30.0, at_least_s=10.0)
+CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"A2A-Version, A2A-Extensions, X-A2A-Extensions, traceparent"),
+]
+EXTRA_HEADERS = {
+    401: [(b"www-authenticate", b"Bearer")],
+    503: [(b"retry-after", b"2")],
+}
+
+Sending = Coroutine[Any, Any, None]
+
+logger = logging.getLogger(__name__)
+encode = msgspec.json.Encoder().encode
+
+
+def public_error(failure: Exception) -> RpcError:
+    """What a caller gets for a failure; one of the hub itself is logged."""
+    if isinstance(failure, RpcError):
+        return failure
+    if isinstance(failure, NotPublished):
+        return errors.agent_not_found()
+    if isinstance(failure, (Unavailable, *sql.AWAY)):  # AWAY: from reads that do not go through the ledger
+        return errors.unavailable()
+    logger.error("bridge.failed", exc_info=failure)
+    return RpcError(INTERNAL_ERROR, "internal error", status=500)
+
+
+class ResponseWriter(Protocol):
+    """Where the outcome of a call is written: the HTTP response of A2A, or the result of a tool of MCP."""
+
+    wire: Wire
+
+    def at_once(self, result: object) -> Sending:
+        """Write a result that is known."""
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Wait for a result, and write it."""
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Write frames as they come, until that age."""
+
+    async def refuse(self, error: RpcError) -> None:
+        """Write an error instead of a result, or after what was written."""
+
+    def end(self) -> Sending:
+        """End a stream before its last frame."""
+
+
+class Answer:
+    """The HTTP response to one request. See `ResponseWriter`.
+
+    It knows whether its headers were sent, and gives up on a client that does not read.
+    """
+
+    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")
+
+    def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
+        self._receive = receive
+        self._send = send
+        self.wire = wire
+        self._extra = [*CORS, *extra]
+        self._has_begun = self._is_stream = False
+
+    def at_once(self, result: object) -> Sending:
+        """Send a result that is known."""
+        return self._whole(self.wire.result(result))
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
+        if await waiting.run.answered(KEEPALIVE_S):
+            await self.at_once(waiting.result)
+            return
+        await self._begin([(b"content-type", self.wire.media_type)])
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        try:
+            while True:
+                if left.done():
+                    raise ClientLeft
+                await self._say(b" ")
+                if await waiting.run.answered(KEEPALIVE_S):
+                    break
+        finally:
+            left.cancel()
+        await self._say(self.wire.result(waiting.result), is_last=True)
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Send frames as they come, with comments between them.
+
+        Only `receive` tells that the client has disconnected.
+        """
+        self._is_stream = True
+        ends_at = time.monotonic() + max_age_s
+        await self._begin(sse.HEADERS)
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        try:
+            async for frame in answer.frames:
+                if left.done():
+                    raise ClientLeft
+                await self._say(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
+                if time.monotonic() > ends_at:
+                    break
+        finally:
+            left.cancel()
+        await self.end()
+
+    async def refuse(self, error: RpcError) -> None:
+        """End with an error, before or after the response has begun."""
+        body, status = self.wire.error(error), self.wire.status(error)
+        if self._has_begun:
+            await self._say(sse.event(body) if self._is_stream else body, is_last=True)
+        elif self.wire.streams_errors and status == 200:
+            await self._begin(sse.HEADERS)
+            await self._say(sse.event(body), is_last=True)
+        else:
+            allow = [(b"allow", self.wire.allow)] if status == 405 else []
+            await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
+
+    async def fail(self, failure: Exception) -> None:
+        """End with the public error of a failure."""
+        if isinstance(failure, ClientLeft):
+            return
+        with suppress(ClientLeft):
+            await self.refuse(public_error(failure))
+
+    def end(self) -> Sending:
+        """End the body of a response that has begun."""
+        return self._say(b"", is_last=True)
+
+    def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
+        self._has_begun = True
+        headers = [
+            (b"content-type", self.wire.media_type),
+            (b"content-length", b"%d" % len(body)),
+            *self.wire.headers,
+            *self._extra,
+            *more,
+        ]
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        return self._out(start, {"type": "http.response.body", "body": body})
+
+    def _begin(self, headers: Iterable[Header]) -> Sending:
+        self._has_begun = True
+        sent = [*headers, *self.wire.headers, *self._extra]
+        return self._out({"type": "http.response.start", "status": 200, "headers": sent})
+
+    def _say(self, body: bytes, *, is_last: bool = False) -> Sending:
+        return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})
+
+    async def _out(self, *messages: Message) -> None:
+        """Send to the client; a client that does not read in time is disconnected."""
+        try:
+            for message in messages:
+                await wait_within(self._send(message), SEND_WITHIN_S)
+        except OSError:  # TimeoutError is one
+            raise ClientLeft from None
+
+
+class OpenStreams:
+    """Counts the open streams of each caller in this process, at most `per_caller`.
+
+    Thread-safe: the ledger's thread calls `enter` before it admits the ask of a stream.
+    """
+
+    def __init__(self, per_caller: int) -> None:
+        self._per_caller = per_caller
+        self._open: Counter[int] = Counter()
+        self._counting = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        """The number of open streams in this process."""
+        return self._open.total()
+
+    def enter(self, caller_id: int) -> None:
+        """Count a stream that opens; `leave` when it ends.
+
+        Raises:
+            RpcError: the caller holds as many as it may.
+        """
+        with self._counting:
+            if self._open[caller_id] >= self._per_caller:
+                raise errors.too_many_streams(self._per_caller)
+            self._open[caller_id] += 1
+
+    def leave(self, caller_id: int) -> None:
+        """A stream has ended."""
+        with self._counting:
+            self._open[caller_id] -= 1
+            if not self._open[caller_id]:
+                del self._open[caller_id]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRunner:
+    """Runs calls of every binding and answers them.
+
+    `stream_max_age_s`: after which a stream ends, whatever its task does.
+    """
+
+    operations: Operations
+    ledger: Ledger
+    streams: OpenStreams
+    callers: OpenRequests
+    stream_max_age_s: float
+
+    async def run(self, incoming: Incoming, answer: ResponseWriter) -> None:
+        """Look up the caller, run the call and respond; a plain send is looked up and admitted in one trip to
+        the ledger.
+        """
+        enter, services = partial(self._enter, incoming, answer), self.operations.services
+        try:
+            if incoming.is_plain_send and services.dispatcher.asks_found:
+                outcome = await send_at_once(services, incoming, enter)
+            else:
+                found = await self.ledger.look_up(incoming.digest, incoming.handle)
+                outcome = await self.operations.run(enter(found))
+            if isinstance(outcome, Done):
+                await answer.at_once(outcome.result)
+            elif incoming.call is not None:
+                await self._follow(incoming.call, outcome, answer)
+        finally:
+            if incoming.call is not None and incoming.call.operation in STREAMS:
+                self.streams.leave(incoming.call.caller.identity.user_id)
+
+    def _enter(self, incoming: Incoming, answer: ResponseWriter, found: LookUpResult) -> Call:
+        """Make the call of the caller that was found; a stream is counted before its ask is admitted.
+
+        Raises:
+            RpcError: it is refused.
+        """
+        caller = incoming.check(found)
+        answer.wire = incoming.wire  # from now on its errors are of its own dialect, with its id
+        if incoming.error is not None:
+            raise incoming.error
+        dialect, operation, request = incoming.dialect, incoming.operation, incoming.request
+        if dialect is None or operation is None or request is None:
+            raise RuntimeError("a request that was not read")
+        if isinstance(request, SendRequest) and request.takes_direct and caller.agent.style != HYBRID:
+            request = replace(request, takes_direct=False)  # the agent always makes tasks
+        if operation in STREAMS:
+            self.streams.enter(caller.identity.user_id)
+        call = incoming.call = Call(
+            caller=caller,
+            dialect=dialect,
+            operation=operation,
+            request=request,
+            seen=incoming.seen,
+            key=incoming.key,
+            traceparent=incoming.traceparent,
+        )
+        return call
+
+    async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: ResponseWriter) -> None:
+        """Respond to a long call until its end, or until the caller's credential is revoked.
+
+        An ask that waits for a free agent gives up its position when its last follower disconnects.
+        """
+        in_queue = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_queue else None
+        if in_queue is not None:
+            in_queue.followers += 1
+        is_answered = False
+        task = self.callers.enter(call.caller.identity.credential_id)
+        try:
+            if isinstance(outcome, Waiting):
+                await answer.wait(outcome)
+            else:
+                await answer.stream(outcome, self.stream_max_age_s)
+            is_answered = True
+        except asyncio.CancelledError:
+            if not self.callers.was_dismissed(task):
+                raise
+        finally:
+            self.callers.leave(call.caller.identity.credential_id, task)
+            if in_queue is not None:
+                in_queue.followers -= 1
+                if not is_answered:
+                    self._leave(in_queue)
+        if not is_answered:
+            is_stream = isinstance(outcome, StreamedAnswer)
+            await (answer.end() if is_stream else answer.refuse(errors.unauthenticated()))
+
+    def _leave(self, run: TaskRun) -> None:
+        if run.is_in_queue and not run.followers and not run.outlives_followers:
+            self.operations.services.dispatcher.cancel(run.task.chat_id)

@@ -1,0 +1,152 @@
+"""The addresses of tasks, as rows, and the secrets that are sent there: sealed by the keys that seal webhooks'."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db import transaction
+
+from a2a_bridge.models import PushConfig
+from a2a_bridge.settings import get_settings
+from a2a_bridge.wire.requests import PushTarget
+from a2a_bridge.wire.task import Task
+from accounts import quotas, sealing
+from accounts.sealing import Unreadable
+from agents.models import Turn
+from kit.clock import db_now
+from kit.ids import unguessable
+
+MOST_A_TASK = 10
+PURPOSE = b"push configs"
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """Headers only the receiver and its caller know."""
+
+    token: str = ""
+    scheme: str = ""
+    credentials: str = ""
+
+
+class TooMany(Exception):
+    """The task, or its caller, has as many as one may have; the text is public."""
+
+
+@transaction.atomic
+def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
+    """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
+
+    When it has not, its end will find this address: settling the task waits for this transaction.
+
+    Raises:
+        TooMany: nothing was written.
+    """
+    quotas.lock_owner(task.caller_id)
+    # Before its configs: the transaction that settles it locks in the same order.
+    turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
+    config_id = target.config_id or unguessable("push-")
+    now = db_now()
+    fields: dict[str, Any] = {"url": target.url, "sealed": seal(target), "touched_at": now}
+    if not _of(task.id).filter(config_id=config_id).update(**fields):
+        _check_number(task)
+        PushConfig.objects.create(
+            task_id=task.id,
+            config_id=config_id,
+            caller_id=task.caller_id,
+            context_id=task.context_id,
+            chat_id=task.chat_id,
+            ended_seq=task.seq if task.is_terminal else None,
+            **fields,
+        )
+    kept = PushTarget(
+        url=target.url,
+        config_id=config_id,
+        token=target.token,
+        scheme=target.scheme,
+        credentials=target.credentials,
+    )
+    return kept, turn is not None and turn.outcome is not None
+
+
+@transaction.atomic
+def copy(task_id: str, to: Task) -> int:
+    """Copy the push addresses of a task to a later task of its caller, up to half of the limit; how many."""
+    quotas.lock_owner(to.caller_id)
+    most, copies = get_settings().push_configs_per_caller, 0
+    has = PushConfig.objects.filter(caller=to.caller_id).count()
+    for row in _of(task_id).order_by("pk"):
+        if most and has + copies >= most // 2:
+            break
+        PushConfig.objects.create(
+            task_id=to.id,
+            config_id=row.config_id,
+            caller_id=to.caller_id,
+            context_id=to.context_id,
+            chat_id=to.chat_id,
+            url=row.url,
+            sealed=row.sealed,
+            touched_at=db_now(),
+        )
+        copies += 1
+    return copies
+
+
+def find(task_id: str, config_id: str) -> PushTarget | None:
+    """One address of a task, without its credentials."""
+    row = _of(task_id).filter(config_id=config_id).first()
+    return _shown(row) if row is not None else None
+
+
+def page(task_id: str, size: int, after: int) -> tuple[Sequence[PushTarget], int]:
+    """Addresses of a task behind that row, without their credentials; and the last row, 0 when no page follows."""
+    rows = list(_of(task_id).filter(pk__gt=after).order_by("pk")[: size + 1])
+    shown = [_shown(row) for row in rows[:size]]
+    return shown, rows[size - 1].pk if len(rows) > size else 0
+
+
+@transaction.atomic
+def drop(task_id: str, config_id: str = "") -> None:
+    """Forget one address of a task with all that waits to be sent there, or all of them."""
+    rows = _of(task_id).filter(config_id=config_id) if config_id else _of(task_id)
+    for held in rows.order_by("pk").select_for_update(of=("self",)):
+        held.delete()
+
+
+def _check_number(task: Task) -> None:
+    if _of(task.id).count() >= MOST_A_TASK:
+        raise TooMany(f"the task has {MOST_A_TASK} push configs already")
+    most = get_settings().push_configs_per_caller
+    if most and PushConfig.objects.filter(caller=task.caller_id).count() >= most:
+        raise TooMany(f"your tasks have {most} push configs already")
+
+
+def _of(task_id: str) -> Any:
+    return PushConfig.objects.filter(task_id=task_id)
+
+
+def _shown(row: PushConfig) -> PushTarget:
+    try:
+        secrets = unseal(row.sealed)
+    except Unreadable:
+        secrets = Secrets()
+    return PushTarget(url=row.url, config_id=row.config_id, token=secrets.token, scheme=secrets.scheme)
+
+
+def seal(target: PushTarget) -> str:
+    """Its secrets as they are stored."""
+    secrets = Secrets(target.token, target.scheme, target.credentials)
+    return sealing.seal(msgspec.json.encode(secrets).decode("utf-8"), PURPOSE)
+
+
+def unseal(sealed: str) -> Secrets:
+    """Stored secrets in the clear.
+
+    Raises:
+        Unreadable: the key that sealed them is not among ours.
+    """
+    return msgspec.json.decode(sealing.unseal(sealed, PURPOSE), type=Secrets)
+
+
+def reseal_all() -> tuple[int, int]:
+    """Seal all of them anew with the newest key; how many were, and how many could not be read."""
+    return sealing.reseal_all(PushConfig.objects.all(), PURPOSE, "sealed")

@@ -1,0 +1,86 @@
+"""Pushes as the sender sees them: in the order of each task's events, signed by the hub."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.db.models import Exists, OuterRef, QuerySet
+
+from a2a_bridge.models import Push, PushConfig
+from a2a_bridge.service.pushes.configs import Secrets, unseal
+from a2a_bridge.settings import get_settings
+from accounts.sealing import Unreadable
+from accounts.signing import NoKey, sign
+from kit.durations import seconds
+from webhooks.models import Sendable
+from webhooks.queues import Request, traced
+
+MEDIA_TYPE = "application/a2a+json"
+USER_AGENT = "clawbridge-push"
+TOKEN = "X-A2A-Notification-Token"  # noqa: S105  the name of a header
+SIGNATURE = "X-A2A-Notification-Signature"
+RETRY_AFTER_S = tuple(map(seconds, (5, 30, 120, 600, 1800)))
+
+
+class PushQueue:
+    """See `webhooks.queues.Queue`. A push waits for those of earlier events to the same address."""
+
+    rows: type[Sendable] = Push
+    receiver = "config_id"
+    owner = "config__caller_id"
+    retry_after_s: Sequence[float] = RETRY_AFTER_S
+    each_receiver = 1
+    unreadable = "what it is signed or authorized with cannot be read any more"
+
+    def candidates(self, now: datetime) -> QuerySet[Any]:
+        """See `Queue`."""
+        earlier = Push.objects.filter(
+            config=OuterRef("config"), seq__lt=OuterRef("seq"), status__in=Push.UNSETTLED
+        )
+        due: QuerySet[Any] = Push.objects.due(now).filter(~Exists(earlier), config__caller__is_active=True)
+        return due.select_related("config")
+
+    def request(self, delivery: Push, now: datetime) -> Request | None:
+        """See `Queue`."""
+        config, body = delivery.config, delivery.payload.encode("utf-8")
+        try:
+            secrets = unseal(config.sealed)
+            signature = _signature(config, delivery.seq, body, now)
+        except (Unreadable, NoKey):
+            return None
+        headers = {"Content-Type": MEDIA_TYPE, "User-Agent": USER_AGENT, SIGNATURE: signature}
+        return Request(
+            url=config.url, headers=traced(headers | _headers(secrets), delivery.traceparent), body=body
+        )
+
+    def note(self, delivery: Push, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
+        """See `Queue`: of an address that lives for one task nothing is remembered."""
+
+    def response_columns(self, response: str) -> Mapping[str, Any]:
+        """See `Queue`: nor is what it answered."""
+        return {}
+
+
+PUSHES = PushQueue()
+
+
+def _headers(secrets: Secrets) -> dict[str, str]:
+    headers = {TOKEN: secrets.token} if secrets.token else {}
+    if secrets.scheme:
+        headers["Authorization"] = f"{secrets.scheme} {secrets.credentials}".strip()
+    return headers
+
+
+def _signature(config: PushConfig, seq: int, body: bytes, now: datetime) -> str:
+    """A JWT about this very attempt (docs/howto/receive-push.md). `jti` is the same in each attempt."""
+    claims = {
+        "iss": get_settings().public_url,
+        "aud": config.url,
+        "iat": int(now.timestamp()),
+        "jti": f"{config.task_id}.{seq}",
+        "taskId": config.task_id,
+        "request_body_sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return sign(msgspec.json.encode(claims), {"typ": "JWT"})

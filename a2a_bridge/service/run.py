@@ -1,0 +1,377 @@
+"""One turn of a task while it runs here: what its agent says becomes events, committed before they are shown."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
+from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.tasks.feed import Feed, Feeds
+from a2a_bridge.service.tasks.pieces import (
+    closing,
+    end_of,
+    events_of,
+    events_of_plain,
+    is_promoted,
+    last_words,
+    left_open,
+    plain_end,
+    waiting_again,
+    with_joined_text,
+)
+from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.wire.errors import failure_text
+from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, timestamp
+from agents.core.errors import Denied, Unavailable
+from agents.core.types import SettledTurn
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Failure, Outcome
+from agents.transcript.pieces import Piece
+from kit import sql
+
+logger = logging.getLogger(__name__)
+
+LAST_TRIES = 3
+AGAIN_S = 0.2
+ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
+
+
+class TaskWriter(Protocol):
+    """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
+
+    def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
+        """What to write in the transaction that settles it."""
+
+
+class Plan(Struct, frozen=True):
+    """What the task is once `events` are kept, and how many pieces are in it then."""
+
+    task: Task
+    taken: int
+    events: Sequence[TaskEvent] = ()
+
+
+class End(Struct, frozen=True):
+    """What the end of a turn makes of its task. `written`: its events; None of a plain reply."""
+
+    settled: SettledTurn
+    task: Task
+    written: Sequence[TaskEvent] | None = None
+
+    @property
+    def events(self) -> Sequence[TaskEvent]:
+        """What it did to the task."""
+        return events_of_plain(self.task) if self.written is None else self.written
+
+
+class TaskRun:
+    """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
+
+    Until `tell` is called the store does not have the task, and only the request that started it knows it.
+    `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
+    message, else only one that its agent calls a message.
+    `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
+    `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
+    turn. `task`: the current task. `followers`: how many requests wait for the task while it waits for a free
+    agent; the task gives up its place when the last of them leaves, unless it `outlives_followers`. `follow_ups`:
+    the keys of those that it shows.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        store: TaskStore,
+        feeds: Feeds,
+        pushes: Pushes,
+        wait_s: float,
+        keeps_plain: bool = True,
+        plain_is_direct: bool = True,
+        joins_text: bool = False,
+        keeper: TaskWriter | None = None,
+        before: Task | None = None,
+    ) -> None:
+        self.opening = task
+        self.keeper = keeper
+        self._before = before
+        self.running: RunningTurn | None = None
+        self.feed: Feed | None = None
+        self._store = store
+        self._feeds = feeds
+        self._pushes = pushes
+        self._wait_s = wait_s
+        self._keeps_plain = keeps_plain
+        self._plain_is_direct = plain_is_direct
+        self._joins_text = joins_text
+        self.task = task
+        self._plan = Plan(task, 0)
+        self._end: End | None = None
+        self._open_ids: tuple[str, ...] = ()
+        self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
+        self._is_written = False
+        self._telling: asyncio.Lock | None = None
+        self._is_recording = False
+        self._denied: Denied | None = None
+        self.follow_ups: Sequence[int] = ()
+        self.followers = 0
+        self.outlives_followers = False
+
+    @property
+    def is_in_queue(self) -> bool:
+        """Whether it waits for a free agent."""
+        return self.running is not None and self.running.in_queue
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether its answer is a task, also to a caller who takes a message instead."""
+        return self._is_promoted(self.task)
+
+    @property
+    def denied(self) -> Denied | None:
+        """Why its agent was not asked, at once or after a wait; None when it was, or still waits."""
+        return self._end.settled.refused if self._end else self._denied
+
+    @property
+    def unsent_text(self) -> str:
+        """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
+        if self._end is None or not self._is_waiting_again(self._end.settled):
+            return ""
+        return failure_text(self._end.settled.reason, self._wait_s)
+
+    @property
+    def last_events(self) -> Sequence[TaskEvent]:
+        """The events of the turn's end; all events of the task when nothing followed it before."""
+        return self._end.events if self._end else ()
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """What came of the reply so far."""
+        return self.running.pieces if self.running else ()
+
+    async def tell(self) -> Feed:
+        """Keep the task and publish its events from now on, those of pieces that came before first."""
+        if self.feed is not None:
+            return self.feed
+        if self._telling is None:
+            self._telling = asyncio.Lock()
+        async with self._telling:
+            if self.feed is None:
+                if self.task.turns == 1:
+                    await self._store.put(self.task)
+                self.feed = self._feeds.of(self.task)
+                self.feed.is_fed = self._end is None
+                if self.running is not None and self._end is None:
+                    self._listen(self.running)
+        return self.feed
+
+    def begin(self, running: RunningTurn) -> None:
+        """The turn was admitted."""
+        self.running = running
+        if self.feed is not None and self._end is None:
+            self._listen(running)
+
+    async def ended(self, within_s: float) -> bool:
+        """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
+        running = self.running
+        return running is None or running.is_settled or await running.until_settled.wait(within_s)
+
+    async def answered(self, within_s: float) -> bool:
+        """Wait for the end of the turn, or until its task asks its caller to approve something."""
+        running = self.running
+        if running is None:
+            return True
+        until = time.monotonic() + within_s
+        if not running.is_due and not await running.until_due.wait(within_s):
+            return False
+        if not running.is_settled:
+            feed = await self.tell()
+            while self.task.is_open and running.is_due and not running.is_settled:
+                left_s = until - time.monotonic()  # the store may be away for longer
+                if left_s <= 0:
+                    return False
+                await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
+            return not self.task.is_open
+        return True
+
+    def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
+        """What the transaction that settles the turn also writes. Called in the ledger's thread.
+
+        The task, where the store is in the database, and its pushes: a task without a feed has no push configs.
+        """
+        end = self._ending(settled)
+        events = end.written or () if self._telling is None else end.events
+        writes = [*self._store.writes(end.task, events)] if self._is_kept(end.task) else []
+        self._is_written = bool(writes)
+        if self.keeper is not None:
+            writes += self.keeper.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
+        if self.feed is not None:
+            if end.task.chat_id != self.opening.chat_id:
+                writes.append(return_to_turn(end.task))
+            writes += queue_pushes(end.task, end.events, self._traceparent)
+        return writes
+
+    async def keep_end(self, settled: SettledTurn) -> None:
+        """The turn's end is durable: keep the task's end too, before followers see it."""
+        if self._telling is None:  # nothing follows it yet; a store ignores `put` of a task whose end it has
+            await self._finish(settled)
+            return
+        async with self._telling:
+            await self._finish(settled)
+
+    async def refuse(self, event: StatusEvent, denied: Denied) -> None:
+        """The ask was refused: the task ends, or asks again, as the event says."""
+        self._denied = denied
+        task = after(self.task, [event])
+        await self._keep(task, [event])
+        await self._push(task, [event])
+        self._become(task, 0, [event])
+
+    @property
+    def _traceparent(self) -> str:
+        return self.running.turn.ask.traceparent if self.running else ""
+
+    async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        if self.feed is not None and self.feed.has_pushes:
+            await self._pushes.tell(task, events, self._traceparent)
+
+    def _listen(self, running: RunningTurn) -> None:
+        running.listen(self._record_soon)
+        if not running.in_queue:
+            self._record_soon()
+
+    def _record_soon(self) -> None:
+        if not self._is_recording:
+            self._is_recording = True
+            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
+
+    async def _record(self) -> None:
+        """Commit what came, in order; while the store is away it waits for the next piece, or the end.
+
+        Runs in an asyncio task of its own: the first follower must not wait for it, and may leave before it ends.
+        """
+        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
+        try:
+            async with self._telling:
+                while plan := self._planned():
+                    await self._store.append(plan.task, plan.events)
+                    await self._push(plan.task, plan.events)
+                    self._become(plan.task, plan.taken, plan.events)
+        except Unavailable:
+            logger.warning("task.not_recorded", extra={"chat_id": self.task.chat_id})
+        finally:
+            self._is_recording = False
+
+    def _planned(self) -> Plan | None:
+        """What to keep next, the same until it is kept; None when nothing came, and once the end has the rest."""
+        with self._planning:
+            if self._end is not None:
+                return None
+            if not self._plan.events:
+                events = self._new(self._plan.task, self._plan.taken)
+                self._plan = Plan(after(self._plan.task, events), len(self.pieces), events)
+            return self._plan if self._plan.events else None
+
+    def _new(self, task: Task, taken: int) -> list[TaskEvent]:
+        """The events of what came since; the first is that the agent is at work."""
+        begins = task.state is State.SUBMITTED and not self.is_in_queue
+        pieces = self.pieces[taken:]
+        if not begins and not pieces:
+            return []
+        if self._joins_text and self.feed is None:
+            pieces = with_joined_text(pieces)
+        at = timestamp()
+        working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
+        return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
+
+    def _ending(self, settled: SettledTurn) -> End:
+        """What the settled turn makes of the task; computed once for each end."""
+        with self._planning:
+            end = self._end
+            if end is None or (end.settled is not settled and end.settled != settled):
+                end = self._end = self._end_by(settled)
+            return end
+
+    def _end_by(self, settled: SettledTurn) -> End:
+        plan, at = self._plan, timestamp()
+        task = plan.task
+        if self.feed is None and not task.seq and not task.artifacts and self._is_plain(settled):
+            return End(settled, plain_end(task, settled, at))
+        events = [*plan.events, *self._new(task, plan.taken)]
+        so_far = after(task, events)
+        if self._before is not None and self._is_waiting_again(settled):
+            restored, event = waiting_again(self._before, so_far.seq, at)
+            return End(settled, restored, [*events, event])
+        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
+        if settled.outcome is Outcome.COMPLETED:
+            closed = closing(so_far, left_open(self._open_ids, [*events, *ends]), at)
+            events += closed
+            ends = [msgspec.structs.replace(one, seq=one.seq + len(closed)) for one in ends]
+        events += ends
+        return End(settled, after(so_far, events), events)
+
+    def _is_waiting_again(self, settled: SettledTurn) -> bool:
+        """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
+        return self._before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
+
+    def _is_plain(self, settled: SettledTurn) -> bool:
+        """Whether a reply is a text and no more, of which its caller sees the whole alone."""
+        if settled.outcome is not Outcome.COMPLETED or settled.reason:
+            return False
+        pieces = self.pieces
+        return not pieces or (
+            self._joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+        )
+
+    def _is_kept(self, task: Task) -> bool:
+        return self._keeps_plain or self.feed is not None or self._is_promoted(task)
+
+    def _is_promoted(self, task: Task) -> bool:
+        if self.opening.artifacts:  # follow-ups came with it
+            return True
+        is_direct = self.running is not None and self.running.is_direct and self.feed is None
+        if self._plain_is_direct:
+            is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
+            return not is_message and is_promoted(task, self.pieces)
+        return not (is_direct and task.state is State.COMPLETED)
+
+    async def _finish(self, settled: SettledTurn) -> None:
+        before, end = self._end, self._ending(settled)
+        was_written = self._is_written and end is before
+        try:
+            if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
+                await self._keep(end.task, end.events if self.feed is not None else end.written or ())
+            if not settled.has_extra_writes and self.feed is not None:
+                await self._push(end.task, end.events)
+        finally:  # whatever happened: followers look into the store themselves now
+            self.task = end.task
+            if self.feed is not None:
+                self.feed.add(end.task, end.events)
+                self.feed.is_fed = False
+                self.feed.wake_readers()
+                if self.feed.has_pushes:
+                    self._pushes.wake()
+
+    def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
+        self.task, self._plan = task, Plan(task, taken)
+        self._open_ids = left_open(self._open_ids, events)
+        if self.feed is not None:
+            self.feed.add(task, events)
+
+    async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """Keep the end. Where the store stays away it is lost: readers then get the end from the turn's row."""
+        for _ in range(LAST_TRIES):
+            try:
+                if self.feed is None and task.turns == 1:
+                    await self._store.put(task)
+                else:
+                    await self._store.append(task, events)
+                return
+            except Unavailable:
+                await asyncio.sleep(AGAIN_S)
+        logger.warning("task.not_kept", extra={"chat_id": task.chat_id})

@@ -1,0 +1,288 @@
+"""SendMessage and SendStreamingMessage: start a turn, join one, repeat an answer, or follow up on a task."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from msgspec.structs import replace
+
+from a2a_bridge.service.approvals import AsksApproval, answer
+from a2a_bridge.service.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
+from a2a_bridge.service.exchange import HasFollowUps
+from a2a_bridge.service.pushes.pushes import IN_SEND
+from a2a_bridge.service.repeats import (
+    JoinedTask,
+    KeyClaim,
+    RepeatedSend,
+    check,
+    digest_of,
+    is_being_answered,
+    join,
+    release_key,
+    take,
+)
+from a2a_bridge.service.run import TaskRun
+from a2a_bridge.service.services import Services, again, find
+from a2a_bridge.service.streams import TaskStreams
+from a2a_bridge.service.tasks.store import TaskQuery
+from a2a_bridge.service.tasks.store_by_id import new_task_id
+from a2a_bridge.wire.dialects.dialect import Operation, get_renderer
+from a2a_bridge.wire.dialects.reading import is_of_modes
+from a2a_bridge.wire.errors import input_refused, not_continuable, other_context, wrong_mode
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import INTERRUPTED, Message, Role, State, Task
+from agents.core.errors import AlreadyAsked
+from agents.core.post import JoinTurn
+from agents.core.types import LookUpResult
+from agents.models.agent import HUB_MODES, Agent
+from agents.transcript.pieces import Part
+from kit.async_db import db_call
+from kit.ids import unguessable
+from kit.jsonrpc import RpcError
+
+GO_ON_TRIES = 2  # another message may be first
+NOTHING_TO_ASK = "The request contained no supported text or data parts."
+
+
+Run = TaskRun | JoinedTask | RepeatedSend
+
+
+async def take_send(services: Services, call: Call, send: Send) -> Outcome:
+    """Ask, or find what was asked already."""
+    if send.resumes and send.context_id and not send.task_id:
+        send = replace(send, task_id=await _waiting_in(services, call, send.context_id))
+    streaming = TaskStreams(call.dialect, send, services.reader)
+    if call.seen and call.operation is Operation.STREAM:
+        return await again(services, call, streaming)
+    await _check_modes(call, send)
+    try:
+        if send.approves:
+            await _check_approval(services, call, send.approves)
+        if not send.question:
+            return await _nothing(services, call, send, streaming)
+        run = await _keyed(services, call, send) if call.key else await _start(services, call, send)
+    except AlreadyAsked as same:
+        return await _joined(services, call, send, same)
+    except AsksApproval as asks:
+        return await _approved(services, call, replace(send, takes_direct=False), asks.task)
+    return await _outcome(services, call, send, run)
+
+
+async def _waiting_in(services: Services, call: Call, context_id: str) -> str:
+    """The task of a context that asked its caller for something last, if one waits; else empty."""
+    caller_id, handle = call.caller.identity.user_id, call.caller.agent.handle
+    waiting: list[Task] = []
+    for state in INTERRUPTED:
+        query = TaskQuery(caller_id=caller_id, handle=handle, context_id=context_id, state=state, limit=1)
+        waiting += (await services.tasks.page(query)).tasks
+    return max(waiting, key=lambda task: task.updated_at).id if waiting else ""
+
+
+async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[LookUpResult], Call]) -> Outcome:
+    """Ask, by the trip to the ledger that finds the caller; or find what was asked already.
+
+    `enter` makes the call of what is found; it is called in the ledger's thread.
+    """
+    run: TaskRun | AlreadyAsked | None
+    try:
+        run = await services.exchanges.start_found(incoming.digest, incoming.handle, enter)
+    except AlreadyAsked as same:
+        run = same
+    except HasFollowUps:
+        run = None
+    call = incoming.call
+    assert call is not None and isinstance(call.request, Send)  # noqa: S101, PT018  for the type checker
+    if run is None:
+        return await take_send(services, call, call.request)
+    if isinstance(run, AlreadyAsked):
+        return await _joined(services, call, call.request, run)
+    return await _outcome(services, call, call.request, run)
+
+
+async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
+    """How a turn that was started, joined or repeated is answered."""
+    is_stream = call.operation is Operation.STREAM
+    streaming = TaskStreams(call.dialect, send, services.reader)
+    if isinstance(run, RepeatedSend):
+        return await _repeated(services, call, send, run, streaming)
+    if isinstance(run, JoinedTask):
+        if not is_stream:
+            return Waiting(run, call) if send.waits else Done(call.dialect.render_answer(run.task, send))
+        is_direct = send.takes_direct and send.plain_is_direct
+        return StreamedAnswer(streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed))
+    if send.push is not None:
+        run.outlives_followers = True
+    if is_stream:
+        if not send.takes_direct:
+            return StreamedAnswer(streaming.of_turn(run), run)
+        if send.plain_is_direct:
+            return StreamedAnswer(streaming.of_direct(run), run)
+        return StreamedAnswer(streaming.of_turn(run, may_be_direct=True), run)
+    if send.waits or run.running is None:
+        return Waiting(run, call)
+    run.outlives_followers = True
+    await run.tell()
+    return Done(call.dialect.render_answer(run.opening, send))
+
+
+async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked) -> Outcome:
+    """Follow the turn that answers the same message, here or elsewhere; ask anew when it has just ended."""
+    run: Run | None = services.exchanges.find(same.chat_id)
+    if run is None:
+        run = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
+    if run is None:
+        return await take_send(services, call, send)
+    return await _outcome(services, call, send, run)
+
+
+async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
+    """The task as it goes on once its caller has decided."""
+    joined = await answer(services, call, send, task)
+    if call.operation is Operation.STREAM:
+        return StreamedAnswer(TaskStreams(call.dialect, send, services.reader).of_task(joined.feed))
+    return (
+        Waiting(joined, replace(call, request=send))
+        if send.waits
+        else Done(call.dialect.render_answer(joined.task, send))
+    )
+
+
+async def _check_modes(call: Call, send: Send) -> None:
+    """Compare what a message holds, and accepts, besides text and JSON with the modes of its agent.
+
+    An agent that lists text and JSON alone takes no files, not even of these.
+
+    Raises:
+        RpcError: the agent does not take a part of it, or gives nothing that its caller accepts.
+    """
+    if not (send.needs or send.only_modes):
+        return
+    taken, given = await db_call(_load_modes)(call.caller.agent.agent_id)
+    takes_files = not set(taken).issubset(HUB_MODES)
+    for need in send.needs:
+        if (need.is_file and not takes_files) or not is_of_modes(need.media_type, taken):
+            raise input_refused(need.where, taken)
+    fits = [is_of_modes(mode, send.only_modes) for mode in given]
+    fits += [is_of_modes(mode, given) for mode in send.only_modes]
+    if send.only_modes and not any(fits):
+        raise wrong_mode(send.only_modes, given)
+
+
+def _load_modes(agent_id: int | None) -> tuple[list[str], list[str]]:
+    """The media types that an agent or one of its skills takes, and gives, by its card."""
+    agent = Agent.objects.only("input_modes", "output_modes", "skills").filter(pk=agent_id or 0).first()
+    if agent is None:
+        return [*HUB_MODES], [*HUB_MODES]
+
+    def named(own: list[str], of_skill: str) -> list[str]:
+        of_skills = [mode for skill in agent.skills for mode in skill.get(of_skill, ())]
+        return [*dict.fromkeys([*(own or HUB_MODES), *of_skills])]
+
+    return named(agent.input_modes, "inputModes"), named(agent.output_modes, "outputModes")
+
+
+async def _check_approval(services: Services, call: Call, task_id: str) -> None:
+    """Raises AsksApproval when the caller has such a task, and it asks for that."""
+    with suppress(RpcError):
+        task = await find(services, call, task_id)
+        if task.approvals:
+            raise AsksApproval(task)
+
+
+async def _nothing(services: Services, call: Call, send: Send, streaming: TaskStreams) -> Outcome:
+    """The hub's own answer to a message without text or data parts; no agent is asked."""
+    task = await _continuable(services, call, send) if send.task_id else None
+    context_id = task.context_id if task else send.context_id or unguessable("context-")
+    said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
+    shown = get_renderer(call.dialect.render_message)(context_id, said)
+    return StreamedAnswer(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
+
+
+async def _keyed(services: Services, call: Call, send: Send) -> Run:
+    """The turn of a key, or what it was; a send that began nothing leaves its key free."""
+    identity, agent = call.caller.identity, call.caller.agent
+    body = digest_of(send)
+    task_id = send.task_id or new_task_id(agent)
+    claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
+    if not claim.is_new:
+        return services.exchanges.find(claim.chat_id) or RepeatedSend(
+            claim,
+            services.exchanges.new_task(call, send, claim),
+            wait_s=services.exchanges.wait_s(agent, send),
+            keep_place=partial(_keep_position, services, claim.chat_id),
+        )
+    try:
+        run = await _start(services, call, send, claim)
+    except BaseException:
+        await release_key(claim)
+        raise
+    if isinstance(run, TaskRun) and run.running is None:
+        await release_key(claim)
+    return run
+
+
+async def _keep_position(services: Services, chat_id: str, home: str) -> None:
+    """Have an ask that waits, and came again, keep its place when the first connection ends."""
+    same = JoinTurn(chat_id, tells=False)
+    if home == services.exchanges.home:
+        await services.exchanges.join(same)
+    else:
+        await services.post.send(home, same)
+
+
+async def _repeated(
+    services: Services, call: Call, send: Send, repeat: RepeatedSend, streaming: TaskStreams
+) -> Outcome:
+    """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
+    if call.operation is not Operation.STREAM and send.waits:
+        return Waiting(repeat, call)
+    if not await repeat.ended(0):
+        task = await services.reader.find(repeat.task.id, call.caller.identity.user_id)
+        if task is not None and call.operation is Operation.STREAM:
+            return StreamedAnswer(streaming.of_task(await services.reader.follow(task)))
+        if task is not None:
+            return Done(call.dialect.render_answer(task, send))
+    if call.operation is Operation.STREAM:
+        return StreamedAnswer(streaming.of_repeat(repeat))
+    return Done(call.dialect.render_answer(repeat.task, send))
+
+
+async def _start(
+    services: Services, call: Call, send: Send, claim: KeyClaim | None = None
+) -> TaskRun | JoinedTask:
+    exchanges = services.exchanges
+    if send.push is not None:
+        await services.pushes.check(send.push, IN_SEND)
+    if not send.task_id:
+        return await exchanges.start(call, send, claim)
+    for _ in range(GO_ON_TRIES):
+        task = await find(services, call, send.task_id)
+        if claim is None and send.push is None and is_being_answered(task, send):
+            _check_context(task, send)
+            return exchanges.find(task.chat_id) or JoinedTask(
+                await services.reader.follow(task), send, services.reader
+            )
+        _check_continuable(task, send)
+        if (run := await exchanges.continue_task(call, send, task, claim)) is not None:
+            return run
+    raise not_continuable(State.WORKING)
+
+
+async def _continuable(services: Services, call: Call, send: Send) -> Task:
+    """The task that a message goes on with."""
+    task = await find(services, call, send.task_id)
+    _check_continuable(task, send)
+    return task
+
+
+def _check_context(task: Task, send: Send) -> None:
+    if send.context_id and send.context_id != task.context_id:
+        raise other_context()
+
+
+def _check_continuable(task: Task, send: Send) -> None:
+    _check_context(task, send)
+    if task.approvals:
+        raise AsksApproval(task)
+    if not task.is_interrupted:
+        raise not_continuable(task.state)

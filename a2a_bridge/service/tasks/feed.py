@@ -1,0 +1,80 @@
+"""One task's events as this process knows them: what every stream of it follows."""
+
+from collections.abc import Sequence
+from weakref import WeakValueDictionary
+
+from a2a_bridge.wire.task import Task, TaskEvent, after
+from kit.tasks import TaskSet
+from kit.waits import Waiters
+
+
+class Feed:
+    """The events of a task from some moment on. Any number of streams follow it, each at its own pace.
+
+    It lives as long as the turn that runs here, or a stream, holds it. `is_fed`: that turn adds each event; else
+    its followers look into the store (`TaskReader.refresh`). `has_pushes`: as far as is
+    known here, addresses are told of it too.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.is_fed = False
+        self.has_pushes = False
+        self.looked_at = 0.0
+        self._first = task.seq
+        self._events: list[TaskEvent] = []
+        self._followers = Waiters()
+
+    def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """These were committed; `task` is what it became. What is known already changes nothing.
+
+        When others came between, in another process, the feed begins anew with these: followers find what came
+        between in the store.
+        """
+        new = [event for event in events if event.seq > self.task.seq]
+        if not new:
+            return
+        if new[0].seq > self.task.seq + 1:
+            self._first, self._events = new[0].seq - 1, []
+        self._events += new
+        self.task = after(task, new)
+        if self.task.seq > new[-1].seq:
+            self._first, self._events = self.task.seq, []
+        self.wake_readers()
+
+    def skip_to(self, task: Task) -> None:
+        """Begin anew with the task as it is: what happened before is not known here."""
+        if task.seq > self.task.seq:
+            self.task, self._first, self._events = task, task.seq, []
+            self.wake_readers()
+
+    def since(self, seq: int) -> Sequence[TaskEvent] | None:
+        """The events after that one; None when they are not all here."""
+        return self._events[seq - self._first :] if seq >= self._first else None
+
+    async def wait_for_events(self, seq: int, within_s: float) -> bool:
+        """Wait for an event after that one, or for a ring; False when none came in time."""
+        return self.task.seq > seq or await self._followers.wait(within_s)
+
+    def wake_readers(self) -> None:
+        """Wake all streams that wait for news."""
+        self._followers.wake()
+
+
+class Feeds:
+    """The feeds of this process. `recording`: what keeps events of its turns as they come."""
+
+    def __init__(self) -> None:
+        self._feeds: WeakValueDictionary[str, Feed] = WeakValueDictionary()
+        self.recording = TaskSet()
+
+    def find(self, task_id: str) -> Feed | None:
+        """The feed of a task, if a turn or a stream holds one."""
+        return self._feeds.get(task_id)
+
+    def of(self, task: Task) -> Feed:
+        """The one feed of a task; a new one begins with what the task is now."""
+        feed = self._feeds.get(task.id)
+        if feed is None:
+            feed = self._feeds[task.id] = Feed(task)
+        return feed

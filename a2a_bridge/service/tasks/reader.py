@@ -1,0 +1,112 @@
+"""Reading tasks for their callers. An open one that does not run here is checked against its turn."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from a2a_bridge.service.tasks.feed import Feed, Feeds
+from a2a_bridge.service.tasks.pieces import end_of
+from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.wire.task import Task, TaskEvent, after, timestamp
+from agents.core.types import SettledTurn
+from agents.models import Process, QueuedAsk, Turn
+from agents.models.choices import Failure, Outcome
+from agents.models.session import alive_since
+from kit.async_db import db_call
+from kit.clock import approximate_now, db_now
+from kit.durations import seconds
+
+END_WITHIN = timedelta(seconds=seconds(30.0, at_least_s=8.0))
+LOOK_EVERY_S = 0.5
+
+
+class TaskReader:
+    """Reads a task store that may hold what a dead process left open."""
+
+    def __init__(self, tasks: TaskStore, feeds: Feeds, *, reply_wait_s: float) -> None:
+        self._tasks = tasks
+        self._feeds = feeds
+        self._reply_wait_s = reply_wait_s
+
+    async def find(self, task_id: str, caller_id: int) -> Task | None:
+        """The caller's task, None when there is none.
+
+        Raises:
+            Unavailable: the store is out of reach.
+        """
+        feed = self._feeds.find(task_id)
+        if feed is not None and feed.is_fed and feed.task.caller_id == caller_id:
+            return feed.task
+        task = await self._tasks.find(task_id, caller_id=caller_id)
+        return await self._mended(task) if task is not None and task.is_running else task
+
+    async def refresh(self, feed: Feed) -> bool:
+        """Look for what happened to a task that does not run here; False when it is gone."""
+        if feed.is_fed or time.monotonic() - feed.looked_at < LOOK_EVERY_S:
+            return True
+        feed.looked_at = time.monotonic()
+        known = feed.task
+        task = await self.find(known.id, known.caller_id)
+        if task is None:
+            return False
+        await self._catch_up(feed, task)
+        return True
+
+    async def follow(self, task: Task) -> Feed:
+        """The feed of a task that was just found, not behind it."""
+        feed = self._feeds.of(task)
+        await self._catch_up(feed, task)
+        return feed
+
+    async def missed(self, feed: Feed, seq: int) -> Sequence[TaskEvent] | None:
+        """The events after that one that are not in the feed any more; None when they are not stored."""
+        return await self._tasks.events_after(feed.task, seq)
+
+    async def _catch_up(self, feed: Feed, task: Task) -> None:
+        """Tell the feed what happened elsewhere; where that is not known, what the task is now."""
+        known = feed.task.seq
+        if task.seq > known:
+            feed.add(task, await self._tasks.events_after(task, known) or ())
+            feed.skip_to(task)
+
+    async def _mended(self, task: Task) -> Task:
+        """The task in the state of its turn: the process that ran it may have died before it stored the end."""
+        settled = await db_call(end_of_turn)(task.chat_id)
+        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_recent(task)):
+            return task  # a turn is admitted a moment after its task goes on
+        events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
+        ended = after(task, events)
+        if await self._tasks.replace(ended, events, expected_seq=task.seq):
+            return ended
+        return await self._tasks.find(task.id, caller_id=task.caller_id) or ended
+
+
+def end_of_turn(chat_id: str) -> SettledTurn | None:
+    """How a turn ended without a reply; None while it is open, or when its process is about to tell."""
+    turn = Turn.objects.filter(chat_id=chat_id).first()
+    if turn is None:
+        if is_queued(chat_id):
+            return None
+        turn = Turn.objects.filter(chat_id=chat_id).first()  # its place may have become it since we looked
+    if turn is None:
+        return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+    ended = turn.settled_at
+    if ended is None or ended >= db_now() - END_WITHIN:
+        return None if turn.outcome != Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
+    reason = turn.reason if turn.outcome == Outcome.FAILED else Failure.REPLY_LOST
+    return SettledTurn(Outcome.FAILED, reason)
+
+
+def is_queued(chat_id: str) -> bool:
+    """Whether an ask waits for a free agent in a process that lives, or is about to be refused there."""
+    return bool(find_process_of_queued(chat_id))
+
+
+def find_process_of_queued(chat_id: str) -> str:
+    """The process in which an ask waits; empty where it does not."""
+    living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
+    return QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).values_list("home", flat=True).first() or ""
+
+
+def _is_recent(task: Task) -> bool:
+    return datetime.fromisoformat(task.updated_at) > approximate_now() - END_WITHIN

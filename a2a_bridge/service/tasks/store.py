@@ -1,0 +1,136 @@
+"""Who keeps tasks: one contract, a memory for each kind of deployment (docs/adr/0045)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from a2a_bridge.wire.task import OPEN, TERMINAL, State, Task, TaskEvent, TaskPage
+from kit import sql
+
+ENDED_TTL_S = 30 * 60
+ASKING_TTL_S = 24 * 60 * 60
+OPEN_TTL_S = 75 * 60  # an agent may take an hour
+MAY_RUN = timedelta(seconds=OPEN_TTL_S)
+
+
+def ttl_s(task: Task) -> int:
+    """How long a memory keeps a task that nothing happens to."""
+    if task.state in OPEN:
+        return OPEN_TTL_S
+    return ENDED_TTL_S if task.state in TERMINAL else ASKING_TTL_S
+
+
+def may_run(state: str, updated_at: datetime, now: datetime) -> bool:
+    """Whether an agent may be at work on a task, as its state tells: one that asks may wait for an approval."""
+    return state in OPEN or (state == State.INPUT_REQUIRED and updated_at > now - MAY_RUN)
+
+
+class Listed(Protocol):
+    """What a query looks at: a task, or a store's note of one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def handle(self) -> str: ...
+    @property
+    def context_id(self) -> str: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def updated_at(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQuery:
+    """Which of a caller's tasks with one agent, the one whose state was set last first.
+
+    `since`: a timestamp, inclusive. `before`: the (updated_at, id) of the last task of the page before.
+    `prefixes`: their ids begin with one of these, where any is given; `other_prefixes`: with none of these.
+    """
+
+    caller_id: int
+    handle: str
+    context_id: str = ""
+    state: State | None = None
+    since: str = ""
+    before: tuple[str, str] | None = None
+    limit: int = 50
+    prefixes: tuple[str, ...] = ()
+    other_prefixes: tuple[str, ...] = ()
+
+    def takes(self, task: Listed) -> bool:
+        """Whether a task of this caller is meant, on whatever page."""
+        return (
+            task.handle == self.handle
+            and self.context_id in ("", task.context_id)
+            and self.state in (None, task.state)
+            and task.updated_at >= self.since
+            and (not self.prefixes or task.id.startswith(self.prefixes))
+            and not task.id.startswith(self.other_prefixes)
+        )
+
+
+class TaskStore(Protocol):
+    """Keeps tasks, each with the events that made it what it is, for the caller that made them alone.
+
+    A task is its latest snapshot and the events after it; `seq` counts them without a gap. Bounded for each caller
+    and in all: the oldest finished tasks go first. Writing what is there already changes nothing, and a task that
+    has ended stays as it ended.
+    """
+
+    async def put(self, task: Task) -> None:
+        """Keep a new task, or one that was not followed before its end. It may be lost with what the store is in.
+
+        Raises:
+            Unavailable: an ended one is not kept; try again. Not every store says so.
+        """
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """Keep what happened to a task that is kept; `task` is what it became.
+
+        Raises:
+            Unavailable: it may not be kept; try again with these and later ones.
+        """
+
+    async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
+        """Like `append`, if its last event is still that one; of several at once only one gets True.
+
+        What `task` has besides, such as a new message in its history, is kept too.
+
+        Raises:
+            Unavailable: it is unknown whether it was kept.
+        """
+
+    async def find(self, task_id: str, *, caller_id: int) -> Task | None:
+        """The task; None when it is absent, expired, or another caller's.
+
+        Raises:
+            Unavailable: the store is out of reach.
+        """
+
+    async def events_after(self, task: Task, seq: int) -> Sequence[TaskEvent] | None:
+        """What happened to a found task since, in order and without a gap; None when that is no longer known.
+
+        Raises:
+            Unavailable: the store is out of reach.
+        """
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """A page of a caller's tasks.
+
+        Raises:
+            Unavailable: the store is out of reach.
+        """
+
+    async def drop(self, task: Task) -> None:
+        """Delete a task that was never shown to its caller."""
+
+    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
+        """The same as `append`, or `put`, as SQL for the transaction that settles the turn.
+
+        Nothing when the store is not in the database: then `append` is called after the commit.
+        """
+
+    async def close(self) -> None:
+        """Let go of what the store holds open."""

@@ -1,0 +1,1 @@
+"""What HTTP reaches: the calls, the cards, the pages and the reference."""

@@ -1,0 +1,132 @@
+"""What every rendering of a card says alike; and the one for readers of every dialect."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from a2a_bridge.wire.dialects.dialect import Dialect
+from a2a_bridge.wire.dialects.v03 import V03
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.dialects.v1.core import CORE
+from agents.core.directory import queries_today
+from agents.models import Agent
+from agents.models.agent import HUB_MODES
+from agents.models.session import is_online
+
+Json = dict[str, Any]
+
+ISOLATED_NOTE = (
+    "this agent answers from its own context only; cross-session routing tools (route_to_peer / probe_peers /"
+    " list_peers) are disabled while it's working on your request"
+)
+COMPOSABLE_NOTE = "this agent may ask other sessions while answering you, with your access, never its owner's"
+ASK_DESCRIPTION = "Send a natural-language question; receive a textual answer."
+BEARER = {
+    "scheme": "Bearer",
+    "bearerFormat": "cw_sess_<32hex>",
+    "description": "clawborrator session token from /api/v1/auth/oauth/token",
+}
+MODES = [*HUB_MODES]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageToday:
+    """What changes by the minute: asks accepted on this UTC day, and whether the agent is connected."""
+
+    queries: int = 0
+    online: bool = False
+
+
+def read_today(agent: Agent) -> UsageToday:
+    """How it stands now."""
+    return UsageToday(queries_today(agent), is_online(agent.session_id))
+
+
+def url_of(agent: Agent, public_url: str) -> str:
+    """Where the agent is asked, in every dialect and binding; built from PUBLIC_URL alone.
+
+    It has no slash at the end: clients of the HTTP+JSON binding put `/message:send` after it.
+    """
+    return f"{public_url}/api/a2a/v1/agents/{agent.handle}"
+
+
+def common(agent: Agent, public_url: str) -> Json:
+    """The members that A2A 0.3 and 1.0 share. None is empty: signatures rely on it (`strict`)."""
+    return {
+        "name": agent.name,
+        "description": agent.description or agent.tagline or agent.name,
+        "version": "1",
+        "documentationUrl": f"{url_of(agent, public_url)}/usage.md",
+        "provider": {"organization": "clawborrator hub_v1", "url": public_url},
+        "defaultInputModes": agent.input_modes or MODES,
+        "defaultOutputModes": agent.output_modes or MODES,
+        "skills": [_skill(agent, skill) for skill in agent.skills] or [_ask(agent)],
+    }
+
+
+def interfaces(dialect: Dialect, url: str) -> list[Json]:
+    """The bindings of a dialect at an address of the agent, the best first."""
+    return [
+        {"url": url, "protocolBinding": binding, "protocolVersion": dialect.name} for binding in dialect.bindings
+    ]
+
+
+def info(agent: Agent, today: UsageToday) -> Json:
+    """What A2A has no member for."""
+    return {
+        "handle": agent.handle,
+        "ownerLogin": agent.handle.partition("/")[0],
+        "queriesToday": today.queries,
+        "dailyBudget": agent.daily_budget,
+        "online": today.online,
+        "isolated": agent.isolated,
+        "isolationNote": ISOLATED_NOTE if agent.isolated else COMPOSABLE_NOTE,
+    }
+
+
+def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
+    """The members of all dialects side by side.
+
+    The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push
+    notifications and the extended card are of 1.0 alone. Clients of 0.3 read this card too, so it denies both, and
+    lists an address of 1.0 that has neither (docs/adr/0168).
+    """
+    url = url_of(agent, public_url)
+    return {
+        **common(agent, public_url),
+        "supportedInterfaces": [*interfaces(V1, f"{url}/{CORE}"), *interfaces(V03, url)],
+        "url": url,
+        "protocolVersion": "0.3.0",
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}],
+        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "securitySchemes": {"bearerSession": {"type": "http", **BEARER, "httpAuthSecurityScheme": BEARER}},
+        "security": [{"bearerSession": []}],
+        "securityRequirements": [{"schemes": {"bearerSession": {"list": []}}}],
+        "_clawborrator": info(agent, today),
+    }
+
+
+def _skill(agent: Agent, skill: Json) -> Json:
+    """A skill as its owner described it; what they left out, as readers need it."""
+    shown: Json = {
+        "id": skill["id"],
+        "name": skill["name"],
+        "description": skill.get("description") or skill["name"],
+        "tags": skill.get("tags") or ["chat"],
+        "inputModes": skill.get("inputModes") or agent.input_modes or MODES,
+        "outputModes": skill.get("outputModes") or agent.output_modes or MODES,
+    }
+    return shown | {"examples": skill["examples"]} if skill.get("examples") else shown
+
+
+def _ask(agent: Agent) -> Json:
+    skill: Json = {
+        "id": "ask",
+        "name": "ask",
+        "description": ASK_DESCRIPTION,
+        "tags": ["chat"],
+        "inputModes": agent.input_modes or MODES,
+        "outputModes": agent.output_modes or MODES,
+    }
+    examples = [prompt for prompt in agent.suggested_prompts if prompt]
+    return {**skill, "examples": examples} if examples else skill

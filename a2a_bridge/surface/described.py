@@ -1,0 +1,156 @@
+"""The bridge for the hub's public description: JSON-RPC by POST, other bindings, cards, catalogs and keys."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from a2a_bridge.surface.catalog import CATALOG, Catalog
+from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
+from a2a_bridge.wire.versions import DIALECTS
+from kit.describe import CALLER, Answer, Either, Operation, Parameter
+
+
+class RpcFailure(TypedDict):
+    """The answer to a request that did not get as far as its method."""
+
+    jsonrpc: Literal["2.0"]
+    id: Id
+    error: RpcFault
+
+
+class NoSuchAgent(TypedDict):
+    """A JSON-RPC error; for an address that no agent can have, the native API's `{error, message}`."""
+
+    error: RpcFault | str
+    message: NotRequired[str]
+    jsonrpc: NotRequired[Literal["2.0"]]
+    id: NotRequired[Id]
+
+
+class PublicKey(TypedDict):
+    """A public key as a JWK."""
+
+    kty: Literal["EC"]
+    crv: Literal["P-256"]
+    x: str
+    y: str
+    kid: str
+    alg: Literal["ES256"]
+    use: Literal["sig"]
+
+
+class PublicKeys(TypedDict):
+    """A JWK Set: the key that signs first, then those retired within 30 days."""
+
+    keys: list[PublicKey]
+
+
+VERSION = Parameter(
+    name="A2A-Version",
+    place="header",
+    shape=Literal["1.0", "0.3"],
+    text="`1.0`: A2A 1.0. None or `0.3`: A2A 0.3 for methods with a slash, the hub's own dialect for the others.",
+)
+SAME = Answer(text="The reader's copy holds (`If-None-Match`, `If-Modified-Since`).")
+CARD_VERSION = Parameter(name="A2A-Version", place="header", text="`1.0`: a strict card of A2A 1.0, signed.")
+
+GIVEN = Parameter(
+    name="given",
+    place="path",
+    text="The address below the base that a client was given: `v1`, `core`, or the path of a card.",
+)
+
+
+def _failure(text: str) -> Answer:
+    return Answer(shape=RpcFailure, text=text)
+
+
+ASK = Operation(
+    method="post",
+    path=AGENT,
+    name="ask",
+    summary="Ask an agent: one JSON-RPC request, one answer or a stream of events.",
+    text="The dialect follows from A2A-Version and the method's name. Methods, parameters and codes are in the"
+    " reference, /demos/a2a/, and as text in /llms.txt. Errors are JSON-RPC's.",
+    tag="a2a",
+    security=CALLER,
+    request=Either([one.description.requests for one in DIALECTS]),
+    parameters=[VERSION],
+    adds_errors=False,
+    answers={
+        200: Answer(
+            shape=Either([shape for one in DIALECTS for shape in one.description.answers]),
+            streams=Either([*(shape for one in DIALECTS for shape in one.description.events), RpcFailure]),
+            text="What the method gives, or an error; some methods answer with a stream.",
+        ),
+        401: _failure("No live credential came with it."),
+        403: _failure("The cookie came from another site."),
+        404: Answer(shape=NoSuchAgent, text="There is no such agent."),
+        408: _failure("The body did not come in time."),
+        413: _failure("The body is over the limit."),
+        415: _failure("Want Content-Type: application/json."),
+        429: _failure("You hold as many streams open as one may."),
+        503: _failure("The hub takes no questions right now; Retry-After says when to come back."),
+    },
+)
+
+
+def _card(path: str, name: str, *parameters: Parameter) -> Operation:
+    return Operation(
+        method="get",
+        path=AGENT + path,
+        name=name,
+        summary="The AgentCard of a published agent.",
+        tag="a2a",
+        security=(),
+        parameters=parameters,
+        answers={200: Answer(shape=dict[str, Any], text="The card, of A2A's shape."), 304: SAME},
+    )
+
+
+def _catalog(path: str, name: str, media_type: str) -> Operation:
+    bounds = (
+        Parameter(name="from", text="The handle a part begins with."),
+        Parameter(name="to", text="And ends before."),
+    )
+    return Operation(
+        method="get",
+        path=path,
+        name=name,
+        summary="The catalog of published, public agents; of further catalogs, when there are very many.",
+        tag="a2a",
+        security=(),
+        parameters=bounds,
+        answers={200: Answer(shape=Catalog, media_types=(media_type,)), 304: SAME},
+    )
+
+
+OPERATIONS = (
+    ASK,
+    _card("/agent-card.json", "getCard"),
+    _card("/.well-known/agent-card.json", "getWellKnownCard", CARD_VERSION),
+    _card("/.well-known/agent.json", "getLegacyCard", CARD_VERSION),
+    _card("", "getBase", CARD_VERSION),
+    _card("/core", "getCoreBase", CARD_VERSION),
+    _card("/v1", "getStrictBase"),
+    _card("/{given}/.well-known/agent-card.json", "getCardBelow", GIVEN),
+    Operation(
+        method="get",
+        path=f"{AGENT}/usage.md",
+        name="getUsageSheet",
+        summary="How another agent asks this one, as Markdown.",
+        tag="a2a",
+        security=(),
+        answers={200: Answer(shape=str, text="The sheet.", media_types=("text/markdown",)), 304: SAME},
+    ),
+    _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
+    _catalog("/.well-known/ard.json", "getArd", "application/json"),
+    Operation(
+        method="get",
+        path="/.well-known/jwks.json",
+        name="getJwks",
+        summary="The public keys that verify what this hub signed.",
+        tag="a2a",
+        security=(),
+        answers={200: Answer(shape=PublicKeys, media_types=("application/jwk-set+json",))},
+    ),
+    *(operation for one in DIALECTS for operation in one.description.operations),
+)

@@ -1,0 +1,176 @@
+"""The reference as a whole, for the page and for /llms.txt."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from msgspec import Struct
+
+from a2a_bridge.surface.addresses import ADDRESSES
+from a2a_bridge.surface.reference import errors, lines, samples
+from a2a_bridge.surface.reference.shapes import Field, fields_of, summary
+from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect, Operation
+from a2a_bridge.wire.dialects.v1 import V1
+from a2a_bridge.wire.task import State
+from a2a_bridge.wire.versions import DIALECTS
+from agents.links.channel import frames, payloads
+from agents.transcript.announcements import FROM_LIVE
+
+SUMMARIES = {
+    Operation.SEND: "Ask, and answer with the finished task.",
+    Operation.STREAM: "Ask, and tell the task's progress as it happens.",
+    Operation.GET: "A task of the caller's with this agent.",
+    Operation.LIST: "The caller's tasks with this agent, the newest first, a page at a time.",
+    Operation.CANCEL: "End a task; an agent that can be told stops.",
+    Operation.SUBSCRIBE: "Follow a task that is under way, from where it is.",
+    Operation.CREATE_PUSH: "Have a task's changes sent to an address of yours.",
+    Operation.GET_PUSH: "One address that a task's changes go to.",
+    Operation.LIST_PUSH: "All addresses that a task's changes go to.",
+    Operation.DELETE_PUSH: "Send no more there.",
+    Operation.SHOW_CARD: "The agent's card for a caller who is signed in.",
+}
+STATES = {
+    State.SUBMITTED: "taken, and not begun",
+    State.WORKING: "the agent has the question; with a message: a note on how far it is",
+    State.INPUT_REQUIRED: "the agent asks back: send a message with this taskId",
+    State.AUTH_REQUIRED: "the agent needs leave or credentials; the same",
+    State.COMPLETED: "the reply is there",
+    State.FAILED: "refused, or not answered; its message says why",
+    State.CANCELED: "its caller canceled it",
+    State.REJECTED: "the agent does not want to answer this",
+}
+
+PAYLOADS: Mapping[str, type[Struct]] = {
+    "reply": payloads.Reply,
+    "reply_chunk": payloads.ReplyChunk,
+    "task_status": payloads.TaskStatus,
+    "task_artifact": payloads.TaskArtifact,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One JSON-RPC method. `id`: its place on the page. `direct`: an answer that is no task, if one may come."""
+
+    id: str
+    name: str
+    summary: str
+    streams: bool
+    params: list[Field]
+    request: str
+    answer: str
+    direct: str
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A dialect and all that can be said in it."""
+
+    key: str
+    title: str
+    version: str
+    about: str
+    methods: list[Method]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """One call of the HTTP+JSON binding and the method it is."""
+
+    verb: str
+    path: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One frame of a socket."""
+
+    type: str
+    summary: str
+    fields: list[Field]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Everything, in the order in which it is told.
+
+    `states`: a row for each, as the `languages` write it, and its meaning. `cards`: paths below an agent's own.
+    """
+
+    languages: list[Language]
+    http_calls: list[HttpCall]
+    states: list[tuple[list[str], str]]
+    cards: list[list[str]]
+    codes: list[errors.Code]
+    refusals: list[errors.Refusal]
+    failures: list[errors.Refusal]
+    limits: list[list[str]]
+    from_agent: list[Shape]
+    replies: list[Shape]
+    to_agent: list[Shape]
+    to_operator: list[Shape]
+    settings: list[list[str]]
+
+
+@cache
+def reference(public_url: str) -> Reference:
+    """The reference of this hub's code; it does not change while the process lives."""
+    return Reference(
+        languages=[_language(one, public_url) for one in DIALECTS],
+        http_calls=_http_calls(),
+        states=[([samples.status_of(one, state) for one in DIALECTS], text) for state, text in STATES.items()],
+        cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in lines.rows("cards.md", "Where")],
+        codes=errors.codes(),
+        refusals=errors.refusals(),
+        failures=errors.failures(),
+        limits=lines.rows("methods.md", "Limits"),
+        from_agent=_shapes(frames.FROM_AGENT.values()),
+        replies=[Shape(name, summary(kind), list(fields_of(kind))) for name, kind in PAYLOADS.items()],
+        to_agent=_shapes(frames.TO_AGENT),
+        to_operator=_shapes(FROM_LIVE),
+        settings=lines.rows("settings.md", ""),
+    )
+
+
+def key_of(one: Dialect) -> str:
+    """A dialect's name in addresses of the page, `hub` or `v1-0`."""
+    return f"v{one.name.replace('.', '-')}" if one.name[:1].isdigit() else one.name
+
+
+def _language(one: Dialect, public_url: str) -> Language:
+    methods = [_method(one, name, operation, public_url) for name, operation in one.methods.items()]
+    said = one.description
+    return Language(key_of(one), said.title, said.header, said.about, methods)
+
+
+def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> Method:
+    struct = one.description.params.get(operation)
+    request = samples.request_of(one, name, operation)
+    return Method(
+        id=f"{key_of(one)}-{name.replace('/', '-')}",
+        name=name,
+        summary=SUMMARIES[operation],
+        streams=operation in STREAMS,
+        params=list(fields_of(struct)) if struct else [],
+        request=samples.pretty(request),
+        answer=samples.answer_to(one, request, operation, public_url),
+        direct=samples.direct_of(one) if operation is Operation.SEND else "",
+    )
+
+
+def _http_calls() -> list[HttpCall]:
+    names = {operation: name for name, operation in V1.methods.items()}
+    return [
+        HttpCall(verb, f"/{address.path}", names[operation])
+        for address in ADDRESSES
+        for verb, operation in address.operations.items()
+    ]
+
+
+def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:
+    return [_shape(struct) for struct in structs]
+
+
+def _shape(struct: type[Struct]) -> Shape:
+    return Shape(str(struct.__struct_config__.tag), summary(struct), list(fields_of(struct)))

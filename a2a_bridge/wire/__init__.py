@@ -1,0 +1,1 @@
+"""The words of the bridge: tasks, requests, errors, and the dialects that read and write them."""

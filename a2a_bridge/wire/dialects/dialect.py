@@ -1,0 +1,186 @@
+"""What a dialect is: names of methods, a reader of parameters, renderers, a description. It decides nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Literal, NotRequired, Protocol, TypedDict, TypeVar
+
+from msgspec import Struct
+
+from a2a_bridge.wire.requests import List, PushTarget, Request, Send
+from a2a_bridge.wire.task import Message, Task, TaskEvent, TaskPage
+from agents.models.choices import Surface
+from kit import describe
+from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
+
+AGENT = "/api/a2a/v1/agents/{owner}/{slug}"
+SAMPLE_QUESTION = "what's a lifetime?"
+SAMPLE_TASK_ID = "task-cf8d"
+SAMPLE_CONFIG_ID = "push-1"
+SAMPLE_PUSH_URL = "https://example.com/hook"
+SAMPLE_PUSH_TOKEN = "of-your-choice"  # noqa: S105  a sample
+SAMPLE_MESSAGE: Mapping[str, Any] = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": SAMPLE_QUESTION}]}
+
+Id = str | int | None
+Result = TypeVar("Result")
+Renderer = TypeVar("Renderer")
+
+
+class Operation(StrEnum):
+    """What can be done, whatever a dialect calls it."""
+
+    SEND = "send"
+    STREAM = "stream"
+    GET = "get"
+    LIST = "list"
+    CANCEL = "cancel"
+    SUBSCRIBE = "subscribe"
+    CREATE_PUSH = "create push"
+    GET_PUSH = "get push"
+    LIST_PUSH = "list push"
+    DELETE_PUSH = "delete push"
+    SHOW_CARD = "show card"
+
+
+STREAMS = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
+
+
+class RpcRequest(Struct, tag_field="method"):
+    """A JSON-RPC request; `method` says which."""
+
+    jsonrpc: Literal["2.0"]
+    id: Id
+
+
+class Rpc(TypedDict, Generic[Result]):
+    """A JSON-RPC answer that is no error."""
+
+    jsonrpc: Literal["2.0"]
+    id: Id
+    result: Result
+
+
+class RpcFault(TypedDict):
+    """Code and sentence of a JSON-RPC error."""
+
+    code: int
+    message: str
+    data: NotRequired[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A dialect in words and samples, and its JSON-RPC requests and answers as shapes.
+
+    `header`: what to send as `A2A-Version`; empty: nothing. `params`: the struct that reads the parameters of each
+    operation; `samples`: sound ones, if it has any. `requests`, `answers`: of JSON-RPC; `events`: of its streams.
+    `operations`: those of other bindings.
+    """
+
+    title: str
+    header: str = ""
+    about: str
+    params: Mapping[Operation, type[Struct]]
+    samples: Mapping[Operation, Mapping[str, Any]]
+    requests: describe.Family
+    answers: Sequence[Any]
+    events: Sequence[Any]
+    operations: Sequence[describe.Operation] = ()
+
+    @property
+    def message(self) -> Mapping[str, Any]:
+        """A sample of a message."""
+        message: Mapping[str, Any] = self.samples[Operation.SEND]["message"]
+        return message
+
+
+class EventRenderer(Protocol):
+    """Renders the frames of an event, none if the dialect does not show it. `task`: as it is by now."""
+
+    def __call__(self, task: Task, event: TaskEvent, *, is_last: bool) -> Sequence[object]: ...
+
+
+def renders_alike(renderer: EventRenderer) -> Callable[[Task], EventRenderer]:
+    """For a dialect whose frame of an event does not depend on the frames before it."""
+    return lambda task: renderer
+
+
+def show_every_answer(task: Task, send: Send) -> None:
+    """The default of `check_answer`: the dialect can show every end of a turn."""
+
+
+def name_no_frame(task_id: str, seq: int) -> str:
+    """A client that comes back cannot name the last frame it saw."""
+    return ""
+
+
+def keep_error(error: RpcError) -> RpcError:
+    """The dialect says nothing about errors besides code and message."""
+    return error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One way to speak A2A: how requests are read, and how answers are rendered, as structs that msgspec encodes.
+
+    `versions`: the values of `A2A-Version` that name it; `has_slash`: where two dialects share a version, its
+    methods are those with a slash, or without; None: it shares none. `bindings`: what an agent card names of it.
+    `methods`: its JSON-RPC methods. A renderer is None in a dialect without the methods that need it.
+
+    `streams_errors`: a refused stream is a stream. `has_envelope`: each frame of a stream is a JSON-RPC response.
+    `passes_ended`: a caller who cancels or follows a task that has ended gets it as it is, and one who follows a
+    task that asks for something gets no more. `adds_follow_ups`: a task that has ended is shown with its
+    follow-ups as artifacts. `replays`: a client that names the last frame it saw gets what it missed. `surface`:
+    what the audit says of asks in it.
+    """
+
+    name: str
+    surface: Surface = Surface.A2A
+    versions: frozenset[str]
+    has_slash: bool | None = None
+    bindings: Sequence[str] = ()
+    methods: Mapping[str, Operation]
+    description: Description
+    streams_errors: bool = False
+    has_envelope: bool = True
+    passes_ended: bool = False
+    replays: bool = False
+    adds_follow_ups: bool = False
+
+    # Checks parameters and says what is wanted. Raises RpcError: -32602 naming the field, -32005 for content that
+    # no agent here takes.
+    read: Callable[[Operation, Any], Request]
+    # A task; the number says how much of its history, None: all.
+    render_task: Callable[[Task, int | None], object]
+    # The answer to a message that was waited for, or not.
+    render_answer: Callable[[Task, Request], object]
+    # The first frames of a stream.
+    render_opening: Callable[[Task, Request], Sequence[object]]
+    # What renders the events of one stream, in their order, after frames that showed this task.
+    follow: Callable[[Task], EventRenderer]
+    # A message without a task, by its context; needed where a reader sets `Send.takes_direct` or leaves `question`
+    # empty.
+    render_message: Callable[[str, Message], object] | None = None
+    # A page of tasks, and the token of the next one, if any.
+    render_page: Callable[[TaskPage, List, str], object] | None = None
+    # A push address of a task.
+    render_push: Callable[[str, PushTarget], object] | None = None
+    # A page of them, and the token of the next one, if any.
+    render_push_page: Callable[[str, Sequence[PushTarget], str], object] | None = None
+    # Raises RpcError (-32005) for the end of a turn of which this dialect has nothing to show.
+    check_answer: Callable[[Task, Send], None] = show_every_answer
+    # What a client that comes back may name.
+    frame_id: Callable[[str, int], str] = name_no_frame
+    # Adds to an error what this dialect says about it besides.
+    error: Callable[[RpcError], RpcError] = keep_error
+
+
+def get_renderer(renderer: Renderer | None) -> Renderer:
+    """A renderer that a method needs.
+
+    Raises:
+        RpcError: -32601, the dialect has no such method.
+    """
+    if renderer is None:
+        raise RpcError(METHOD_NOT_FOUND, "the dialect of this request has no such method")
+    return renderer

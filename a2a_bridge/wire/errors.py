@@ -1,0 +1,224 @@
+"""The bridge's errors: one table of denial texts, and one list of protocol errors.
+
+A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. Codes outside
+-32001 to -32009 are the hub's own (docs/reference/errors.md).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from a2a_bridge.wire.task import TERMINAL, State
+from accounts.authn import ForeignOrigin, OutOfScope, Unauthenticated
+from agents.core.errors import (
+    Blocked,
+    Busy,
+    Cycle,
+    Denied,
+    Ended,
+    Halted,
+    Offline,
+    OverBudget,
+    OverCallerBudget,
+    OverCallerCostLimit,
+    OverCap,
+    OverCostLimit,
+    RateLimited,
+    TooDeep,
+    WaitAbandoned,
+)
+from agents.models.choices import Failure
+from kit.asgi import RequestRefused
+from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
+
+TASK_NOT_FOUND = -32001
+TASK_NOT_CANCELABLE = -32002
+PUSH_NOTIFICATION_NOT_SUPPORTED = -32003
+UNSUPPORTED_OPERATION = -32004
+CONTENT_TYPE_NOT_SUPPORTED = -32005
+VERSION_NOT_SUPPORTED = -32009
+UNAUTHENTICATED = -32010
+FOREIGN_ORIGIN = -32011
+AGENT_NOT_FOUND = -32012
+UNAVAILABLE = -32013
+TOO_MANY_STREAMS = -32014
+INSUFFICIENT_SCOPE = -32017
+REFUSED = -32015
+IDEMPOTENCY_KEY_REUSED = -32016
+
+DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
+    Offline: lambda denied, handle: "agent channel offline",
+    Busy: lambda denied, handle: "agent is processing a turn for another caller",
+    OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
+    OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
+    OverCallerBudget: lambda denied, handle: (
+        f"you hit your daily budget ({denied.budget}) at agent @{handle}, free again at 00:00 UTC"
+    ),
+    OverCostLimit: lambda denied, handle: (
+        f"agent @{handle} reached its cost limit of today, free again at 00:00 UTC"
+    ),
+    OverCallerCostLimit: lambda denied, handle: (
+        f"your questions reached the cost limit of today at agent @{handle}, free again at 00:00 UTC"
+    ),
+    Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
+    Halted: lambda denied, handle: (
+        "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
+    ),
+    WaitAbandoned: lambda denied, handle: (
+        "the question was withdrawn before the agent was free; send it again to ask"
+    ),
+    Ended: lambda denied, handle: "the question that this one is asked for has ended",
+    TooDeep: lambda denied, handle: "too many agents passed this question on",
+    Cycle: lambda denied, handle: "this question came through the same agent already",
+    RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
+}
+
+FAILURE_TEXT: dict[str, str] = {
+    Failure.TIMEOUT: "agent did not reply within {wait_s:g}s",
+    Failure.CHANNEL_LOST: "agent channel offline",
+    Failure.NOT_DELIVERED: "agent channel offline",
+    Failure.REPLY_TOO_LARGE: "agent reply was over the size limit",
+    Failure.REPLY_LOST: "part of the agent's reply was lost",
+    Failure.PROCESS_DIED: "the hub stopped before the agent answered",
+    Failure.SHUTDOWN: "the hub stopped before the agent answered",
+    Failure.NOT_RECORDED: "the hub could not record the answer",
+    Failure.CANCELED: "canceled by its caller",
+    Failure.HALTED: "halted before the agent answered",
+    Failure.AGENT_FAILED: "the agent failed",
+    Failure.REJECTED: "the agent refused the question",
+    Failure.AGENT_CANCELED: "the agent canceled the question",
+}
+
+
+class OtherContext(RpcError):
+    """A message names a task, and a context that is not the task's."""
+
+
+class InputRefused(RpcError):
+    """A part of a message is of a kind or a media type that the agent does not take."""
+
+
+class OutputRefused(RpcError):
+    """The caller accepts none of the media types that the agent gives."""
+
+    accepted: Sequence[str] = ()
+    available: Sequence[str] = ()
+
+
+class TaskEnded(RpcError):
+    """A message to a task that has ended."""
+
+
+class AgentUnreachable(RpcError):
+    """The process that runs the task cannot be reached, so it cannot cancel it."""
+
+
+def denied_text(denied: Denied, handle: str) -> str:
+    """The public words of a refusal."""
+    return DENIED_TEXT[type(denied)](denied, handle)
+
+
+def failure_text(reason: str, wait_s: float) -> str:
+    """The public words of a failed turn; `wait_s` is how long its caller waited."""
+    text = FAILURE_TEXT.get(reason, "the agent was removed")
+    return text.format(wait_s=wait_s)
+
+
+def task_not_found() -> RpcError:
+    """The same for absent, expired and foreign tasks."""
+    return RpcError(TASK_NOT_FOUND, "task not found")
+
+
+def not_cancelable(state: str) -> RpcError:
+    """The task has ended."""
+    return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
+
+
+def agent_unreachable(state: str) -> RpcError:
+    """The task continues in a process that cannot be reached."""
+    return AgentUnreachable(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
+
+
+def not_continuable(state: State) -> RpcError:
+    """Only a task that asks for something takes a further message."""
+    kind = TaskEnded if state in TERMINAL else RpcError
+    return kind(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
+
+
+def other_context() -> RpcError:
+    """The message's context is not its task's."""
+    field = "message.contextId"
+    return OtherContext(INVALID_PARAMS, f"{field}: the task belongs to another context", field=field)
+
+
+def not_followable(state: str) -> RpcError:
+    """Nothing more will happen to the task."""
+    return RpcError(UNSUPPORTED_OPERATION, f"the task has ended: it is {state}; read it instead")
+
+
+def refused(text: str) -> RpcError:
+    """A further message to a task was refused by admission; the task still asks."""
+    return RpcError(REFUSED, text)
+
+
+def wrong_mode(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
+    """The agent has no output mode that the caller accepts."""
+    text = f"the agent gives {' and '.join(available)}, not {', '.join(accepted)[:200]}"
+    refused = OutputRefused(CONTENT_TYPE_NOT_SUPPORTED, text)
+    refused.accepted, refused.available = accepted, available
+    return refused
+
+
+def input_refused(where: str, taken: Sequence[str]) -> RpcError:
+    """The agent's card does not list such input. `where`: the part."""
+    text = f"{where} is not supported: the agent takes {', '.join(taken)}"
+    return InputRefused(CONTENT_TYPE_NOT_SUPPORTED, text, field=where)
+
+
+def agent_not_found() -> RpcError:
+    """The same for absent, draft and deleted agents."""
+    return RpcError(AGENT_NOT_FOUND, "no such agent", status=404)
+
+
+def too_large(limit_bytes: int) -> RpcError:
+    """The hub's own limit, or the agent's."""
+    return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
+
+
+def unauthenticated() -> RpcError:
+    """No live token; the answer carries WWW-Authenticate."""
+    return RpcError(UNAUTHENTICATED, "sign in: send a live token as Authorization: Bearer", status=401)
+
+
+def foreign_origin() -> RpcError:
+    """A cookie sent by a page of another origin."""
+    return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
+
+
+def out_of_scope() -> RpcError:
+    """The token is for something else, or for another agent."""
+    return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
+
+
+def form_error(refused: RequestRefused) -> RpcError:
+    """What the request guard refused; the bridge has words of its own for who calls."""
+    if (of_caller := OF_CALLER.get(type(refused))) is not None:
+        return of_caller()
+    code = CONTENT_TYPE_NOT_SUPPORTED if refused.status == 415 else INVALID_REQUEST
+    return RpcError(code, str(refused), status=refused.status)
+
+
+def too_many_streams(limit: int) -> RpcError:
+    """End one of the open streams first; nothing was sent."""
+    return RpcError(TOO_MANY_STREAMS, f"you hold {limit} streams open, the most there may be", status=429)
+
+
+def unavailable() -> RpcError:
+    """Try again shortly; nothing was sent."""
+    return RpcError(UNAVAILABLE, "the hub takes no questions right now, try again shortly", status=503)
+
+
+OF_CALLER: dict[type[RequestRefused], Callable[[], RpcError]] = {
+    Unauthenticated: unauthenticated,
+    ForeignOrigin: foreign_origin,
+    OutOfScope: out_of_scope,
+}

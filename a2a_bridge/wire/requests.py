@@ -1,0 +1,119 @@
+"""What callers want, whichever dialect they said it in."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from a2a_bridge.wire.task import Message, State
+from agents.transcript.pieces import Json, Part
+
+
+class PushTarget(Struct, frozen=True, kw_only=True):
+    """Where to tell a task's changes. `scheme`, `credentials`: what the Authorization header shall hold."""
+
+    url: str
+    config_id: str = ""
+    token: str = ""
+    scheme: str = ""
+    credentials: str = ""
+
+
+class InputNeed(Struct, frozen=True):
+    """Content of a message that not every agent takes: a file, or text or data of a media type of its own.
+
+    `where`: what an error calls it.
+    """
+
+    where: str
+    media_type: str
+    is_file: bool
+
+
+class Send(Struct, frozen=True, kw_only=True):
+    """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
+
+    `needs`: what its agent must take, by its card. `only_modes`: output modes of which its agent must have one,
+    where the caller accepts none that every agent has.
+
+    `question` is empty when there is nothing in it for an agent: then the hub itself says so.
+    `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
+    `resumes`: a message without `task_id` goes on with the task in its context that waits for its caller, if any.
+    `approves`: the task it may answer a request for approval of, in a dialect whose messages go on with no task.
+    `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
+    plain reply.
+    """
+
+    message: Message
+    question: str
+    parts: tuple[Part, ...] = ()
+    needs: tuple[InputNeed, ...] = ()
+    only_modes: tuple[str, ...] = ()
+    task_id: str = ""
+    resumes: bool = False
+    approves: str = ""
+    context_id: str = ""
+    waits: bool = True
+    takes_direct: bool = False
+    plain_is_direct: bool = False
+    history_length: int | None = None
+    output_modes: tuple[str, ...] = ()
+    push: PushTarget | None = None
+    metadata: Json | UnsetType = UNSET
+
+
+class Get(Struct, frozen=True, kw_only=True):
+    """One task."""
+
+    task_id: str
+    history_length: int | None = None
+
+
+class List(Struct, frozen=True, kw_only=True):
+    """A page of the caller's tasks with this agent. `since`: a timestamp, inclusive."""
+
+    context_id: str = ""
+    state: State | None = None
+    page_size: int = 50
+    page_token: str = ""
+    history_length: int | None = None
+    since: str = ""
+    with_artifacts: bool = False
+
+
+class Cancel(Struct, frozen=True, kw_only=True):
+    """End a task."""
+
+    task_id: str
+
+
+class Subscribe(Struct, frozen=True, kw_only=True):
+    """Follow a task."""
+
+    task_id: str
+
+
+class CreatePush(Struct, frozen=True, kw_only=True):
+    """Tell a task's changes to this address."""
+
+    task_id: str
+    target: PushTarget
+
+
+class NamePush(Struct, frozen=True, kw_only=True):
+    """One of a task's push addresses."""
+
+    task_id: str
+    config_id: str
+
+
+class ListPush(Struct, frozen=True, kw_only=True):
+    """A task's push addresses."""
+
+    task_id: str
+    page_size: int = 50
+    page_token: str = ""
+
+
+class ShowCard(Struct, frozen=True):
+    """The agent's card for who is signed in."""
+
+
+Request = Send | Get | List | Cancel | Subscribe | CreatePush | NamePush | ListPush | ShowCard
