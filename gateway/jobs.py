@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from gateway.agent_protocol import store
-from gateway.letters import letter_queue, letters
 from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
-from gateway.sessions import writing
+from gateway.service.agent_protocol import store
+from gateway.service.letters import letter_queue, letters
+from gateway.service.sessions import writing
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job

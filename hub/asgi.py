@@ -21,18 +21,18 @@ from a2a_bridge.surface.asgi import rpc_handle_of, without_slash  # noqa: E402
 from a2a_bridge.surface.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint import PATHS as AGNT_PATHS  # noqa: E402
-from gateway.adapters.fipa_endpoint import PATH as FIPA_PATH  # noqa: E402
-from gateway.addresses import (  # noqa: E402
+from gateway.surface.addresses import (  # noqa: E402
     SOCKET_PATHS,
     demand_upgrade,
     is_of_gateway,
     refuse_off,
     refuse_off_upgrade,
 )
-from gateway.agent_protocol.endpoint import is_agent_protocol  # noqa: E402
-from gateway.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
-from gateway.health import is_health_call  # noqa: E402
-from gateway.prototype.socket import serve_prototype, speaks_prototype  # noqa: E402
+from gateway.surface.agent_protocol import is_agent_protocol  # noqa: E402
+from gateway.surface.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
+from gateway.surface.fipa import PATH as FIPA_PATH  # noqa: E402
+from gateway.surface.health import is_health_call  # noqa: E402
+from gateway.surface.prototype import serve_prototype, speaks_prototype  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango, OneThreadHandler  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402

@@ -21,10 +21,10 @@ from agents.links.sockets import Socket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
-from gateway.connections.client import Gateway
-from gateway.letters.letter_queue import are_queued
-from gateway.sessions.writing import write_orphaned_records
-from gateway.triad.proposals import are_open, close_due
+from gateway.service.client import Gateway
+from gateway.service.letters.letter_queue import are_queued
+from gateway.service.sessions.writing import write_orphaned_records
+from gateway.service.triad.proposals import are_open, close_due
 from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads

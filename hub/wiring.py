@@ -52,15 +52,16 @@ from agnt.runner import EnvelopeRunner
 from agnt.status import StatusReports
 from agnt.venue_asks import VenueAsker
 from agnt.venue_index import VenueIndexes
-from gateway.adapters.fipa_endpoint import FipaEndpoint
-from gateway.agent_protocol.endpoint import AgentProtocol
-from gateway.agent_protocol.steps import StepRunner
-from gateway.connections.client import Gateway
-from gateway.connections.client_limit import GatewayClients
-from gateway.connections.seat import GATEWAY_LINK
-from gateway.connections.socket import GatewaySocket
-from gateway.health import HealthReport, TeamHealth
-from gateway.http import GatewayHttp
+from gateway.service.agent_protocol.steps import StepRunner
+from gateway.service.client import Gateway
+from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.team.health import HealthReport
+from gateway.surface.agent_protocol import AgentProtocol
+from gateway.surface.connections.client_limit import GatewayClients
+from gateway.surface.connections.socket import GatewaySocket
+from gateway.surface.fipa import FipaEndpoint
+from gateway.surface.health import TeamHealth
+from gateway.surface.http import GatewayHttp
 from hub.job_thread import JobThread, pusher
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
+Start = Callable[[Coroutine[Any, Any, None], str], object]
 
 
 class TaskSet:
@@ -53,3 +54,20 @@ def read_failure(future: asyncio.Future[Any]) -> None:
     """A done-callback for tasks that may have no waiter: it reads the failure, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()
+
+
+def start_apart(start: Start, work: Coroutine[Any, Any, Result], name: str) -> "asyncio.Future[Result]":
+    """Run something to its end, whether or not a request still waits for it; a future of what it returns."""
+    done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+    async def run() -> None:
+        try:
+            done.set_result(await work)
+        except asyncio.CancelledError:
+            done.cancel()
+            raise
+        except Exception as failure:  # noqa: BLE001  the request that waits answers it; else asyncio logs it
+            done.set_exception(failure)
+
+    start(run(), name)
+    return done

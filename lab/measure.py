@@ -45,7 +45,7 @@ SQL_ROOMS = (
     "a2a_bridge/service/tasks/",
     "a2a_bridge/service/repeats.py",
     "a2a_bridge/service/pushes/push_rows.py",
-    "gateway/sessions/held_entries.py",
+    "gateway/service/sessions/held_entries.py",
     "kit/sql.py",
     "agnt/intake_rows.py",
 )

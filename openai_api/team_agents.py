@@ -26,11 +26,11 @@ from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
-from gateway.agent_protocol.steps import output_of
-from gateway.connections.client import Gateway
-from gateway.http import GatewayHttp, start_apart
-from gateway.messages.addressing import NO_SESSION, Sender, find_addressee
-from gateway.messages.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.service.agent_protocol.steps import output_of
+from gateway.service.client import Gateway
+from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.surface.http import GatewayHttp
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
@@ -38,6 +38,7 @@ from gateway.wire.permissions import Action, check_action
 from kit.asgi import HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
 from kit.jsonrpc import parse
+from kit.tasks import start_apart
 from openai_api.answers import ChatAnswer
 from openai_api.completions import ChatWire
 from openai_api.endpoint import CONVERSATION, answer_request, read_name

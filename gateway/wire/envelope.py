@@ -21,6 +21,7 @@ Json = dict[str, Any]
 MAX_FRAME_BYTES = 1_048_576
 ENVELOPE_KEYS = frozenset({"type", "content", "id", "agent", "from", "sessionId", "timestamp", "metadata"})
 TOO_LARGE = 1009
+LONGEST_TTL_S = 30 * 24 * 3600.0  # a longer `ttl` of a message is cut to this
 _MISSING = object()
 
 

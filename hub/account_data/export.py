@@ -40,7 +40,6 @@ from agents.models import (
 )
 from agents.transcript.files import BlobGone, open_file
 from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
-from gateway.letters.sealed import show_frame
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -56,7 +55,8 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.sessions.entries import show_content
+from gateway.service.letters.sealed import show_frame
+from gateway.service.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot

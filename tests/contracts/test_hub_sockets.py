@@ -9,7 +9,7 @@ from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
-from gateway.prototype.socket import serve_prototype
+from gateway.surface.prototype import serve_prototype
 from hub.sockets import HEARTBEAT_TIMEOUT, HubSockets
 from kit.sockets import find_set_heartbeat
 

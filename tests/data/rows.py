@@ -58,7 +58,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.sessions.entries import seal_content
+from gateway.service.sessions.entries import seal_content
 from tests.native.rows import Person, make_agent, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from gateway import jobs
-from gateway.agent_protocol import store
-from gateway.agent_protocol.files import NewFile
-from gateway.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
-from gateway.agent_protocol.store import BegunStep
 from gateway.models import ProtocolStep, ProtocolTask
+from gateway.service.agent_protocol import store
+from gateway.service.agent_protocol.files import NewFile
+from gateway.service.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
+from gateway.service.agent_protocol.store import BegunStep
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, online
 from lab.callers import bearer, web

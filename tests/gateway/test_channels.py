@@ -13,11 +13,11 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Process, Session
-from gateway.channels import Channels, find_watching
-from gateway.connections.client import Gateway
-from gateway.connections.seat import GATEWAY_LINK
-from gateway.health import HealthReport
-from gateway.team.status_feed import StatusFeed
+from gateway.service.channels import Channels, find_watching
+from gateway.service.client import Gateway
+from gateway.service.messages.status_feed import StatusFeed
+from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.team.health import HealthReport
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess

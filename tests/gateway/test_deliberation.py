@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from gateway.triad.deliberation import Verdict, break_tie, decide, votes_needed
+from gateway.service.triad.deliberation import Verdict, break_tie, decide, votes_needed
 
 MEMBERS = ("alpha", "beta", "charlie")
 KINDS = ("approve", "reject", "abstain")

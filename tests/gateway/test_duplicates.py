@@ -1,7 +1,7 @@
 """The memory of messages that were sent lately: what repeats what, and its bounds. No hub."""
 
-from gateway.messages import duplicates
-from gateway.messages.duplicates import RecentMessages, key_of
+from gateway.service.messages import duplicates
+from gateway.service.messages.duplicates import RecentMessages, key_of
 from gateway.wire.envelope import Envelope, Json
 
 ALPHA = ("owner", "alpha")

@@ -9,10 +9,11 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.models import User
-from gateway import frame_log, jobs
-from gateway.frame_log import FrameLog, begin_note
+from gateway import jobs
 from gateway.jobs import forget_frames
 from gateway.models import FrameRecord, TeamPolicy
+from gateway.service import frame_log
+from gateway.service.frame_log import FrameLog, begin_note
 from kit.async_db import db_call
 from lab.callers import bearer, web
 from lab.frames import Json

@@ -16,11 +16,11 @@ from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
 from gateway import jobs
-from gateway.connections.seat import GATEWAY_LINK, carry_envelope
-from gateway.letters import inbox, letter_queue
-from gateway.letters.letter_delivery import make_ask
-from gateway.letters.letters import Draft, StoredLetter, store_letter
 from gateway.models import Letter, TeamAgent, TeamPolicy
+from gateway.service.letters import inbox, letter_queue
+from gateway.service.letters.letter_delivery import make_ask
+from gateway.service.letters.letters import Draft, StoredLetter, store_letter
+from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import make_frame

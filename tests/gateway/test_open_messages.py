@@ -8,11 +8,11 @@ import pytest
 
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
-from gateway.frame_log import FrameLog, begin_note
-from gateway.messages.addressing import NO_SESSION, Sender
-from gateway.messages.duplicates import RecentMessages
-from gateway.messages.messages import BegunMessage, MessageRouter
-from gateway.messages.open_messages import OpenMessages
+from gateway.service.frame_log import FrameLog, begin_note
+from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.duplicates import RecentMessages
+from gateway.service.messages.messages import BegunMessage, MessageRouter
+from gateway.service.messages.open_messages import OpenMessages
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from accounts.authn import Identity
-from gateway.handlers.requests import SERVICES
+from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.envelope import Envelope, check_frame, read_object, read_type
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES

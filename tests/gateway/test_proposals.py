@@ -12,12 +12,12 @@ from accounts.models import Credential
 from accounts.tokens import get_or_create_local_user, mint
 from agents.models import Connection, Halt, Session
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
-from gateway.connections.seat import GATEWAY_LINK
 from gateway.models import Proposal, TeamPolicy, Vote
-from gateway.triad import proposal_reads, proposals
-from gateway.triad.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.triad.proposal_news import ProposalNews
-from gateway.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.triad import proposal_reads, proposals
+from gateway.service.triad.deliberation import CATEGORY_S, TIE_BREAK_S
+from gateway.service.triad.proposal_news import ProposalNews
+from gateway.service.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
 from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying

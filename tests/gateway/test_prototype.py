@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.letters.letters import LONGEST_TTL_S
-from gateway.prototype.asked import MOST_OPEN
-from gateway.prototype.dialect import PrototypeDialect
-from gateway.prototype.socket import speaks_prototype
+from gateway.service.letters.letters import LONGEST_TTL_S
+from gateway.surface.prototype import speaks_prototype
+from gateway.wire.prototype.asked import MOST_OPEN
+from gateway.wire.prototype.dialect import PrototypeDialect
 from lab.frames import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

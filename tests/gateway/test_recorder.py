@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from django.db import OperationalError
 
-from gateway.sessions import recorder
-from gateway.sessions.entries import Entry, Place, Record
-from gateway.sessions.recorder import TRIES, SessionRecorder
+from gateway.service.sessions import recorder
+from gateway.service.sessions.entries import Entry, Place, Record
+from gateway.service.sessions.recorder import TRIES, SessionRecorder
 
 WITHIN_S = 30
 
@@ -24,7 +24,7 @@ class Database:
         self._loop = asyncio.get_running_loop()
 
     def write(self, records: Sequence[Record]) -> None:
-        """See `gateway.sessions.writing.write_or_log`."""
+        """See `gateway.service.sessions.writing.write_or_log`."""
         if not self.is_back:
             self.refused += 1
             if self.refused > 2 * TRIES:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from gateway.connections.connection import MOST_PUSHED_BYTES
+from gateway.surface.connections.connection import MOST_PUSHED_BYTES
 from gateway.wire.protocol import BURST
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess

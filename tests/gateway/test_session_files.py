@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.sessions.entries import Entry
-from gateway.sessions.jsonl import MAX_LINES, MAX_SESSIONS, read_file, write_export
+from gateway.service.sessions.entries import Entry
+from gateway.service.sessions.jsonl import MAX_LINES, MAX_SESSIONS, read_file, write_export
 from gateway.wire.errors import FrameRefused
 from lab.frames import Json
 

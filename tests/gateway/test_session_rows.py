@@ -12,10 +12,10 @@ from django.core.management import CommandError, call_command
 
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
-from gateway.sessions import access, rows, transfer, writing
-from gateway.sessions.access import SessionUser
-from gateway.sessions.entries import Entry, Record, make_place
-from gateway.sessions.held_entries import hold
+from gateway.service.sessions import access, rows, transfer, writing
+from gateway.service.sessions.access import SessionUser
+from gateway.service.sessions.entries import Entry, Record, make_place
+from gateway.service.sessions.held_entries import hold
 from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase

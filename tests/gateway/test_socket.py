@@ -15,10 +15,10 @@ from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from gateway.connections.client import Gateway
-from gateway.connections.client_limit import GatewayClients
-from gateway.connections.socket import GatewaySocket
-from gateway.health import HealthReport
+from gateway.service.client import Gateway
+from gateway.service.team.health import HealthReport
+from gateway.surface.connections.client_limit import GatewayClients
+from gateway.surface.connections.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub

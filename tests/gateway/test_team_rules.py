@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from accounts.tokens import get_or_create_local_user
-from gateway.team.team_changes import change_policy
-from gateway.team.team_rules import READ_EVERY_S, TeamRules
+from gateway.service.team.team_changes import change_policy
+from gateway.service.team.team_rules import READ_EVERY_S, TeamRules
 from kit.async_db import db_call
 
 

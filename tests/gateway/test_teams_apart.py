@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from websockets.asyncio.client import connect
 
-from gateway.handlers.requests import SERVICES
+from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.frame_types import FRAME_TYPES
 from lab.frames import Json
 from lab.hub_process import HubProcess

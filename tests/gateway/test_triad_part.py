@@ -10,10 +10,10 @@ import pytest
 from accounts.tokens import get_or_create_local_user
 from agents.core.post import LocalPost
 from agents.models import Process
-from gateway.channels import Channels
 from gateway.models import Proposal
-from gateway.triad.proposal_news import ProposalNews
-from gateway.triad.triad import Triad
+from gateway.service.channels import Channels
+from gateway.service.triad.proposal_news import ProposalNews
+from gateway.service.triad.triad import Triad
 from gateway.wire.envelope import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import db_call

@@ -18,7 +18,7 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage, set_carrier  # noqa: E402
-from gateway.triad.proposals import NewVote, cast_vote  # noqa: E402
+from gateway.service.triad.proposals import NewVote, cast_vote  # noqa: E402
 from gateway.wire.errors import FrameRefused  # noqa: E402
 
 THREADS = 10

@@ -26,7 +26,7 @@ def test_the_wheel_has_every_file_and_runs_from_its_own_folder(tmp_path: Path) -
     modules = {shown(path) for path in named("*.py") if path.relative_to(ROOT).parts[0] in rooms}
     pages = {shown(path) for path in named("*") if shown(path).startswith(("templates/", "static/"))}
     documents = {shown(path) for path in named(*SHOWN_DOCUMENTS)}
-    data = {shown(path) for path in named("gateway/team/data/*.json")}
+    data = {shown(path) for path in named("gateway/service/team/data/*.json")}
     assert modules | pages | documents | data == found
     env = {"XDG_DATA_HOME": str(tmp_path / "data"), "DATA_DIR": "", "HOME": str(tmp_path)}
     checked = run_forked(["-m", "clawbridge", "manage", "check"], hub_env(env), folder=built, within_s=60)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from django.core.management.base import CommandError
 
-from gateway.sessions import rows, shapes, transfer
-from gateway.sessions.access import SessionUser
+from gateway.service.sessions import rows, shapes, transfer
+from gateway.service.sessions.access import SessionUser
 from gateway.wire.envelope import Json
 from gateway.wire.errors import FrameRefused
 from hub.management.command import HubCommand

@@ -8,9 +8,9 @@ from a2a_bridge.service.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from agnt.keys import reseal_secrets as reseal_agnt_secrets
-from gateway.letters.sealed import reseal_letters
-from gateway.sessions.entries import reseal_entries
-from gateway.team.signatures import reseal_keys
+from gateway.service.letters.sealed import reseal_letters
+from gateway.service.sessions.entries import reseal_entries
+from gateway.service.team.signatures import reseal_keys
 from hub.management.command import HubCommand
 from webhooks.queues import reseal_secrets
 

@@ -1,0 +1,133 @@
+"""Pushes the statuses of agents to the subscribers of `agent:status`, also those that no process published.
+
+A status is published where it changes. An agent whose process died changes without that, so each process with
+subscribers reads their teams again every few seconds, and pushes what is not as it was told (docs/adr/0135).
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+from agents.core.ports import Clock
+from agents.models.session import is_online
+from gateway.service.channels import Channels, Subscriber, make_channel_frame
+from gateway.service.messages.messages import MessageRouter
+from gateway.service.team.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
+from gateway.wire.channel_names import ACTIVITY, STATUS
+from gateway.wire.envelope import Json
+from gateway.wire.frames import make_frame, now_ms
+
+FRESH_S = 1.0  # clients that subscribe within it share one look at the database
+
+
+class TeamView:
+    """What the subscribers of this process were told of a team. It subscribes itself, to see what they see.
+
+    `read_at`: when the database was read last; None before that.
+    """
+
+    def __init__(self) -> None:
+        self.told: dict[str, AgentStatus] = {}
+        self.read_at: float | None = None
+        self._since_read: dict[str, AgentStatus] = {}
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """See `gateway.service.channels.Subscriber`."""
+        if type_name != "status":
+            return False
+        content = json.loads(frame)["content"]
+        self._since_read[content["agent"]] = AgentStatus(content["status"], content["lastSeen"])
+        self.told |= self._since_read
+        return True
+
+    async def read(self, load: Callable[[], Awaitable[dict[str, AgentStatus]]]) -> dict[str, AgentStatus]:
+        """The statuses as they are now; what is pushed while they are read is newer."""
+        self._since_read = {}
+        return await load() | self._since_read
+
+
+class StatusFeed:
+    """Publishes statuses for the sockets of one process, and pushes the missing ones to its subscribers."""
+
+    def __init__(self, channels: Channels, router: MessageRouter, clock: Clock) -> None:
+        self._channels = channels
+        self._router = router
+        self._clock = clock
+        self._views: dict[int, TeamView] = {}
+        self._comparing = asyncio.Lock()
+
+    async def subscribe(
+        self, owner_id: int, subscriber: Subscriber, agents: Collection[str]
+    ) -> Mapping[str, AgentStatus]:
+        """Push the statuses of a team to a client from now on; the statuses as they are now."""
+        async with self._comparing:
+            view = self._views.get(owner_id)
+            if view is None:
+                view = self._views[owner_id] = TeamView()
+                await self._channels.subscribe(owner_id, STATUS, view)
+            if view.read_at is None or self._clock() - view.read_at > FRESH_S:
+                await self._compare(owner_id, view)
+            await self._channels.subscribe(owner_id, STATUS, subscriber, agents)
+            return view.told
+
+    async def publish(self, owner_id: int, agent: str, status: str, previous: str) -> None:
+        """Push a status that an agent has from now on."""
+        frame = status_frame(agent, AgentStatus(status, now_ms()), previous)
+        await self._channels.publish(owner_id, STATUS, frame, agent=agent)
+
+    async def seat_taken(self, owner_id: int, agent: str, *, was_connected: bool) -> None:
+        """An agent has taken its seat."""
+        if self._channels.may_reach(owner_id):
+            await self.publish(owner_id, agent, "online", "online" if was_connected else OFFLINE)
+            await self._tell(owner_id, "agent.registered", agent)
+
+    async def seat_left(self, owner_id: int, agent: str, session_id: int) -> None:
+        """A connection of an agent has ended; a newer one may have its seat."""
+        if not self._channels.may_reach(owner_id):
+            return
+        said, is_gone = await self._router.read(_load_end, session_id)
+        if is_gone:
+            await self.publish(owner_id, agent, OFFLINE, said.status)
+            await self._tell(owner_id, "agent.left", agent)
+
+    async def look(self) -> None:
+        """Push what changed and was not published; forget the teams without subscribers."""
+        await self._channels.restore()
+        for owner_id, view in list(self._views.items()):
+            async with self._comparing:
+                if self._channels.count(owner_id, STATUS) > 1:
+                    await self._compare(owner_id, view)
+                else:
+                    del self._views[owner_id]
+                    await self._channels.unsubscribe(owner_id, STATUS, view)
+
+    async def _compare(self, owner_id: int, view: TeamView) -> None:
+        now = await view.read(lambda: self._router.read(load_statuses, owner_id))
+        missing = view.told.keys() - now.keys()
+        changes = {name: AgentStatus(OFFLINE, view.told[name].last_seen_ms) for name in missing} | now
+        for name, status in changes.items() if view.read_at is not None else ():
+            told = view.told[name].status if name in view.told else OFFLINE
+            if told != status.status:
+                frame = status_frame(name, status, told)
+                self._channels.push_here(make_channel_frame(owner_id, STATUS, frame, name))
+        view.told, view.read_at = now, self._clock()
+
+    async def _tell(self, owner_id: int, event: str, agent: str) -> None:
+        frame = event_frame(event, {"agent": agent})
+        await self._channels.publish(owner_id, ACTIVITY, frame, agent=agent)
+
+
+def _load_end(session_id: int) -> tuple[Said, bool]:
+    return load_said(session_id), not is_online(session_id)
+
+
+def status_frame(agent: str, status: AgentStatus, previous: str = "") -> Json:
+    """A status as subscribers get it. `previous` empty: it is the first that they are told."""
+    content: Json = {"agent": agent, "status": status.status, "lastSeen": status.last_seen_ms}
+    return make_frame("status", content | ({"previous": previous} if previous else {}))
+
+
+def event_frame(event: str, content: Json, **fields: Any) -> Json:
+    """An event; its name stands beside `content` and in it, as both registries have it."""
+    return make_frame("event", {"event": event, **content}, event=event, **fields)

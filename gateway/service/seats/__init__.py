@@ -1,0 +1,1 @@
+"""The agents of a team that are connected, each in its seat."""

@@ -1,0 +1,169 @@
+"""The rules of teams that every frame is checked by, as each process knows them: read once a second."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from accounts.sealing import Unreadable, unseal
+from agents.core.ports import Clock
+from agents.models import Halt
+from gateway.models import EnvelopeKey, TeamAgent
+from gateway.service.team.team_changes import get_policy
+from gateway.wire.errors import ErrorCode, FrameRefused
+from kit.async_db import db_call
+from kit.tasks import read_failure
+
+PURPOSE = b"clawbridge keys of envelopes"
+READ_EVERY_S = 1.0
+TEAMS_KEPT = 1_000
+
+Names = frozenset[str]
+Peers = Mapping[str, Names]
+
+
+class Rules(NamedTuple):
+    """The rules of one team. `keys`: by their ids, where signatures are demanded.
+
+    `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
+    because admission decides then.
+
+    `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
+    """
+
+    demands_signature: bool
+    relays_told: bool
+    keys: Mapping[str, bytes]
+    may_send_to: Peers
+    may_hear_from: Peers
+
+    def check_peers(self, sender: "AgentName", recipient: "AgentName") -> None:
+        """Check a message within the team. See `TeamRules.check_peers`."""
+        if sender.name and not self.allow(sender, recipient):
+            raise refuse_peer()
+
+    def allow(self, sender: "AgentName", recipient: "AgentName") -> bool:
+        """Whether the lists of peers of two agents of the team allow a message."""
+        may_send_to, may_hear_from = self.may_send_to.get(sender.name), self.may_hear_from.get(recipient.name)
+        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+
+class AgentName(NamedTuple):
+    """An agent by its team and name. `login`: of the team's owner."""
+
+    owner_id: int
+    login: str
+    name: str
+
+    def shown_to(self, other: "AgentName") -> str:
+        """The name that the lists of another agent have: `name`, of another team `@owner/name`."""
+        return (self.name if self.owner_id == other.owner_id else f"@{self.login}/{self.name}").lower()
+
+
+class TeamRules:
+    """Knows the rules of the teams that this process serves; a change counts within READ_EVERY_S."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: OrderedDict[int, tuple[float, Rules]] = OrderedDict()
+        self._reading: dict[int, asyncio.Task[Rules]] = {}
+
+    async def get(self, owner_id: int) -> Rules:
+        """The rules of a team."""
+        read_at, rules = self._known.get(owner_id, (0.0, None))
+        if rules is not None and self._clock() - read_at < READ_EVERY_S:
+            return rules
+        reading = self._reading.get(owner_id)
+        if reading is None:  # all frames that come meanwhile share one look at the database
+            reading = self._reading[owner_id] = asyncio.create_task(self._read(owner_id))
+            reading.add_done_callback(read_failure)
+        return await asyncio.shield(reading)
+
+    async def _read(self, owner_id: int) -> Rules:
+        read_at = self._clock()
+        try:
+            rules = await db_call(_load)(owner_id)
+        finally:
+            del self._reading[owner_id]
+        self._known[owner_id] = (read_at, rules)
+        self._known.move_to_end(owner_id)
+        while len(self._known) > TEAMS_KEPT:
+            self._known.popitem(last=False)
+        return rules
+
+    async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
+        """Whether the lists of peers of both agents allow a message."""
+        may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
+        may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
+        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+    async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
+        """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
+
+        Raises:
+            FrameRefused: 5004 `peer_not_allowed`.
+        """
+        if sender.name and not await self.may_message(sender, recipient):
+            raise refuse_peer()
+
+
+def refuse_peer() -> FrameRefused:
+    """The error for a message that a list of peers excludes."""
+    text = "the lists of peers of these two agents do not allow this"
+    return FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+
+
+def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
+    """As `TeamRules.may_message`, by the rows as they are now."""
+    may_send_to = _load_peers(sender.owner_id, sender.name)[0].get(sender.name)
+    may_hear_from = _load_peers(recipient.owner_id, recipient.name)[1].get(recipient.name)
+    return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+
+
+def _is_allowed(
+    sender: AgentName,
+    recipient: AgentName,
+    may_send_to: Names | None,
+    may_hear_from: Names | None,
+) -> bool:
+    if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
+        return False
+    return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
+
+
+def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
+    """Both lists of the agents of a team that have one. `name`: only of this agent."""
+    limited = TeamAgent.objects.filter(owner_id=owner_id, **({"name": name} if name else {}))
+    found = limited.exclude(may_send_to=None, may_hear_from=None)
+    rows = list(found.values_list("name", "may_send_to", "may_hear_from"))
+    may_send_to = {name: _lower(peers) for name, peers, _ in rows if peers is not None}
+    return may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None}
+
+
+def _load(owner_id: int) -> Rules:
+    may_send_to, may_hear_from = _load_peers(owner_id)
+    policy = get_policy(owner_id)
+    return Rules(
+        demands_signature=policy.requires_signature,
+        relays_told=not policy.stores_told
+        and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
+        keys=_load_keys(owner_id) if policy.requires_signature else {},
+        may_send_to=may_send_to,
+        may_hear_from=may_hear_from,
+    )
+
+
+def _lower(peers: list[str]) -> frozenset[str]:
+    return frozenset(str(peer).lower() for peer in peers)
+
+
+def _load_keys(owner_id: int) -> dict[str, bytes]:
+    keys = {}
+    for one in EnvelopeKey.objects.filter(owner_id=owner_id):
+        try:
+            keys[one.key_id] = unseal(one.secret, PURPOSE).encode()
+        except Unreadable:
+            continue  # nothing verifies by it: its team makes a new one
+    return keys

@@ -1,0 +1,287 @@
+"""Proposals of a team, as rows: propose, vote, decide. Synchronous.
+
+Each function is one transaction that locks the proposal's row, and a decision is an update of an undecided row: so
+it is made once, however many votes come at one moment, in however many processes (docs/adr/0137).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts import quotas
+from gateway.models import Proposal, Vote
+from gateway.service.seats.seats import load_connected
+from gateway.service.team.registry import check_not_halted
+from gateway.service.team.team_changes import get_policy
+from gateway.service.triad import deliberation
+from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, vote_frame
+from gateway.service.triad.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
+from gateway.wire.envelope import Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from kit.clock import db_now, unix_ms
+from kit.failpoints import reach
+from kit.sql import AnyRow
+
+State = Proposal.State
+
+are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
+
+MOST_OPEN = 100  # proposals of a team
+MOST_KEPT = 10_000
+MOST_VOTES = 1_000  # of a proposal, changed and late ones among them
+MOST_MEMBERS = 256
+CLOSED_AT_ONCE = 100
+RETRY_AFTER_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProposal:
+    """A proposal as it came. `deadline_ms`: None, by its category. `has_seat`: the proposer is an agent.
+
+    `key`, `alias`, `home`, `carried`: see `gateway.models.Proposal`.
+    """
+
+    key: str
+    alias: str
+    proposer: str
+    has_seat: bool
+    home: str
+    text: str
+    reasoning: str
+    category: str
+    deadline_ms: int | None
+    carried: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewVote:
+    """A vote as it came. `names`: ids that it has for its proposal, all of one."""
+
+    names: tuple[str, ...]
+    voter: str
+    vote: str
+    reasoning: str
+    confidence: float | None
+
+
+@transaction.atomic
+def propose(owner_id: int, given: NewProposal) -> Proposal:
+    """Store a proposal and send it to the members who are connected; the same one again changes nothing.
+
+    Raises:
+        FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005;
+            5004 while the owner is halted.
+    """
+    check_not_halted(owner_id)
+    quotas.lock_owner(owner_id)
+    if (repeated := _find_repeated(owner_id, given)) is not None:
+        return repeated
+    now = db_now()
+    deadline = _read_deadline(given, now)
+    _check_room(owner_id)
+    policy = get_policy(owner_id)
+    members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
+    if not members:
+        text = "the team has no members who vote: its owner names them"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="no_members")
+    steward = policy.steward if policy.breaks_ties and policy.steward not in members else ""
+    seats = load_connected(owner_id, members)
+    proposal = Proposal.objects.create(
+        owner_id=owner_id,
+        key=given.key,
+        alias=given.alias,
+        proposer=given.proposer,
+        text=given.text,
+        reasoning=given.reasoning,
+        category=given.category,
+        carried=given.carried,
+        members=members,
+        steward=steward,
+        threshold=policy.threshold,
+        state=State.DELIBERATING if seats else State.PENDING,
+        created_at=now,
+        deadline=deadline,
+        awaits_decision=given.has_seat,
+        home=given.home,
+    )
+    if seats:
+        send_to_seats(proposal, proposal_frame(proposal), seats)
+    return proposal
+
+
+def cast_vote(owner_id: int, given: NewVote) -> Proposal:
+    """Count a vote, and decide if it decides. The same vote again changes nothing, another one replaces it.
+
+    Raises:
+        FrameRefused: 2005 `proposal_not_found`; 5004 `not_triad_member`; 2005 `proposal_closed`: the vote is
+            recorded as late; 1005.
+    """
+    with transaction.atomic():
+        proposal = _lock(owner_id, given.names)
+        now = db_now()
+        if proposal.decided_at is None and now >= proposal.deadline:
+            _decide(proposal, now)
+        is_steward = proposal.state == State.ESCALATED and given.voter == proposal.steward
+        if given.voter not in proposal.members and not is_steward:
+            text = f"{given.voter or 'this client'} does not vote on this proposal"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="not_triad_member")
+        is_late = proposal.decided_at is not None or (proposal.state == State.ESCALATED and not is_steward)
+        if _record(proposal, given, now, is_late=is_late) and not is_late:
+            _decide(proposal, now)
+    if is_late:  # after the commit: the late vote stays
+        text = "this proposal takes no votes any more"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_closed")
+    return proposal
+
+
+def close_due() -> int:
+    """Decide the proposals whose deadline has passed; how many were due. Several processes may do it at once."""
+    now = db_now()
+    due = Proposal.objects.filter(state__in=Proposal.OPEN, deadline__lte=now).order_by("deadline")
+    keys = list(due.values_list("pk", flat=True)[:CLOSED_AT_ONCE])
+    for pk in keys:
+        with transaction.atomic():
+            locked = (
+                Proposal.objects.select_for_update(no_key=True, skip_locked=True)
+                .filter(pk=pk, decided_at=None)
+                .first()
+            )
+            if locked is not None:
+                _decide(locked, db_now())
+    return len(keys)
+
+
+def get_proposal(owner_id: int, name: str) -> Proposal:
+    """A proposal of a team by one of its ids.
+
+    Raises:
+        FrameRefused: 2005 `proposal_not_found`, also for one of another team.
+    """
+    found = Proposal.objects.filter(Q(key=name) | Q(alias=name), owner_id=owner_id).first()
+    if found is None:
+        raise _not_found()
+    return found
+
+
+def _lock(owner_id: int, names: tuple[str, ...]) -> Proposal:
+    """The proposal that all of the names are of, locked."""
+    of_team = Proposal.objects.select_for_update(no_key=True).filter(owner_id=owner_id)
+    found = list(of_team.filter(Q(key__in=names) | Q(alias__in=names)).order_by("pk"))
+    if not any(names[0] in (one.key, one.alias) for one in found):
+        raise _not_found()
+    if len(found) > 1 or not {found[0].key, found[0].alias}.issuperset(names):
+        text = "content.proposalId and the correlation id name two proposals"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.proposalId")
+    return found[0]
+
+
+def _not_found() -> FrameRefused:
+    text = "there is no such proposal"
+    return FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_not_found")
+
+
+def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
+    """The proposal, if it was made before.
+
+    Raises:
+        FrameRefused: another proposal has its id.
+    """
+    names = {given.key, given.alias} - {""}
+    found = list(Proposal.objects.filter(Q(key__in=names) | Q(alias__in=names), owner_id=owner_id)[:2])
+    if not found:
+        return None
+    first = found[0]
+    before = (first.key, first.proposer, first.text, first.reasoning, first.category)
+    is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
+    is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
+    if len(found) > 1 or not is_same or given.deadline_ms not in (None, unix_ms(first.deadline)):
+        text = "another proposal has this id"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
+    if given.home and first.home != given.home:
+        first.home = given.home
+        first.save(update_fields=["home"])
+    return first
+
+
+def _read_deadline(given: NewProposal, now: datetime) -> datetime:
+    field = "content.deadline"
+    if given.deadline_ms is None:
+        return now + timedelta(seconds=deliberation.CATEGORY_S.get(given.category, deliberation.DEFAULT_S))
+    left_ms = given.deadline_ms - unix_ms(now)
+    if left_ms <= 0:
+        text = f"{field}: this moment has passed"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_past")
+    if left_ms > deliberation.LONGEST_S * 1000:
+        text = f"{field}: a proposal is open for {deliberation.LONGEST_S // 3600} hours at most"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_too_far")
+    return datetime.fromtimestamp(given.deadline_ms / 1000, now.tzinfo)
+
+
+def _check_room(owner_id: int) -> None:
+    """Refuse a proposal beyond the limits; the owner's row is locked."""
+    of_team = Proposal.objects.filter(owner_id=owner_id)
+    for held, most, what in (
+        (of_team.filter(decided_at=None), MOST_OPEN, "open"),
+        (of_team, MOST_KEPT, "kept"),
+    ):
+        if held.count() >= most:
+            text = f"the team has {most} {what} proposals, as many as it may"
+            raise FrameRefused(
+                ErrorCode.RATE_LIMITED, text, reason="too_many_proposals", retry_after_ms=RETRY_AFTER_MS
+            )
+
+
+def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool) -> bool:
+    """Write a vote into the history; False when it says what is there already."""
+    of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
+    if of_voter.filter(vote=given.vote, is_late=is_late, **({} if is_late else {"counts": True})).exists():
+        return False
+    if Vote.objects.filter(proposal=proposal).count() >= MOST_VOTES:
+        text = "this proposal has as many votes as it may, changed ones among them"
+        raise FrameRefused(ErrorCode.RATE_LIMITED, text, reason="too_many_votes", retry_after_ms=RETRY_AFTER_MS)
+    if not is_late:
+        of_voter.filter(counts=True).update(counts=False)
+    vote = Vote.objects.create(
+        proposal=proposal,
+        voter=given.voter,
+        vote=given.vote,
+        reasoning=given.reasoning,
+        confidence=given.confidence,
+        voted_at=now,
+        counts=not is_late,
+        is_late=is_late,
+    )
+    if not is_late:
+        send_to_subscribers(proposal, vote_frame(proposal, vote), given.voter)
+    return True
+
+
+def _decide(proposal: Proposal, now: datetime) -> None:
+    """Set the state that the votes make at this moment; the row is locked, and has no decision yet."""
+    votes = list(Vote.objects.filter(proposal=proposal, counts=True))
+    by_voter = {one.voter: one.vote for one in votes}
+    is_over = now >= proposal.deadline
+    if proposal.state == State.ESCALATED:
+        verdict = deliberation.break_tie(by_voter, proposal.members, proposal.steward, is_over=is_over)
+    else:
+        verdict = deliberation.decide(by_voter, proposal.members, proposal.threshold, is_over=is_over)
+    if verdict.state == deliberation.BLOCKED and proposal.steward:
+        proposal.state, proposal.deadline = State.ESCALATED, now + timedelta(seconds=deliberation.TIE_BREAK_S)
+        proposal.save(update_fields=["state", "deadline"])
+        send_to_steward(proposal, proposal_frame(proposal, votes))
+    elif verdict.is_open:
+        if by_voter and proposal.state == State.PENDING:
+            proposal.state = State.DELIBERATING
+            proposal.save(update_fields=["state"])
+    else:
+        proposal.state, proposal.has_consensus, proposal.decided_at = State(verdict.state), verdict.consensus, now
+        is_broken = by_voter.get(proposal.steward) in (deliberation.APPROVE, deliberation.REJECT)
+        proposal.tie_broken_by = proposal.steward if is_broken else ""
+        decided = {"state": proposal.state, "has_consensus": verdict.consensus, "decided_at": now}
+        undecided = Proposal.objects.filter(pk=proposal.pk, decided_at=None)
+        if undecided.update(**decided, tie_broken_by=proposal.tie_broken_by):
+            send_decision(proposal, decision_frame(proposal, votes))
+            if reach:
+                reach("before-decision-commit")

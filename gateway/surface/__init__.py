@@ -1,0 +1,1 @@
+"""The sockets, requests and pages that reach the gateway."""

@@ -1,0 +1,35 @@
+"""The addresses that only the gateway has, and the answers of a hub without the gateway there."""
+
+from gateway.surface.agent_protocol import is_agent_protocol
+from gateway.surface.connections.socket import PATHS
+from gateway.surface.fipa import PATH as FIPA_PATH
+from gateway.surface.health import STATUS_PATH
+from kit.asgi import Header, Receive, Send, respond_error
+from kit.sockets import refuse_upgrade
+
+SOCKET_PATHS = PATHS - {"/"}  # at `/` HTTP requests get the home page
+OFF_TEXT = "the gateway is off on this hub: its operator sets GATEWAY=1 to serve a2a-v1 (docs/howto/run-a-team.md)"
+UPGRADE_TEXT = "this address is the socket of the gateway: connect by WebSocket, with the subprotocol a2a-v1"
+UPGRADE: Header = (b"upgrade", b"websocket")
+
+
+def is_of_gateway(path: str) -> bool:
+    """Whether only the gateway answers HTTP requests at a path. `/health` and `/agents` are pages, too."""
+    if path in SOCKET_PATHS or path in (FIPA_PATH, STATUS_PATH):
+        return True
+    return path.startswith(f"{STATUS_PATH}/") or is_agent_protocol(path)
+
+
+async def refuse_off(send: Send) -> None:
+    """Answer an HTTP request on a hub without the gateway."""
+    await respond_error(send, 404, "gateway_off", OFF_TEXT)
+
+
+async def refuse_off_upgrade(receive: Receive, send: Send) -> None:
+    """Answer an upgrade on a hub without the gateway."""
+    await refuse_upgrade(receive, send, 404, "gateway_off", OFF_TEXT)
+
+
+async def demand_upgrade(send: Send) -> None:
+    """Answer an HTTP request at the address of a socket."""
+    await respond_error(send, 426, "upgrade_required", UPGRADE_TEXT, UPGRADE)

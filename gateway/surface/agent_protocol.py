@@ -1,0 +1,155 @@
+"""`/ap/v1/agent`: tasks, steps and artifacts of the Agent Protocol (docs/reference/gateway.md).
+
+Plain ASGI, because a step waits for an agent.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.utils.http import content_disposition_header
+
+from accounts.authn import TokenScope
+from gateway.service.agent_protocol import store
+from gateway.service.agent_protocol.files import read_form
+from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_page
+from gateway.service.agent_protocol.steps import StepRunner
+from gateway.surface.http import GatewayHttp, HttpAnswer, failed_answer, json_answer
+from gateway.wire.errors import FrameRefused
+from kit.asgi import HttpRequest, Send
+from kit.async_db import db_call
+
+PATH = "/ap/v1/agent"
+READS = ("GET", "HEAD")
+INERT = (
+    (b"content-type", b"application/octet-stream"),
+    (b"content-security-policy", b"sandbox; default-src 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_ID = "[^/]+"
+
+Names = Mapping[str, UUID]
+Handle = Callable[["AgentProtocol", HttpRequest, Names], Awaitable[HttpAnswer]]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProtocol:
+    """Serves `ROUTES`. Owners see their own tasks alone."""
+
+    http: GatewayHttp
+    runner: StepRunner
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        await self.http.serve(request, send, self._answer(request))
+
+    async def _answer(self, request: HttpRequest) -> HttpAnswer:
+        for path, reads, creates in ROUTES:
+            if found := path.fullmatch(request.path):
+                handle = creates if request.method == "POST" and creates is not None else reads
+                return await handle(self, request, _ids_in(found.groupdict()))
+        raise store.absent("address")
+
+    async def create_task(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`POST /tasks`"""
+        body = await request.read_checked(("POST",))
+        identity = await self.http.get_caller(request, TokenScope.ASK)
+        wanted = read_body(body)
+        agent = read_agent(wanted.additional_input)
+        try:
+            await self.runner.find_agent(agent, identity.user_id)
+        except FrameRefused as refused:
+            raise invalid(f"additional_input.agent: {refused}") from None
+        return json_answer(await db_call(store.create_task)(identity.user_id, agent, wanted))
+
+    async def list_tasks(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks`"""
+        user_id = await self._reader(request)
+        tasks, pagination = await db_call(store.list_tasks)(user_id, read_page(request))
+        return json_answer({"tasks": tasks, "pagination": pagination})
+
+    async def get_task(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks/{task_id}`"""
+        return json_answer(await db_call(store.get_task)(await self._reader(request), names["task"]))
+
+    async def run_step(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`POST /tasks/{task_id}/steps`: waits for the agent."""
+        body = await request.read_checked(("POST",))
+        identity = await self.http.get_caller(request, TokenScope.ASK)
+        step = await self.runner.begin(identity, names["task"], read_body(body), request.traceparent)
+        done = await self.http.wait(request, identity, step)
+        return failed_answer(done) if isinstance(done, FrameRefused) else json_answer(done)
+
+    async def list_steps(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks/{task_id}/steps`"""
+        user_id = await self._reader(request)
+        steps, pagination = await db_call(store.list_steps)(user_id, names["task"], read_page(request))
+        return json_answer({"steps": steps, "pagination": pagination})
+
+    async def get_step(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks/{task_id}/steps/{step_id}`"""
+        user_id = await self._reader(request)
+        return json_answer(await db_call(store.get_step)(user_id, names["task"], names["step"]))
+
+    async def add_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`POST /tasks/{task_id}/artifacts`: a form."""
+        body = await request.read_checked(("POST",), takes_form=True)
+        identity = await self.http.get_caller(request, TokenScope.ASK)
+        upload = read_form(request.headers.get("content-type", ""), body)
+        return json_answer(await db_call(store.add_artifact)(identity.user_id, names["task"], upload))
+
+    async def list_artifacts(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks/{task_id}/artifacts`"""
+        user_id = await self._reader(request)
+        artifacts, pagination = await db_call(store.list_artifacts)(user_id, names["task"], read_page(request))
+        return json_answer({"artifacts": artifacts, "pagination": pagination})
+
+    async def download_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
+        """`GET /tasks/{task_id}/artifacts/{artifact_id}`: its bytes, to be saved and never shown."""
+        user_id = await self._reader(request)
+        found = await db_call(store.get_artifact)(user_id, names["task"], names["artifact"])
+        disposition = content_disposition_header(True, found.file_name) or "attachment"
+        headers = (*INERT, (b"content-disposition", disposition.encode("latin-1")))
+        return HttpAnswer(200, bytes(found.data), headers)
+
+    async def _reader(self, request: HttpRequest) -> int:
+        await request.read_checked(READS)
+        return (await self.http.get_caller(request, TokenScope.READ)).user_id
+
+
+def _route(
+    path: str, reads: Handle, creates: Handle | None = None
+) -> tuple[re.Pattern[str], Handle, Handle | None]:
+    named = re.sub(r"\{(\w+)\}", rf"(?P<\1>{_ID})", PATH + path)
+    return re.compile(named), reads, creates
+
+
+ROUTES = (
+    _route("/tasks", AgentProtocol.list_tasks, AgentProtocol.create_task),
+    _route("/tasks/{task}", AgentProtocol.get_task),
+    _route("/tasks/{task}/steps", AgentProtocol.list_steps, AgentProtocol.run_step),
+    _route("/tasks/{task}/steps/{step}", AgentProtocol.get_step),
+    _route("/tasks/{task}/artifacts", AgentProtocol.list_artifacts, AgentProtocol.add_artifact),
+    _route("/tasks/{task}/artifacts/{artifact}", AgentProtocol.download_artifact),
+)
+
+
+def is_agent_protocol(path: str) -> bool:
+    """Whether `AgentProtocol` serves a path."""
+    return path.startswith(f"{PATH}/")
+
+
+def _ids_in(names: Mapping[str, str]) -> Names:
+    """The ids in an address.
+
+    Raises:
+        RequestRefused: 404, one of them is no id.
+    """
+    ids = {}
+    for name, text in names.items():
+        try:
+            ids[name] = UUID(text)
+        except ValueError:
+            raise store.absent(name) from None
+    return ids

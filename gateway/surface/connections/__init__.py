@@ -1,0 +1,1 @@
+"""Sockets and requests of clients."""

@@ -1,0 +1,401 @@
+"""One connection of `a2a-v1`: the upgrade, signing in, taking a seat, and frames out."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from django.db import DatabaseError
+
+from accounts.authn import Identity, digest, presented
+from accounts.open_requests import OpenRequests
+from accounts.unsigned_sockets import UnsignedSockets
+from agents.core import presence
+from agents.core.ask_starter import Asker
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from agents.core.ports import Clock
+from agents.core.post import Evict
+from agents.core.presence import MayNotConnect
+from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
+from agents.links.channel.prompts import Prompts
+from agents.links.channel.requests import ActingFor, find_acting_for
+from agents.models.choices import Failure
+from gateway.service.client import Gateway
+from gateway.service.frame_log import FrameNote
+from gateway.service.letters.letter_queue import receipts_channel
+from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.open_messages import OpenMessages
+from gateway.service.seats.seat import NameTaken, Seat, renew_seat, take_seat
+from gateway.surface.connections.client_limit import GatewayClients
+from gateway.surface.connections.sign_in import SignIn, get_wanted_seat
+from gateway.surface.connections.tokens import describe_token, get_token
+from gateway.wire import frames
+from gateway.wire.envelope import Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.permissions import may_subscribe
+from gateway.wire.protocol import (
+    SIGN_IN,
+    UNAUTHORIZED,
+    GatewayProtocol,
+    Parameters,
+    UpgradeRefused,
+    read_parameters,
+)
+from kit.asgi import Receive, Scope, Send, headers_of
+from kit.async_db import db_call
+from kit.durations import seconds
+from kit.ids import unguessable
+from kit.sockets import (
+    POLICY_VIOLATION,
+    SERVICE_RESTART,
+    TRY_AGAIN_LATER,
+    SendNow,
+    find_send_now,
+    find_set_heartbeat,
+    refuse_upgrade,
+)
+
+logger = logging.getLogger(__name__)
+
+AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
+MOST_PUSHES = 256  # frames that wait for a client that does not read
+MOST_PUSHED_BYTES = 8_388_608
+CROWDED_FROM = 192  # from then on agents that send it messages wait
+CROWDED_FROM_BYTES = 6_291_456
+REVOKED = "this token was revoked, or its user is halted"
+
+
+class GatewayConnection(FrameSocket):
+    """A connection as `gateway.service.client.Client`; `GatewaySocket` reads its frames."""
+
+    def __init__(
+        self,
+        *,
+        gateway: Gateway,
+        ledger: Ledger,
+        clients: GatewayClients,
+        callers: OpenRequests,
+        unsigned: UnsignedSockets,
+        process_id: str,
+        clock: Clock,
+    ) -> None:
+        super().__init__(unsigned)
+        self.gateway = gateway
+        self.client_id = unguessable("client-")
+        self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
+        self.seat: Seat | None = None
+        self.protocol: GatewayProtocol
+        self.note: FrameNote
+        self._link = gateway.link
+        self._ledger = ledger
+        self._sign_in = SignIn(clients, callers, self._expire_token)
+        self._process_id = process_id
+        self._clock = clock
+        self._pushes: deque[bytes] = deque()
+        self._pushed_bytes = 0
+        self._send_now: SendNow | None = None
+        self._line: asyncio.Lock | None = None  # of those who wait for room
+        self._room: asyncio.Future[None] | None = None
+        self._prompts = 0  # that are being sent
+        self._prompting = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tended_at = clock()
+        self._parameters: Parameters
+
+    # For handlers, see `gateway.service.client.Client`.
+
+    @property
+    def identity(self) -> Identity:
+        """Who is signed in."""
+        if self._sign_in.identity is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        return self._sign_in.identity
+
+    @property
+    def sender(self) -> Sender:
+        """Who its messages are from."""
+        session_id = self.seat.session_id if self.seat is not None else NO_SESSION
+        return Sender.of(self.identity, self._seat_name, receipts_channel(session_id, self.client_id))
+
+    @property
+    def _seat_name(self) -> str:
+        return self.seat.name if self.seat is not None else ""
+
+    def find_behalf(self, envelope: Envelope) -> ActingFor | None:
+        """On whose behalf it acts."""
+        identity = self._sign_in.identity
+        if identity is None:
+            return None
+        if self.seat is None:
+            return ActingFor(Asker(user_id=identity.user_id, login=identity.login), NO_SESSION)
+        return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
+
+    def get_behalf(self, envelope: Envelope) -> ActingFor:
+        """On whose behalf it reaches other agents."""
+        behalf = self.find_behalf(envelope)
+        if behalf is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        if behalf.isolated:
+            text = "while this agent works for another caller it reaches no other agent"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
+        return behalf
+
+    # From the server.
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve it to its end."""
+        try:
+            query = str(scope.get("query_string", b""), "latin-1")
+            self._parameters = read_parameters(query, scope["subprotocols"])
+        except UpgradeRefused as refused:
+            await refuse_upgrade(receive, send, 400, "protocol_error", str(refused))
+            return
+        scope["query_string"] = b""  # the socket stays for long, and so would a token in it
+        self._send_now = find_send_now(send)
+        set_heartbeat = find_set_heartbeat(send)
+        if set_heartbeat is not None:
+            set_heartbeat(self._parameters.heartbeat_s)
+        self.protocol = GatewayProtocol(self._clock, self._parameters.timeout_ms, set_heartbeat)
+        try:
+            await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._sign_in.was_dismissed():
+                raise
+            last = frames.error_frame(FrameRefused(ErrorCode.AUTH_FAILED, REVOKED, reason="token_revoked"))
+            with suppress(OSError, RuntimeError):
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await send({"type": "websocket.send", "text": frames.encode(last).decode()})
+                    await send({"type": "websocket.close", "code": UNAUTHORIZED})
+        finally:
+            self._sign_in.end()
+
+    async def connect(self) -> None:
+        """Accept, then find out who it is."""
+        headers = headers_of(self.scope)
+        self.scope["headers"].clear()
+        # A browser sends a cookie by itself: it does not count here.
+        headers.pop("cookie", None)
+        token = presented(headers)
+        given = token.digest if token else digest(self._parameters.token) if self._parameters.token else ""
+        if not given and not await self._admit_unsigned():
+            return
+        await self.accept(self._parameters.subprotocol)
+        within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
+        self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
+        await self._guard(self._begin(given))
+        # The hub answers an expired token, and waits for another token.
+        is_waiting = self._sign_in.identity is None and not self._over
+        if is_waiting and not self._unsigned.enter(self, self.scope):
+            await self._finish(TRY_AGAIN_LATER, None)
+
+    async def disconnect(self, code: int) -> None:
+        """The socket is over, from whichever side."""
+        self._closed = True
+        self._unsigned.leave(self)
+        self.messages.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._lose()
+        if self.seat is not None:
+            self.gateway.triad.leave(self.seat.connection_id)
+        await asyncio.shield(self.gateway.channels.leave(self))
+        if self.seat is not None:
+            # Shielded: if this task is cancelled and the row stays, the agent looks connected for a while.
+            await asyncio.shield(self._leave_seat(self.seat))
+
+    # Signing in.
+
+    async def _begin(self, token_digest: str) -> None:
+        if token_digest:
+            await self._authenticate(token_digest, at_upgrade=True)
+        for flaw in self._parameters.flaws:
+            if not self._over:
+                await self._answer_refused(flaw)
+
+    async def _authenticate(self, token_digest: str, *, at_upgrade: bool = False) -> None:
+        """Sign in, or go on with another token of the same user, and of the same seat if it has one.
+
+        Raises:
+            FrameRefused: 5002, 5003; the connection stays as it was, but for the third wrong token.
+        """
+        try:
+            token = await get_token(self._ledger, token_digest)
+            self._sign_in.check_same_client(token.identity, self._seat_name)
+        except FrameRefused as refused:
+            await self.say(frames.auth_frame("rejected"))
+            is_wrong = refused.code is ErrorCode.AUTH_FAILED
+            refused.close_code = UNAUTHORIZED if at_upgrade and is_wrong else self.protocol.count_auth_failure()
+            raise
+        if self._over:
+            return
+        wanted = self._parameters.agent_id if self._sign_in.identity is None else ""
+        name = get_wanted_seat(token.identity, wanted)
+        self._sign_in.take(token)
+        self._unsigned.leave(self)
+        self.protocol.sign_in(token.left_s)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.seat is not None:
+            await db_call(renew_seat)(self.seat, token.identity.credential_id)
+        elif name:
+            await self._take_seat(name, token.identity)
+        await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self._seat_name))
+        await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
+
+    async def _take_seat(self, name: str, identity: Identity) -> None:
+        try:
+            async with self._link.registering:
+                arrival = await db_call(take_seat)(identity, name, self._process_id)
+        except MayNotConnect as reason:
+            code = ErrorCode.CONNECTION_REFUSED
+            raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
+        except NameTaken:
+            text = f"another program of yours is connected as {name}"
+            raise FrameRefused(
+                ErrorCode.INVALID_CONTENT, text, reason="name_taken", close_code=POLICY_VIOLATION
+            ) from None
+        self.seat = Seat(arrival, Prompts(self._link.report, self._clock), self._clock)
+        self._sign_in.take_seat()
+        # At once: the row is committed, so other processes address prompts to this connection already.
+        if not self._over:
+            self._link.attach(self.seat.connection_id, self)
+            self.gateway.seats.enter(identity.user_id, self.seat, self)
+            self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
+        if (old := arrival.registered.evicted) is not None:
+            await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
+        self.start(self.gateway.router.letters.greet(self.seat.session_id, self._follow_letters), "letters")
+        self._link.start(
+            self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
+        )
+
+    async def _leave_seat(self, seat: Seat) -> None:
+        # Bounded like registering: a thousand sockets that end at once must
+        # leave the ledger its turn at the database.
+        async with self._link.registering:
+            await db_call(presence.remove_connection)(seat.connection_id)
+        statuses = self.gateway.statuses
+        self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
+
+    async def _follow_letters(self) -> None:
+        """Have the receipts of its letters pushed."""
+        if not self._over:  # else no part of the process would end the subscription
+            await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
+
+    def _expire(self) -> None:
+        self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
+
+    def _expire_token(self) -> None:
+        self._end_unauthorized(FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired, and no new one came"))
+
+    def _end_unauthorized(self, refused: FrameRefused) -> None:
+        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "unauthorized")
+
+    # Frames out.
+
+    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
+        """Answer a frame."""
+        await self.say(frames.answer_frame(envelope, type_name, content))
+
+    async def say(self, frame: Json) -> None:
+        """Send a frame."""
+        await self._send_bytes(frames.encode(frame))
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Send a frame, or queue it behind others. See `gateway.service.channels.Subscriber`."""
+        if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
+            return False
+        if not self._pushes and not self._prompts and self._send_now is not None and self._send_now(frame):
+            return True
+        self._pushes.append(frame)
+        self._pushed_bytes += len(frame)
+        if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
+            self._over = True
+            self._pushes.clear()
+            self._make_room()
+            self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
+            return False
+        if len(self._pushes) == 1:
+            self._link.start(self._guard(self._send_pushes()), "push")
+        return True
+
+    @property
+    def has_room(self) -> bool:
+        """See `gateway.service.seats.seats.SeatClient`."""
+        return self._over or (len(self._pushes) < CROWDED_FROM and self._pushed_bytes < CROWDED_FROM_BYTES)
+
+    async def wait_for_room(self, within_s: float) -> None:
+        """See `gateway.service.seats.seats.SeatClient`."""
+        self._line = self._line or asyncio.Lock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._line:
+                while not self.has_room:
+                    self._room = asyncio.get_running_loop().create_future()
+                    await self._room
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something while further frames are read."""
+        self._link.start(self._guard(work), name)
+
+    async def _send_pushes(self) -> None:
+        while self._pushes:
+            await self._send_bytes(self._pushes[0])
+            if self._pushes:  # else the client was given up meanwhile
+                self._pushed_bytes -= len(self._pushes.popleft())
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """Let the next one go on who waits for room, if there is some."""
+        if self._room is not None and self.has_room and not self._room.done():
+            self._room.set_result(None)
+
+    async def _say_later(self, frame: Json) -> None:
+        """Send the answer to a message, if the client is still there."""
+        with suppress(OSError):
+            await self.say(frame)
+
+    async def _answer_refused(self, refused: FrameRefused) -> None:
+        if refused.is_silent:
+            return
+        ending = self.protocol.count_flaw(refused)
+        if ending is not None or not refused.close_code:
+            await self.say(frames.error_frame(refused))
+        if (last := ending or refused).close_code:
+            await self._finish(last.close_code, frames.error_frame(last))
+
+    async def _finish(self, code: int, last: Json | None, reason: Failure = Failure.CHANNEL_LOST) -> None:
+        """Fail what is open, send a last frame if the client takes it, and close either way."""
+        await self._lose(reason)
+        with suppress(OSError):
+            if last is not None and not self._closed:
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await self._send_encoded(frames.encode(last))
+        with suppress(OSError):
+            await self._end(code)
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Answer what is refused; end the connection when the client or the database is gone."""
+        try:
+            try:
+                await work
+            except FrameRefused as refused:
+                await self._answer_refused(refused)
+        except OSError:  # the other end is gone, or takes nothing
+            await self._finish(TRY_AGAIN_LATER, None)
+        except (DatabaseError, Unavailable):
+            logger.exception("gateway.database_away")
+            await self.leave(SERVICE_RESTART)
+
+    async def _lose(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+        """Take nothing more from this socket, and fail its open prompts at once."""
+        # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
+        self._over = True
+        self._make_room()
+        if self.seat is not None:
+            self._link.detach(self.seat.connection_id)
+            self.gateway.seats.leave(self.identity.user_id, self.seat)
+            self.gateway.router.letters.expect(self.seat.session_id)
+            await self.seat.prompts.lost(reason)

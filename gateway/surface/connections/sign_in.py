@@ -1,0 +1,109 @@
+"""Who a connection is signed in as, and the end of its token."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from accounts.authn import Identity
+from accounts.open_requests import OpenRequests
+from gateway.surface.connections.client_limit import GatewayClients
+from gateway.surface.connections.tokens import Token
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.permissions import find_seat, may_take_seat
+from kit.durations import seconds
+from kit.sockets import POLICY_VIOLATION
+
+GRACE_S = seconds(30.0, at_least_s=3.0)
+AHEAD_S = 1.5  # the watch of revoked tokens looks each second, and takes expired ones for revoked
+
+
+class SignIn:
+    """The sign-in of one connection. Without a seat it is counted, and ended when its token is revoked; with one
+    the row of its connection is watched instead.
+
+    `on_over`: called when the time to renew an expired token is over.
+    """
+
+    def __init__(self, clients: GatewayClients, callers: OpenRequests, on_over: Callable[[], None]) -> None:
+        self.identity: Identity | None = None
+        self._clients = clients
+        self._callers = callers
+        self._on_over = on_over
+        self._has_seat = self._is_counted = False
+        self._watched: asyncio.Task[Any] | None = None  # the task of the connection
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def check_same_client(self, identity: Identity, seat: str) -> None:
+        """Check that a token goes on with the connection: it stays that of its first user, and of its seat.
+
+        Raises:
+            FrameRefused: 5002.
+        """
+        if self.identity is None:
+            return
+        if self.identity.user_id != identity.user_id or (seat and not may_take_seat(identity, seat)):
+            raise FrameRefused(ErrorCode.AUTH_FAILED, "this token is of another user or agent")
+
+    def take(self, token: Token) -> None:
+        """Sign in, or go on with a renewed token; call it in the task of the connection.
+
+        Raises:
+            FrameRefused: the user holds as many sockets as one may.
+        """
+        if self.identity is None:
+            self._clients.enter(token.identity.user_id)
+            self._is_counted = True
+        self._stop_watching()
+        self._stop_timers()
+        self.identity = token.identity
+        if not self._has_seat:
+            self._watched = self._callers.enter(token.identity.credential_id)
+        if token.left_s is not None:
+            loop = asyncio.get_running_loop()
+            self._timers = [
+                loop.call_later(max(0.0, token.left_s - AHEAD_S), self._stop_watching),
+                loop.call_later(token.left_s + GRACE_S, self._on_over),
+            ]
+
+    def take_seat(self) -> None:
+        """It is an agent now."""
+        self._has_seat = True
+        self._stop_counting()
+
+    def end(self) -> None:
+        """The connection is over."""
+        self._stop_timers()
+        self._stop_counting()
+
+    def was_dismissed(self) -> bool:
+        """Whether the task of the connection was cancelled because the token is no longer good."""
+        return self._watched is not None and self._callers.was_dismissed(self._watched)
+
+    def _stop_counting(self) -> None:
+        self._stop_watching()
+        if self._is_counted and self.identity is not None:
+            self._clients.leave(self.identity.user_id)
+            self._is_counted = False
+
+    def _stop_watching(self) -> None:
+        if self._watched is not None and self.identity is not None:
+            self._callers.leave(self.identity.credential_id, self._watched)
+            self._watched = None
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+
+
+def get_wanted_seat(identity: Identity, agent_id: str) -> str:
+    """The seat that the address or the token names; empty: none.
+
+    Raises:
+        FrameRefused: 5004, the token is not for it.
+    """
+    name = agent_id or find_seat(identity)
+    if name and not may_take_seat(identity, name):
+        text = "agentId: only a channel token, or one to connect as this agent, takes its seat"
+        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
+    return name

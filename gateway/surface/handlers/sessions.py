@@ -1,0 +1,137 @@
+"""Requests about sessions (section 11): an agent has its own, a client of the owner those of the team."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from accounts.authn import AGENT_KINDS
+from gateway.service.client import Client
+from gateway.service.sessions import rows, shapes, transfer
+from gateway.service.sessions.access import SessionUser
+from gateway.surface.handlers.team import get_team
+from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, Json
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import MAX_NUMBER
+
+FLUSHED_WITHIN_S = 5.0
+MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
+
+Result = TypeVar("Result")
+
+
+async def create_session(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Make a session; `lockMs`: only the client may write to it for so long."""
+    user = _user_of(client, envelope)
+    agent, lock_ms = shapes.read_agent(params, user.agent), _lock_ms(params)
+    session_id = shapes.read_id(params) if "sessionId" in params else ""
+    made = await _run(client, rows.create_session, user, agent, session_id, lock_ms)
+    return {"session": shapes.show_session(made)}
+
+
+async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+    """List sessions, archived ones only with `archived`."""
+    user = _user_of(client, envelope)
+    agent = shapes.read_agent(params) if "agent" in params else ""
+    archived = params.get("archived", False)
+    if not isinstance(archived, bool):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, "archived: want a boolean", field="archived")
+    limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
+
+    def find() -> rows.SessionPage:
+        return rows.list_sessions(user, agent, archived=archived, limit=limit, after=after)
+
+    return shapes.show_sessions(await _run(client, find))
+
+
+async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Show entries of a session, in order."""
+    user = _user_of(client, envelope)
+    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
+
+    def find() -> rows.EntryPage:
+        return rows.get_entries(user, agent, session_id, limit=limit, after=after)
+
+    return shapes.show_entries(await _run(client, find))
+
+
+async def commit_session(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Mark a session as committed."""
+    user = _user_of(client, envelope)
+    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    done = await _run(client, rows.commit_session, user, agent, session_id, _lock_ms(params))
+    return {"session": shapes.show_session(done)}
+
+
+async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Archive one session by `sessionId`, or those whose last entry is older than `olderThan`."""
+    user = _user_of(client, envelope)
+    if "sessionId" in params:
+        agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+        done = await _run(client, rows.archive_session, user, agent, session_id)
+        return {"archived": [shapes.show_session(done)], "skipped": []}
+    agent = shapes.read_agent(params) if "agent" in params else ""
+    age = rows.read_age(shapes.read_text(params, "olderThan"))
+    return shapes.show_archived(await _run(client, rows.archive_older, user, agent, age))
+
+
+async def delete_session(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Delete a session."""
+    user = _user_of(client, envelope)
+    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    await _run(client, rows.delete_session, user, agent, session_id)
+    return {"deleted": session_id}
+
+
+async def export_session(client: Client, envelope: Envelope, params: Json) -> Json:
+    """A session as the text of `session.jsonl`."""
+    user = _user_of(client, envelope)
+    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    text = (await _run(client, transfer.export_session, user, agent, session_id)).decode()
+    if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MOST_FRAME_TEXT:
+        wide = "this session is larger than a frame: export it over HTTP"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, wide, reason="too_large")
+    return {"jsonl": text}
+
+
+async def import_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+    """Import the sessions of the text of `session.jsonl`, with the text of its index, if it has one."""
+    user = _user_of(client, envelope)
+    agent, text = shapes.read_agent(params, user.agent), shapes.read_text(params, "jsonl")
+    index = shapes.read_text(params, "index") if "index" in params else ""
+    logs = await _run(client, transfer.import_sessions, user, agent, text.encode(), index.encode())
+    return {"sessions": [shapes.show_session(log) for log in logs]}
+
+
+def _user_of(client: Client, envelope: Envelope) -> SessionUser:
+    """Whose sessions the client may read.
+
+    Raises:
+        FrameRefused: 5001; 5004 while it works for a caller of another owner, or has no seat yet.
+    """
+    owner_id, identity = get_team(client, envelope), client.identity
+    if client.seat is None and identity.kind in AGENT_KINDS:
+        text = "this connection has no seat: say agentId, or from"
+        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
+    return SessionUser(owner_id, identity.login, client.seat.name if client.seat is not None else "")
+
+
+async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:
+    """Read or change sessions; what this process took before is written by then, if the database takes it."""
+    await client.gateway.recorder.flush(FLUSHED_WITHIN_S)
+    return await client.gateway.router.read(function, *args)
+
+
+def _lock_ms(params: Json) -> int:
+    return shapes.read_number(params, "lockMs", 0, shapes.LONGEST_LOCK_MS)
+
+
+SERVICES = {
+    "sessions.archive": archive_sessions,
+    "sessions.commit": commit_session,
+    "sessions.create": create_session,
+    "sessions.delete": delete_session,
+    "sessions.export": export_session,
+    "sessions.get": get_session,
+    "sessions.import": import_sessions,
+    "sessions.list": list_sessions,
+}

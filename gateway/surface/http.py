@@ -1,0 +1,142 @@
+"""What the HTTP endpoints of the gateway share: the caller of a request, the wait for an agent, the errors.
+
+Errors have the form of REST, `{"error", "message"}`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from accounts.authn import Identity, TokenScope, Unauthenticated, presented
+from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from accounts.middleware import allowing
+from accounts.open_requests import OpenRequests
+from accounts.quotas import QuotaExceeded
+from agents.core.errors import Unavailable
+from agents.core.ledger import Ledger
+from gateway.wire.errors import ErrorCode, FrameRefused
+from kit import sql
+from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body
+
+logger = logging.getLogger(__name__)
+
+JSON_TYPE = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")
+_DENIED_STATUS = {
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.AGENT_NOT_FOUND: 409,
+    ErrorCode.AGENT_OFFLINE: 409,
+    ErrorCode.AGENT_BUSY: 409,
+    ErrorCode.INVALID_CONTENT: 422,
+    ErrorCode.PERMISSION_DENIED: 403,
+}
+OUT_OF_BUDGET = 429  # of a limit that has no code in the protocol
+
+
+encode = msgspec.json.Encoder().encode
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A whole response; `headers` with its content type."""
+
+    status: int
+    body: bytes
+    headers: Sequence[Header] = (JSON_TYPE,)
+
+
+def json_answer(value: object, status: int = 200) -> HttpAnswer:
+    """A response with a JSON body."""
+    return HttpAnswer(status, encode(value))
+
+
+def error_answer(status: int, code: str, message: str, *headers: Header) -> HttpAnswer:
+    """An error."""
+    return HttpAnswer(status, error_body(code, message), (JSON_TYPE, *headers))
+
+
+def denied_answer(refused: FrameRefused) -> HttpAnswer:
+    """The error for what the hub refused; nothing was sent to the agent."""
+    if refused.reason == "unavailable":
+        return error_answer(503, "unavailable", str(refused), RETRY_SOON)
+    status = _DENIED_STATUS.get(refused.code, OUT_OF_BUDGET)
+    wait_s = -(-refused.retry_after_ms // 1000)
+    retry = [(b"retry-after", b"%d" % wait_s)] if wait_s else []
+    return error_answer(status, refused.reason or refused.code.name.lower(), str(refused), *retry)
+
+
+def failed_answer(refused: FrameRefused) -> HttpAnswer:
+    """The error for what was sent, or may have been, and got no reply."""
+    status = 504 if refused.reason == "response_timeout" else 502
+    return error_answer(status, refused.reason or refused.code.name.lower(), str(refused))
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayHttp:
+    """Serves requests. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
+
+    ledger: Ledger
+    callers: OpenRequests
+    public_url: str
+    app_origins: Sequence[str]
+
+    async def serve(self, request: HttpRequest, send: Send, work: Awaitable[HttpAnswer]) -> None:
+        """Send what the work answers; nothing a client sends makes this raise."""
+        span = request.enter_trace()
+        try:
+            answer = await work
+        except ClientLeft:
+            return
+        except RequestRefused as refused:
+            answer = error_answer(refused.status, refused.code, str(refused), *refused.headers)
+        except QuotaExceeded as exceeded:
+            answer = error_answer(429, exceeded.code, str(exceeded))
+        except FrameRefused as refused:
+            answer = denied_answer(refused)
+        except (Unavailable, *sql.AWAY):
+            answer = error_answer(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
+        except Exception:
+            logger.exception("gateway.http_failed", extra={"path": request.path})
+            answer = error_answer(500, INTERNAL, INTERNAL_TEXT)
+        cors = allowing(request.headers.get("origin"), self.app_origins)
+        length = (b"content-length", b"%d" % len(answer.body))
+        headers = [*answer.headers, length, NO_STORE, span, *cors]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def get_caller(self, request: HttpRequest, scope: TokenScope) -> Identity:
+        """The user of a request.
+
+        Raises:
+            RequestRefused: no live session or app token with that scope.
+        """
+        return await self.ledger.get_caller(presented(request.headers, request.method, self.public_url), scope)
+
+    async def wait(self, request: HttpRequest, identity: Identity, answer: asyncio.Future[Result]) -> Result:
+        """Wait for an answer, silently, for as long as the client is there and its credential is good.
+
+        The body of the request was read. The answer itself is never cancelled.
+
+        Raises:
+            ClientLeft, Unauthenticated: nothing waits any more.
+        """
+        task = self.callers.enter(identity.credential_id)
+        left = asyncio.ensure_future(request.receive())
+        try:
+            waited: list[asyncio.Future[Any]] = [answer, left]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if self.callers.was_dismissed(task):
+                raise Unauthenticated from None
+            raise
+        finally:
+            left.cancel()
+            self.callers.leave(identity.credential_id, task)
+        if not answer.done():
+            raise ClientLeft
+        return answer.result()

@@ -1,0 +1,1 @@
+"""The resources of a team over REST."""

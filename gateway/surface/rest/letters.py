@@ -1,0 +1,148 @@
+"""The native API's calls on the letters of the caller's own team. Others' and absent ones are the same 404."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict, cast
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import User
+from accounts.paging import PageQuery, page, read_query
+from accounts.rest import Conflict, caller_of, check_no_fields
+from gateway.models import Letter
+from gateway.service.letters.inbox import delete_letter, retry_letter
+from gateway.service.letters.letters import WAITING
+from gateway.service.letters.sealed import show_frame
+from kit.clock import iso, iso_or_none
+from kit.describe import ErrorBody, Page, Time
+
+MAX_NAME_CHARS = 80
+State = Literal["queued", "delivered", "read", "dead"]
+Priority = Literal["critical", "high", "normal", "low"]
+STATES: Sequence[State] = ("queued", "delivered", "read", "dead")
+
+
+class ApiLetter(TypedDict):
+    """A message that was stored for an agent. `expiresAt` null: it waits for ever. `reason`: why it died."""
+
+    id: int
+    agent: str
+    sender: str
+    messageId: str
+    priority: Priority
+    state: State
+    reason: str | None
+    wantsResponse: bool
+    bytes: int
+    receivedAt: Time
+    expiresAt: Time | None
+    deliveredAt: Time | None
+    readAt: Time | None
+
+
+class ApiLetterDetail(ApiLetter):
+    """A letter with the content and the metadata of its message."""
+
+    content: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+class LetterQuery(PageQuery):
+    """Which letters to list."""
+
+    state = serializers.ChoiceField(required=False, choices=STATES)
+    agent = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
+
+
+def show_letters(rows: Sequence[Letter]) -> list[ApiLetter]:
+    """Letters without their content."""
+    return [_show(one) for one in rows]
+
+
+def _show(one: Letter) -> ApiLetter:
+    return {
+        "id": one.pk,
+        "agent": one.recipient.routing_name,
+        "sender": one.sender,
+        "messageId": one.message_id,
+        "priority": cast(Priority, one.get_priority_display().lower()),
+        "state": cast(State, "queued" if one.state in WAITING else one.state),
+        "reason": one.reason or None,
+        "wantsResponse": one.wants_response,
+        "bytes": one.bytes,
+        "receivedAt": iso(one.received_at),
+        "expiresAt": iso_or_none(one.expires_at),
+        "deliveredAt": iso_or_none(one.delivered_at),
+        "readAt": iso_or_none(one.read_at),
+    }
+
+
+class Letters(APIView):
+    """`/team/letters`"""
+
+    @extend_schema(parameters=[LetterQuery], responses=Page[ApiLetter])
+    def get(self, request: Request) -> Response:
+        """The letters of your team, newest first; `state` and `agent` (a name) take only those."""
+        query = read_query(LetterQuery, request)
+        found = Letter.objects.filter(owner=caller_of(request)).select_related("recipient").order_by("-pk")
+        if state := query.get("state"):
+            found = found.filter(state__in=WAITING if state == "queued" else [state])
+        if agent := query.get("agent"):
+            found = found.filter(recipient__routing_name=agent)
+        return page(request, found, show_letters, LetterQuery)
+
+
+class OneLetter(APIView):
+    """`/team/letters/{letterId}`"""
+
+    @extend_schema(responses=ApiLetterDetail)
+    def get(self, request: Request, letter_id: int) -> Response:
+        """One letter with what it says."""
+        letter = _get_own(letter_id, caller_of(request))
+        carried = show_frame(letter.envelope)
+        shown: ApiLetterDetail = {
+            **_show(letter),
+            "content": carried["content"],
+            "metadata": carried["metadata"],
+        }
+        return Response(shown)
+
+    @extend_schema(responses={204: None, 409: ErrorBody})
+    def delete(self, request: Request, letter_id: int) -> Response:
+        """Delete it; 409 while it is being delivered. The sender of one that waits gets an error."""
+        if not delete_letter(_get_own(letter_id, caller_of(request))):
+            raise Conflict("it is being delivered at this moment")
+        return Response(status=204)
+
+
+class LetterRetry(APIView):
+    """`/team/letters/{letterId}/retry`"""
+
+    @extend_schema(request=None, responses={202: ApiLetter, 400: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, letter_id: int) -> Response:
+        """Let a dead letter wait again, without an end; its sender waits for no reply any more."""
+        letter = _get_own(letter_id, caller_of(request))
+        check_no_fields(request)
+        if not retry_letter(letter):
+            raise Conflict("only a dead letter is sent again")
+        letter.refresh_from_db()
+        return Response(_show(letter), status=202)
+
+
+def _get_own(letter_id: int, owner: User) -> Letter:
+    found = Letter.objects.filter(owner=owner, pk=letter_id).select_related("recipient", "sender_session").first()
+    if found is None:
+        raise NotFound("no such letter")
+    return found
+
+
+urlpatterns = [
+    path("team/letters", Letters.as_view(), name="team-letters"),
+    path("team/letters/<int:letter_id>", OneLetter.as_view(), name="team-letter"),
+    path("team/letters/<int:letter_id>/retry", LetterRetry.as_view(), name="team-letter-retry"),
+]
