@@ -4,15 +4,13 @@ Records are written in batches by another thread. When it cannot keep up, client
 read: no record is dropped.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
-from django.db import DatabaseError, IntegrityError, InterfaceError
+from django.db import DatabaseError, IntegrityError
 
 from agents.core.ledger.database import thread_database
 from agents.core.ledger.texts import insert
@@ -21,15 +19,13 @@ from gateway.models import FrameRecord
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import GATEWAY
-from kit.async_db import DbThread
-from kit.batcher import Batcher
+from kit.batch_writer import RETRY_S, BatchWriter, write_or_split
 from kit.clock import approximate_now
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING = 5_000  # records that are not being written yet
+MOST_WAITING = 5_000  # records
 GATHER_S = 0.1  # between two batches, so that they are few and large
-RETRY_S = 1.0
 AT_ONCE = 500
 ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
@@ -56,18 +52,7 @@ INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
 
 def insert_rows(rows: Sequence[FrameRow]) -> None:
     """Write records; those of a team that was deleted meanwhile are left out."""
-    try:
-        _insert(rows)
-    except IntegrityError:
-        for row in rows:
-            _insert_one(row)
-
-
-def _insert_one(row: FrameRow) -> None:
-    try:
-        _insert([row])
-    except IntegrityError:
-        logger.warning("gateway.frame_of_no_team", extra={"user_id": row.owner_id})
+    write_or_split(rows, _insert, _note_refused)
 
 
 def _insert(rows: Sequence[FrameRow]) -> None:
@@ -78,51 +63,22 @@ def _insert(rows: Sequence[FrameRow]) -> None:
         database.insert(INSERT_ROWS, stored)
 
 
-class FrameLog:
-    """Writes the records of the clients of one process. `retry_s`: between tries while the database is away."""
+def _note_refused(row: FrameRow, failure: DatabaseError) -> None:
+    if isinstance(failure, IntegrityError):
+        logger.warning("gateway.frame_of_no_team", extra={"user_id": row.owner_id})
+    else:
+        logger.error("gateway.frame_not_written", exc_info=failure)
+
+
+class FrameLog(BatchWriter[FrameRow]):
+    """Writes the records of the clients of one process."""
 
     def __init__(
         self, write: Callable[[Sequence[FrameRow]], None] = insert_rows, retry_s: float = RETRY_S
     ) -> None:
-        self._insert = write
-        self._retry_s = retry_s
-        self._thread = DbThread("frame log")
-        self._batcher: Batcher[FrameRow] = Batcher(self._write)
-        self._last: asyncio.Future[None] | None = None
-
-    def put(self, row: FrameRow) -> None:
-        """Write a record with the next batch."""
-        self._last = self._batcher.put(row)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many records wait as may."""
-        return self._batcher.waiting >= MOST_WAITING
-
-    async def wait_for_room(self) -> None:
-        """Wait while it is full."""
-        while self._last is not None and self.is_full:
-            await asyncio.shield(self._last)
-
-    async def close(self) -> None:
-        """Write what waits, then end."""
-        while self._last is not None and not self._last.done():
-            await asyncio.shield(self._last)
-        await self._thread.close()
-
-    async def _write(self, records: Sequence[FrameRow]) -> None:
-        """Write a batch; while the database is away, try again and again."""
-        for start in range(0, len(records), AT_ONCE):  # short transactions: SQLite has one write lock
-            await self._write_some(records[start : start + AT_ONCE])
-        await asyncio.sleep(GATHER_S)
-
-    async def _write_some(self, records: Sequence[FrameRow]) -> None:
-        while True:
-            try:
-                return await self._thread.call(partial(self._insert, records))
-            except (DatabaseError, InterfaceError):
-                logger.exception("gateway.frames_not_written", extra={"records": len(records)})
-                await asyncio.sleep(self._retry_s)
+        super().__init__(
+            "frame log", write, at_once=AT_ONCE, pause_s=GATHER_S, most_waiting=MOST_WAITING, retry_s=retry_s
+        )
 
 
 @dataclass(slots=True)

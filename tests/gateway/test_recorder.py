@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from django.db import OperationalError
 
-from gateway.service.sessions import recorder
 from gateway.service.sessions.entries import Entry, Place, Record
-from gateway.service.sessions.recorder import TRIES, SessionRecorder
+from gateway.service.sessions.recorder import SessionRecorder
+from kit.batch_writer import TRIES
 
 WITHIN_S = 30
 
@@ -33,11 +33,6 @@ class Database:
         self.written += [record.entry.content for record in records]
 
 
-@pytest.fixture(autouse=True)
-def _tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "TRY_AGAIN_S", 0.001)
-
-
 def record(text: str) -> Record:
     place = Place(owner_id=1, agents=("beta",), writer="alpha", recipient="beta", session_id="s-1")
     return Record(place, Entry(timestamp_ms=1, role="user", content=text))
@@ -48,24 +43,24 @@ async def test_entries_are_written_when_the_database_is_back_however_late(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     database = Database()
-    recording = SessionRecorder("p", database.write)
+    recording = SessionRecorder("p", database.write, retry_s=0.001)
     async with asyncio.timeout(WITHIN_S):
-        await recording.add(record("one"), 3)
+        recording.put(record("one"), 3)
         await database.has_failed.wait()
         await recording.flush(0.001)  # a client that reads does not wait for ever
-        await recording.add(record("two"), 3)
+        recording.put(record("two"), 3)
         database.is_back = True
         await recording.close()
     assert database.written == ["one", "two"]
-    assert [one.msg for one in caplog.records] == ["gateway.sessions_wait"]
+    assert [one.msg for one in caplog.records] == ["batch_writer.waits"]
 
 
 @pytest.mark.django_db
 async def test_a_process_that_ends_does_not_wait_for_a_database_that_is_away() -> None:
     database = Database()
-    recording = SessionRecorder("p", database.write)
+    recording = SessionRecorder("p", database.write, retry_s=0.001)
     async with asyncio.timeout(WITHIN_S):
-        await recording.add(record("one"), 3)
+        recording.put(record("one"), 3)
         await recording.close()
     assert database.refused >= TRIES
     assert database.written == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "reference"
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _CODE = re.compile(r"`([^`]*)`")

@@ -66,4 +66,5 @@ class Recording:
 
     async def _add(self, held: HeldRecord | None) -> None:
         if held is not None:
-            await self._recorder.add(held.record, len(held.record.sealed))
+            self._recorder.put(held.record, len(held.record.sealed))
+            await self._recorder.wait_for_room()
