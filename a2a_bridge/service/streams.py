@@ -12,7 +12,7 @@ from a2a_bridge.service.tasks.pieces import answer_message
 from a2a_bridge.service.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.wire.dialects.dialect import Dialect, EventRenderer, get_renderer
 from a2a_bridge.wire.requests import Request, Send, Subscribe
-from a2a_bridge.wire.task import OPEN, Task, TaskEvent
+from a2a_bridge.wire.task import OPEN, Task, TaskEvent, after
 from kit.durations import seconds
 
 KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence
@@ -181,6 +181,7 @@ class TaskStreams:
 
         Made as they are taken: a caller who takes nothing costs no memory for what it has not taken.
         """
+        task = after(task, events)  # what was read from the store may be further on than the feed
         render = self._render = self._render or self.dialect.follow(task)
         for event in events:
             is_last = event.seq == task.seq and self._is_over(task)

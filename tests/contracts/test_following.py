@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
+
+from msgspec import to_builtins
 
 from a2a_bridge.service.streams import TaskStreams
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
+from a2a_bridge.service.tasks.pieces import closing
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.requests import Subscribe
 from a2a_bridge.wire.task import State, Task, TaskEvent, after
@@ -80,3 +85,28 @@ async def test_a_new_subscriber_sees_the_task_as_it_was_found() -> None:
     assert (await here.reader.follow(asking)) is lingering
     assert lingering.task == asking
     assert [event.seq for event in lingering.since(0) or ()] == list(range(1, asking.seq + 1))
+
+
+async def test_what_was_missed_may_be_further_on_than_the_task_that_was_found() -> None:
+    """The store got more between the look at the task and the look at its events: the end is told as the end."""
+    here = Elsewhere()
+    await here.store.put(task())
+    found = await keep(here.store, task(), story(chunks=2, end=State.WORKING))
+    feed = await here.reader.follow(found)
+    last = chunk(found.seq + 1)
+    so_far = after(found, [last])
+    ends = [*closing(so_far, [so_far.reply_id], last.at), state(found.seq + 3, State.COMPLETED)]
+    now = await keep(here.store, found, [last, *ends])
+    missed = await here.store.events_after(found, 0)
+    assert missed is not None
+    assert now.reply is not None
+    for dialect in (V1, V03):
+        streaming = TaskStreams(dialect, Subscribe(task_id=found.id), here.reader)
+        async with asyncio.timeout(30):
+            told = [frame async for frame in streaming.again(feed, missed, 0) if frame is not None]
+        shown: list[dict[str, Any]] = [to_builtins(frame) for _, frame in told]
+        if dialect is V03:
+            assert [one["final"] for one in shown if "final" in one] == [False, False, True]
+        else:
+            whole = shown[-2]["artifactUpdate"]["artifact"]["parts"]
+            assert [part["text"] for part in whole] == [part.text for part in now.reply.parts]
