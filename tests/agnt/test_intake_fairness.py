@@ -17,7 +17,7 @@ from tests.agnt.wire import envelope, result_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 VENUES = 10_000
-SEARCHES = 100
+SEARCHES = 40
 LETTERS = " ".join(string.ascii_lowercase[:15])
 
 
