@@ -2,7 +2,7 @@
 
 Two drafts describe the same list: AI Catalog 1.0 (`/.well-known/ai-catalog.json`) and Agentic Resource Discovery
 0.91 (`/.well-known/ard.json`), which adds questions an agent is good for. A catalog names `PAGE` agents at most;
-when there are more it names catalogs of up to `PAGE` agents each, which both drafts call nested (docs/adr/0042).
+when there are more it names catalogs of up to `PAGE` agents each, which both drafts call nested.
 """
 
 from collections.abc import Iterable

@@ -86,7 +86,7 @@ class TokenUsage(models.Model):
 
 
 class Blob(models.Model):
-    """Bytes under their SHA-256 (docs/adr/0033). It goes with the last live file that names it."""
+    """Bytes under their SHA-256. It goes with the last live file that names it."""
 
     sha256 = models.CharField(max_length=64, primary_key=True)
     size = models.PositiveBigIntegerField()

@@ -18,7 +18,7 @@ class ProcessFigures(Collector):
     """What this process counts with each ask and each error, and its pool; reading it costs no I/O.
 
     Not the library's `Counter` and `Histogram`: they cost an ask 24 calls more, and a lock of theirs that a log
-    handler holds could be asked for again by a finalizer in the same thread (docs/adr/0052, docs/adr/0093).
+    handler holds could be asked for again by a finalizer in the same thread (docs/adr/0093).
     """
 
     def __init__(self, counts: Counts) -> None:

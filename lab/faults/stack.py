@@ -147,7 +147,7 @@ class Stack:
             self.worker = None
 
     async def _restart_worker(self) -> None:
-        """Start a worker that ended by itself again, as systemd and containers do (docs/adr/0098)."""
+        """Start a worker that ended by itself again, as systemd and containers do."""
         while True:
             await asyncio.sleep(AGAIN_AFTER_S)
             if self.worker is not None and self.worker.has_ended:

@@ -50,7 +50,7 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
 
 
 def test_a_link_to_a_file_that_is_not_shown_is_its_text() -> None:
-    said = "See [why](../adr/0001-x.md), [B](b.md#c-d), [out](https://a.example/x) and [here](#two)."
+    said = "See [why](../adr/0003-x.md), [B](b.md#c-d), [out](https://a.example/x) and [here](#two)."
     text = f"# A\n\n{said}\n\n## Two\n\n## Two"
     links = {"b.md#c-d": "/docs/b#s-c-d", "#two": "#s-two", "https://a.example/x": "https://a.example/x"}
     document = read_document(text, links.get)
@@ -71,7 +71,7 @@ def test_a_document_cannot_bring_scripts_into_the_page() -> None:
 
 
 def test_an_absent_document_is_not_found() -> None:
-    for path in ("/docs/nothing", "/docs/bench", "/docs/api/nothing", "/docs/0001-one-row-per-turn"):
+    for path in ("/docs/nothing", "/docs/bench", "/docs/api/nothing", "/docs/0003-database-work-in-pool-threads"):
         assert Client().get(path).status_code == 404, path
 
 
