@@ -1,19 +1,11 @@
-"""The settings that `a2a_bridge` reads; hub/app_settings.py sets them."""
+"""The settings that `a2a_bridge` reads (kit/env.py). The hub sets what has no value here (docs/adr/0106)."""
 
-from dataclasses import dataclass
+from kit import env
 
-from kit.injected import Injected
+PUBLIC_URL: str
+DEV_LOGIN: bool
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BridgeSettings:
-    """See docs/reference/settings.md."""
-
-    public_url: str
-    reply_wait_s: float
-    push_configs_per_caller: int
-    dev_login: bool
-
-
-_settings = Injected[BridgeSettings]("a2a_bridge.settings")
-get_settings, set_settings = _settings.get, _settings.set
+REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
+"""seconds a caller waits for a reply"""
+PUSH_CONFIGS_PER_CALLER = env.whole("PUSH_CONFIGS_PER_CALLER", 1000)
+"""push configs the tasks of one caller may have"""

@@ -12,7 +12,7 @@ from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import tokens
+from accounts import settings, tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
@@ -21,7 +21,6 @@ from accounts.oauth.pages import signed_in, to_signin
 from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
-from accounts.settings import get_settings
 from accounts.signing import NoKey
 from accounts.snippets import mcp_json
 from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mint_app, mint_channel
@@ -187,7 +186,7 @@ def _page(
         "chosen_scopes": request.POST.getlist("scope") if error else [],
         "jwt_days": MAX_JWT_LIFETIME.days,
         "days_error": days_error,
-        "kept_days": get_settings().questions_kept_days,
+        "kept_days": settings.QUESTIONS_KEPT_DAYS,
         "most_days": MAX_KEPT_DAYS,
     }
     return render(request, "account.html", context, status=status)

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, parse_cookie
 from msgspec import Struct
 
+from accounts import settings
 from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT
 from accounts.models import Credential, User
-from accounts.settings import get_settings
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now
 from kit.sql import AWAY
@@ -154,7 +154,7 @@ def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
 def presented_by(request: HttpRequest) -> Presented | None:
     """The token of a request that Django serves, valid or not."""
     # Only a cookie is compared with the hub's own address.
-    public_url = "" if "Authorization" in request.headers else get_settings().public_url
+    public_url = "" if "Authorization" in request.headers else settings.PUBLIC_URL
     return presented(request.headers, request.method or "", public_url)
 
 

@@ -4,9 +4,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from accounts import settings
 from accounts.authn import COOKIE, presented_by
 from accounts.models import Credential, User
-from accounts.settings import get_settings
 from accounts.tokens import SESSION_LIFETIME, mint
 
 
@@ -19,17 +19,17 @@ def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
         COOKIE,
         minted.token,
         max_age=SESSION_LIFETIME,
-        path=get_settings().cookie_path,
+        path=settings.SESSION_COOKIE_PATH,
         httponly=True,
         samesite="Lax",
-        secure=get_settings().is_https,
+        secure=settings.IS_HTTPS,
     )
 
 
 def sign_out(request: HttpRequest, response: HttpResponse) -> None:
     """End this browser's session, on the hub and in the browser."""
     _revoke(request)
-    response.delete_cookie(COOKIE, path=get_settings().cookie_path, samesite="Lax")
+    response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
 
 
 def own_path(wanted: str | None) -> str:

@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import audit_log, invitations
+from accounts import audit_log, invitations, settings
 from accounts.authn import Caller
 from accounts.browser import device_name, sign_in
 from accounts.errors import Refused, TooFast
@@ -23,7 +23,6 @@ from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.pages import signed_in
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
-from accounts.settings import get_settings
 from accounts.throttle import check_address
 from accounts.tokens import BadLogin
 from kit.clock import db_now
@@ -150,9 +149,9 @@ def _join_page(
     context = {
         "invitation": invitation,
         "options": json.dumps(options) if options else "",
-        "hub": get_settings().public_url,
+        "hub": settings.PUBLIC_URL,
         "problems": problems or [],
-        "least_chars": get_settings().min_password_chars,
+        "least_chars": settings.MIN_PASSWORD_CHARS,
     }
     return render(request, "join.html", context, status=status)
 

@@ -9,11 +9,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from accounts import audit_log
+from accounts import audit_log, settings
 from accounts.authn import digest
 from accounts.errors import Refused
 from accounts.models import Credential, Invitation, User
-from accounts.settings import get_settings
 from accounts.tokens import LOGIN, BadLogin
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -88,7 +87,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
         audit_log.record_act(
             made_by, Invitation, audit_log.name_rows([invitation]), f"invited @{invitation.login}"
         )
-    return Invited(invitation, f"{get_settings().public_origin}{reverse('join', args=[token])}")
+    return Invited(invitation, f"{settings.PUBLIC_ORIGIN}{reverse('join', args=[token])}")
 
 
 def open_now() -> QuerySet[Invitation]:

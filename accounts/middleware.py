@@ -9,10 +9,10 @@ from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
+from accounts import settings
 from accounts.authn import find_caller, presented_by
 from accounts.error_pages import API_PATHS, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, json_error, too_many_at_once
 from accounts.models import Credential, User
-from accounts.settings import get_settings
 from kit.asgi import Header
 from kit.concurrency import TooManyAtOnce
 
@@ -90,7 +90,7 @@ def allowing(origin: str | None, app_origins: Collection[str]) -> list[Header]:
 
 
 def _is_known(request: HttpRequest) -> bool:
-    return request.path_info.startswith(API_PREFIX) and request.headers.get("Origin") in get_settings().app_origins
+    return request.path_info.startswith(API_PREFIX) and request.headers.get("Origin") in settings.APP_ORIGINS
 
 
 def _user(request: HttpRequest) -> User | AnonymousUser:

@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts import settings
 from accounts.browser import own_path, sign_in, sign_out
 from accounts.error_pages import json_error
 from accounts.errors import Refused, TooFast
@@ -18,7 +19,6 @@ from accounts.oauth import attempts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.signin_methods import find_signin_methods
 from accounts.passkeys import check_sign_in, sign_in_options
-from accounts.settings import get_settings
 from accounts.signup import LOGIN
 from accounts.throttle import check_address, check_passwords
 from accounts.tokens import BadLogin, get_or_create_local_user
@@ -114,5 +114,5 @@ def _signed_in(request: HttpRequest, user: User, next_path: str | None) -> HttpR
 def _page(request: HttpRequest, *, status: int = 200, **context: str) -> HttpResponse:
     ways = find_signin_methods()
     next_path = own_path(request.POST.get("next") or request.GET.get("next"))
-    shown = {"ways": ways, "next_path": next_path, "github_url": get_settings().github_url, **context}
+    shown = {"ways": ways, "next_path": next_path, "github_url": settings.GITHUB_URL, **context}
     return render(request, "signin.html", shown, status=503 if status == 200 and not ways.is_any else status)

@@ -26,9 +26,9 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from accounts import settings
 from accounts.errors import Refused
 from accounts.models import Passkey, User
-from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -52,7 +52,7 @@ def passkeys_work() -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return get_settings().is_https or host == "localhost"
+        return settings.IS_HTTPS or host == "localhost"
     return False
 
 
@@ -85,7 +85,7 @@ def check_registration(answer: str, challenge: str) -> Passkey:
             credential=_bounded(answer),
             expected_challenge=challenge.encode(),
             expected_rp_id=_host(),
-            expected_origin=get_settings().public_origin,
+            expected_origin=settings.PUBLIC_ORIGIN,
             require_user_verification=True,
         )
     except _BROKEN as failure:
@@ -126,7 +126,7 @@ def check_sign_in(answer: str, challenge: str) -> User:
             credential=answer,
             expected_challenge=challenge.encode(),
             expected_rp_id=_host(),
-            expected_origin=get_settings().public_origin,
+            expected_origin=settings.PUBLIC_ORIGIN,
             credential_public_key=base64url_to_bytes(passkey.public_key),
             credential_current_sign_count=passkey.sign_count,
             require_user_verification=True,
@@ -152,4 +152,4 @@ def _bad(failure: Exception) -> BadPasskey:
 
 
 def _host() -> str:
-    return urlsplit(get_settings().public_url).hostname or ""
+    return urlsplit(settings.PUBLIC_URL).hostname or ""

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from kit.env import is_safe
+
 MOST = 9
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MAX_ISSUER_CHARS = 255
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,60}\Z")
 
@@ -49,13 +50,3 @@ def read_providers(issuers: str, client_ids: str, client_secrets: str, names: st
         Provider(number, issuer, client_id, secret, name or str(urlsplit(issuer).hostname))
         for number, (issuer, client_id, secret, name) in enumerate(rows, start=1)
     )
-
-
-def is_safe(address: str) -> bool:
-    """Whether secrets may travel to an address: https, or plain http to this machine."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return False
-    is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-    return bool(is_private and parts.hostname and not parts.username and not parts.fragment)

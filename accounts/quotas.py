@@ -1,8 +1,8 @@
 """How much one owner may have. Counted under a lock on the owner's row, so that a race passes no limit."""
 
+from accounts import settings
 from accounts.errors import Refused
 from accounts.models import Credential, User
-from accounts.settings import get_settings
 
 TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP, Credential.Kind.AGNT)
 
@@ -34,7 +34,7 @@ def check_tokens(user: User) -> None:
     Raises:
         QuotaExceeded: there are as many live ones as one may have.
     """
-    if most := get_settings().tokens_per_owner:
+    if most := settings.TOKENS_PER_OWNER:
         lock_owner(user.pk)
         held = Credential.objects.live().filter(user=user, kind__in=TOKENS).count()
         check(held, most, "live tokens")

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.db.models import QuerySet
 
-from accounts.settings import get_settings
+from accounts import settings
 from kit import batches
 
 RESEALED_AT_ONCE = 500
@@ -67,7 +67,7 @@ def pseudonym(name: str, purpose: bytes) -> str:
 
 def derive_key(purpose: bytes) -> bytes:
     """32 bytes for this purpose alone. They change with Django's secret key."""
-    return _derived(purpose, get_settings().secret_key)
+    return _derived(purpose, settings.SECRET_KEY)
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:
@@ -90,8 +90,7 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
 
 
 def _keys() -> tuple[str, ...]:
-    settings = get_settings()
-    return (*settings.webhook_keys, settings.secret_key, *settings.secret_key_fallbacks)
+    return (*settings.WEBHOOK_KEYS, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
 
 
 @cache

@@ -10,8 +10,8 @@ from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
+from accounts import settings
 from accounts.errors import TooFast
-from accounts.settings import get_settings
 from kit.addresses import network_of
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def check_address(request: HttpRequest, what: str) -> None:
     Raises:
         TooFast: there were SIGNIN_RATE_PER_MINUTE in the last minute.
     """
-    _hit(what, address_of(request), RateLimitItemPerMinute(get_settings().signin_rate_per_minute))
+    _hit(what, address_of(request), RateLimitItemPerMinute(settings.SIGNIN_RATE_PER_MINUTE))
 
 
 def check_code_guesses(user_id: int) -> None:
@@ -74,6 +74,6 @@ def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> Non
 @cache
 def _limiter() -> MovingWindowRateLimiter:
     waits = {"socket_timeout": REDIS_WITHIN_S, "socket_connect_timeout": REDIS_WITHIN_S}
-    address = get_settings().rate_storage
+    address = settings.RATE_STORAGE
     options = waits if address.startswith("redis") else {}
     return MovingWindowRateLimiter(storage_from_string(address, **options))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
+from accounts import settings
 from accounts.authn import (
     IMPLIED_SCOPES,
     IMPLIED_SCOPES_OF_ONE_AGENT,
@@ -18,7 +19,6 @@ from accounts.authn import (
 from accounts.errors import Refused
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
-from accounts.settings import get_settings
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -150,7 +150,7 @@ def _save_as_jwt(credential: Credential, expires_at: datetime) -> Minted:
 
 def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int]:
     """What a JWT says of its credential (docs/reference/tokens.md)."""
-    public_url, user = get_settings().public_url, credential.user
+    public_url, user = settings.PUBLIC_URL, credential.user
     return {
         "iss": public_url,
         "aud": public_url,

@@ -1,26 +1,33 @@
-"""The settings that `agents` reads; hub/app_settings.py sets them."""
+"""The settings that `agents` reads (kit/env.py). The hub sets what has no value here (docs/adr/0106)."""
 
-from dataclasses import dataclass
+from kit import env
 
-from kit.injected import Injected
+PUBLIC_URL: str
+SENDS_MAIL: bool
+DEFAULT_FROM_EMAIL: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsSettings:
-    """See docs/reference/settings.md."""
-
-    public_url: str
-    agents_per_owner: int
-    sessions_per_owner: int
-    sockets_per_owner: int
-    storage_per_owner_mb: int
-    files_kept_days: int
-    remote_ports: frozenset[int]
-    remote_allow_private: bool
-    remote_retry_s: float
-    trace_ui_url: str
-    mail_from: str
-
-
-_settings = Injected[AgentsSettings]("agents.settings")
-get_settings, set_settings = _settings.get, _settings.set
+AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
+"""agents one owner may have, drafts counted"""
+SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
+"""sessions one owner may have, archived ones counted"""
+SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
+"""agents one owner may have connected at once, over all processes"""
+STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
+"""mebibytes of one owner's files and transcripts: the owner's uploads, events of the owner's sessions, the owner's
+op-messages, and 512 bytes for each row of token usage. When it is full, files, events, op-messages and reports of
+token usage are refused; questions and replies are kept. Events are counted in each process: each may exceed the
+limit by a hundredth"""
+FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
+"""days after which a file of a session is deleted, counted from its upload. Existing files keep their date"""
+REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
+"""`1`: [remote A2A servers](../howto/publish-a-remote-agent.md) may be at any address and port, also by plain
+http. Every user can then make the hub send requests into your network"""
+REMOTE_PORTS = env.ports("REMOTE_PORTS", "443 8443")
+"""ports remote A2A servers may be at"""
+REMOTE_RETRY_S = env.seconds("REMOTE_RETRY_S", 30)
+"""seconds for which the hub does not call a remote A2A server that failed 5 times in a row; doubled with each
+failed try, up to 20 times as long"""
+TRACE_UI_URL = env.link_template("TRACE_UI_URL", "{trace_id}")
+"""Default: none: no links
+the address of a trace in your tracing UI, with `{trace_id}` for its id, such as
+`https://jaeger.example.org/trace/{trace_id}`. The [audit](tracing.md) links every trace id to it"""

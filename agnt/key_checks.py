@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
+from agnt import settings
 from agnt.envelope import Envelope, refuse_fields
 from agnt.errors import EnvelopeRefused, ErrorCode
 from agnt.hops import verify_last_hop
 from agnt.keys import FoundKey, load_signing_keys
 from agnt.models import ApiKey
 from agnt.networks import build_hop_name
-from agnt.settings import get_settings
 from agnt.signing import verify_body, verify_payload
 
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
@@ -32,7 +32,7 @@ def check_hops(key: FoundKey, envelope: Envelope) -> None:
         return
     if not key.accepts_hops:
         raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
-    own = build_hop_name(key.owner_login, get_settings().public_url)
+    own = build_hop_name(key.owner_login, settings.PUBLIC_URL)
     if any(hop.agent == own for hop in envelope.via):
         raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via: {own} passed this envelope on before")
 

@@ -19,9 +19,9 @@ from accounts.models import Credential, User
 from accounts.quotas import check_tokens
 from accounts.sealing import derive_key, reseal_all, seal, unseal
 from accounts.tokens import Limits, mint
+from agnt import settings
 from agnt.models import ApiKey
 from agnt.networks import get_or_create_network
-from agnt.settings import get_settings
 from agnt.signing import SigningKeys, derive_tenant_key
 from kit.clock import approximate_now, db_now
 
@@ -78,7 +78,7 @@ class FoundKey(Struct, frozen=True, kw_only=True):
 
 def get_master_key() -> bytes:
     """What secrets are derived from: A2A_SIGNING_KEY; without it, a key derived from the hub's secret key."""
-    return get_settings().signing_key.encode() or derive_key(MASTER_PURPOSE)
+    return settings.A2A_SIGNING_KEY.encode() or derive_key(MASTER_PURPOSE)
 
 
 @transaction.atomic

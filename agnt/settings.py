@@ -1,23 +1,24 @@
-"""The settings that `agnt` reads; hub/app_settings.py sets them."""
+"""The settings that `agnt` reads (kit/env.py). The hub sets what has no value here (docs/adr/0106)."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from kit.injected import Injected
+from kit import env
 
+PUBLIC_URL: str
+INVOICES_DIR: Path
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgntSettings:
-    """See docs/reference/settings.md. `signing_key`: empty, `agnt.keys.get_master_key` derives one."""
-
-    public_url: str
-    signing_key: str = field(repr=False)
-    venues_per_network: int
-    invoices_dir: Path
-    stripe_api_key: str = field(repr=False)
-    stripe_api_url: str
-    stripe_meter: str
-
-
-_settings = Injected[AgntSettings]("agnt.settings")
-get_settings, set_settings = _settings.get, _settings.set
+A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")
+"""Default: derived from `SECRET_KEY`
+the master key of AGNT: the signing secret of each [AGNT key](tokens.md#agnt-keys) is derived from it. A secret is
+stored encrypted when it is made, so another master key changes those alone that are made or rotated after it.
+AGNT's own programs refuse to start without it; the hub derives one, so that it can be tried"""
+VENUES_PER_NETWORK = env.whole("VENUES_PER_NETWORK", 10_000)
+"""venues one AGNT network may have, inactive ones counted"""
+STRIPE_API_KEY = env.text("STRIPE_API_KEY")
+"""Default: none: bills are [files](../howto/bill-bookings.md) in `DATA_DIR/invoices`
+the secret or restricted key of your account at Stripe, which gets the [bills of AGNT
+bookings](../howto/bill-bookings.md#with-stripe) as meter events. Needs the extra `clawbridge[stripe]`"""
+STRIPE_API_URL = env.base_url("STRIPE_API_URL", "https://api.stripe.com")
+"""Stripe's API, or a server that stands in for Stripe in tests"""
+STRIPE_METER = env.text("STRIPE_METER", "agnt_booking_cents")
+"""the event name of the meter at Stripe"""

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from agents.core.dispatch import Dispatcher
 from agents.links.remote.access import rules
+from agnt import settings
 from agnt.breaker import CircuitOpen, PairPermit
 from agnt.breakers import StoredBreakers, VenueKey
 from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
@@ -22,7 +23,6 @@ from agnt.hops import check_hop_limit
 from agnt.networks import build_hop_name
 from agnt.payloads import Confirm
 from agnt.ports import NetworkRef, VenueAnswer, VenueRef
-from agnt.settings import get_settings
 from agnt.venue_agents import AgentRoute, VenueAgents, find_agent
 from agnt.venue_replies import (
     NETWORK_BUSY,
@@ -278,6 +278,6 @@ def _make_ask(
     if envelope.timestamp:
         ask = replace(ask, timestamp=envelope.timestamp)
     if envelope.via:
-        own = build_hop_name(network.owner_login, get_settings().public_url)
+        own = build_hop_name(network.owner_login, settings.PUBLIC_URL)
         ask = replace(ask, sender=own, origin=envelope.origin, via=envelope.via)
     return ask

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from agents import settings
 from agents.models import Agent
-from agents.settings import get_settings
 from agnt.models import Venue
 from agnt.wire import NETWORK, is_name
 from kit.safe_http import NotSent, Rules
@@ -141,9 +141,8 @@ def _check_url(value: Any) -> str:
     url = _text_of(value, MAX_URL_CHARS)
     if not url:
         return ""
-    settings = get_settings()
     try:
-        read_target(url, Rules(ports=settings.remote_ports, allows_private=settings.remote_allow_private))
+        read_target(url, Rules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE))
     except NotSent as refused:
         raise ValueError(str(refused)) from None
     return url

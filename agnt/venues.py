@@ -14,8 +14,8 @@ from django.db.models.functions import Lower
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
+from agnt import settings
 from agnt.models import Network, Venue
-from agnt.settings import get_settings
 from agnt.venue_fields import AGENT_OR_URL, BadVenue, Fields, check_fields
 from kit.clock import db_now
 from kit.search import match_words
@@ -149,7 +149,7 @@ def check_room(wanted: int) -> None:
     Raises:
         accounts.quotas.QuotaExceeded: they are too many.
     """
-    most = get_settings().venues_per_network
+    most = settings.VENUES_PER_NETWORK
     if most and wanted > most:
         raise QuotaExceeded(f"the network would have {wanted} venues, and {most} are the most: remove some first")
 

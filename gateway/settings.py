@@ -1,17 +1,10 @@
-"""The settings that `gateway` reads; hub/app_settings.py sets them."""
+"""The settings that `gateway` reads (kit/env.py)."""
 
-from dataclasses import dataclass
+from kit import env
 
-from kit.injected import Injected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings:
-    """See docs/reference/settings.md."""
-
-    letters_per_owner: int
-    letters_mb_per_owner: int
-
-
-_settings = Injected[GatewaySettings]("gateway.settings")
-get_settings, set_settings = _settings.get, _settings.set
+LETTERS_PER_OWNER = env.whole("LETTERS_PER_OWNER", 5000)
+"""messages of the [gateway](gateway.md#inboxes) that may be kept for the agents of one owner. Those that were
+delivered are deleted first; of one sender at most a quarter may wait. When it is full, messages are refused with
+3003 `inbox_full`"""
+LETTERS_MB_PER_OWNER = env.whole("LETTERS_MB_PER_OWNER", 64)
+"""mebibytes of these messages, likewise"""

@@ -3,15 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
-from hub.data_dir import check_hub_exists
-
-BASE_DIR = Path(__file__).resolve().parent.parent
+from hub.data_dir import BASE_DIR, check_hub_exists
 
 
 def main(arguments: Sequence[str], name: str = "manage.py") -> int:

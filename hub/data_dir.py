@@ -1,14 +1,17 @@
 """DATA_DIR: one hub runs on it at a time, and commands find the hub that is there."""
 
+import contextlib
 import fcntl
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from hub import env
+from kit import env
 
+BASE_DIR = Path(__file__).resolve().parent.parent
 SERVING = "serving"  # the folder with a file for each port, whose content is the address of the hub there
 COMMANDS_ON_A_HUB = frozenset(
     {
@@ -76,11 +79,13 @@ def read_addresses(data_dir: Path) -> list[str]:
     return [file.read_text() for file in sorted(folder.iterdir())] if folder.exists() else []
 
 
-def default_data_dir(base_dir: Path) -> Path:
-    """`data` beside `manage.py`; for an installed hub, which has none, a folder of the user's."""
+def read_data_dir(given: str, base_dir: Path) -> Path:
+    """DATA_DIR; if none is given `data` beside `manage.py`, or for an installed hub a folder of the user."""
+    if given:
+        return Path(given).resolve()
     if (base_dir / "manage.py").exists():
-        return base_dir / "data"
-    return Path(env.text("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "clawbridge")
+        return (base_dir / "data").resolve()
+    return Path(env.text("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "clawbridge").resolve()
 
 
 def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
@@ -91,8 +96,35 @@ def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
     """
     if not arguments or arguments[0] not in COMMANDS_ON_A_HUB or "--help" in arguments or env.text("DATABASE_URL"):
         return
-    data_dir = Path(env.text("DATA_DIR", str(default_data_dir(base_dir)))).resolve()
+    data_dir = read_data_dir(env.text("DATA_DIR"), base_dir)
     if not (data_dir / "hub.sqlite3").exists():
         raise ImproperlyConfigured(
             f"DATA_DIR={data_dir} has no hub: set DATA_DIR (or DATABASE_URL) to the hub's, or start the hub once"
         )
+
+
+def keep_secret_key(data_dir: Path) -> str:
+    """The key in DATA_DIR; a new file is written whole and readable by its owner alone.
+
+    Raises:
+        ImproperlyConfigured: DATA_DIR cannot be written.
+    """
+    try:
+        return _kept(data_dir)
+    except OSError as problem:
+        raise ImproperlyConfigured(f"DATA_DIR={data_dir}: cannot write there: {problem.strerror}") from None
+
+
+def _kept(data_dir: Path) -> str:
+    file = data_dir / "secret_key"
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not file.exists():
+        draft = data_dir / f"secret_key.{os.getpid()}"
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(50))
+        with contextlib.suppress(FileExistsError):  # another process was first: its key stands
+            # `link` fails where the file exists; `rename` would replace a
+            # key that another process uses already.
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_text()

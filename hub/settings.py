@@ -1,154 +1,34 @@
-"""All settings, read from the environment once (docs/reference/settings.md)."""
+"""Django's settings. Each setting of an operator is declared where its readers are (kit/env.py)."""
 
 import os
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.providers import LOOPBACK
-from hub import env
-from hub.data_dir import default_data_dir
+from a2a_bridge.settings import *
+from accounts.settings import *
+from agents.settings import *
+from agnt.settings import *
+from gateway.settings import *
+from hub.data_dir import BASE_DIR, keep_secret_key
+from hub.environment import *
+from hub.postgresql import connection_settings
+from kit import env
 from kit.asgi import MAX_BODY_BYTES
 from kit.durations import TIME_SCALE, seconds
+from webhooks.settings import *
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-PUBLIC_GITHUB = "https://github.com"
-
-# Where it serves.
-HOST = env.text("HOST", "127.0.0.1")
-PORT = env.whole("PORT", 8787, least=1, most=65535)
-LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}"
-PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
-PATH_PREFIX = urlsplit(PUBLIC_URL).path
-PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
-DATA_DIR = Path(env.text("DATA_DIR", str(default_data_dir(BASE_DIR)))).resolve()
-DATABASE_URL = env.text("DATABASE_URL")
-REDIS_URL = env.text("REDIS_URL")
-
-# How it behaves.
-DEMO = env.flag("DEMO")
-GATEWAY = env.flag("GATEWAY")
-GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
-AGNT = env.flag("AGNT", default=True)
-REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
-DRAIN_S = env.seconds("DRAIN_S", 25)
-CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
-STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
-STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 75 * 60)
-AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
-SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
-SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
-TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
-WEBHOOKS_PER_OWNER = env.whole("WEBHOOKS_PER_OWNER", 50)
-PUSH_CONFIGS_PER_CALLER = env.whole("PUSH_CONFIGS_PER_CALLER", 1000)
-VENUES_PER_NETWORK = env.whole("VENUES_PER_NETWORK", 10_000)
-LETTERS_PER_OWNER = env.whole("LETTERS_PER_OWNER", 5000)
-LETTERS_MB_PER_OWNER = env.whole("LETTERS_MB_PER_OWNER", 64)
-DOWNLOADS_PER_OWNER = env.whole("DOWNLOADS_PER_OWNER", 2)
-DOWNLOADS_PER_PROCESS = env.whole("DOWNLOADS_PER_PROCESS", 8)
-STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
-TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
-QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
-EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
-FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
-DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
-LETTERS_KEPT_DAYS = env.whole("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
-TASKS_MEMORY_MB = env.whole("TASKS_MEMORY_MB", 64, least=16)
-TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
-TEST_TIME_SCALE = TIME_SCALE
-FORMATTERS = {"TEXT": "EventFormatter", "JSON": "JsonFormatter"}
-LOG_FORMAT = env.choice("LOG_FORMAT", "TEXT", tuple(FORMATTERS))
-LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
-
-# Who watches it.
-METRICS_TOKEN = env.text("METRICS_TOKEN")
-OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
-OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
-TRACE_UI_URL = env.link_template("TRACE_UI_URL", "{trace_id}")
-
-# Whom it tells.
-WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
-WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
-WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
-
-# What signs AGNT envelopes.
-A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")
-
-# Who gets AGNT's bills: files below DATA_DIR, unless Stripe does.
-INVOICES_DIR = DATA_DIR / "invoices"
-STRIPE_API_KEY = env.text("STRIPE_API_KEY")
-STRIPE_API_URL = env.base_url("STRIPE_API_URL", "https://api.stripe.com")
-STRIPE_METER = env.text("STRIPE_METER", "agnt_booking_cents")
-
-# Whom it mails: owners who want alerts.
-EMAIL = env.choice("EMAIL", "OFF", ("OFF", "CONSOLE", "SMTP"))
-SENDS_MAIL = EMAIL != "OFF"
-EMAIL_BACKEND = f"django.core.mail.backends.{'dummy' if EMAIL == 'OFF' else EMAIL.lower()}.EmailBackend"
-EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
-EMAIL_PORT = env.whole("EMAIL_PORT", 25, least=1, most=65535)
-EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
-EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
-EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS")
-EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL")
-EMAIL_TIMEOUT = 5
-DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", f"clawbridge@{urlsplit(PUBLIC_URL).hostname}")
-
-# Whom it calls: remote A2A servers that owners published.
-REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
-REMOTE_PORTS = env.ports("REMOTE_PORTS", "443 8443")
-REMOTE_RETRY_S = env.seconds("REMOTE_RETRY_S", 30)
-
-# Who signs in.
-GITHUB_CLIENT_ID = env.text("GITHUB_CLIENT_ID")
-GITHUB_CLIENT_SECRET = env.text("GITHUB_CLIENT_SECRET")
-GITHUB_URL = env.base_url("GITHUB_URL", PUBLIC_GITHUB)
-GITHUB_API_URL = env.base_url(
-    "GITHUB_API_URL", "https://api.github.com" if GITHUB_URL == PUBLIC_GITHUB else f"{GITHUB_URL}/api/v3"
-)
-OIDC_PROVIDERS = env.oidc_providers(
-    env.text("OIDC_ISSUER"), env.text("OIDC_CLIENT_ID"), env.text("OIDC_CLIENT_SECRET"), env.text("OIDC_NAME")
-)
-SIGNUP = env.signup("SIGNUP")
-APP_ORIGINS = env.origins("APP_ORIGINS")
-SIGNIN_RATE_PER_MINUTE = env.whole("SIGNIN_RATE_PER_MINUTE", 60, least=20)
-DEV_LOGIN = env.flag("DEV_LOGIN") and not GITHUB_CLIENT_ID and not OIDC_PROVIDERS
-
-if bool(GITHUB_CLIENT_ID) != bool(GITHUB_CLIENT_SECRET):
-    raise ImproperlyConfigured("GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET go together: set both, or neither")
 if DEV_LOGIN and not env.is_loopback(PUBLIC_URL):
     raise ImproperlyConfigured(
         f"DEV_LOGIN=1 signs visitors in as any user, but PUBLIC_URL={PUBLIC_URL} is not loopback: set DEV_LOGIN=0"
     )
-if EMAIL_USE_TLS and EMAIL_USE_SSL:
-    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: set one of them")
-if env.flag("BEHIND_PROXY"):
-    raise ImproperlyConfigured(
-        "BEHIND_PROXY trusted the headers of every client and was removed: name your proxies in TRUSTED_PROXIES,"
-        " such as TRUSTED_PROXIES=127.0.0.1"
-    )
-if bool(DATABASE_URL) != bool(REDIS_URL):
-    raise ImproperlyConfigured("DATABASE_URL and REDIS_URL go together: set both, or neither for the embedded hub")
-
-IS_EMBEDDED = not DATABASE_URL
-TASK_STORE = env.choice("TASK_STORE", "MEMORY" if IS_EMBEDDED else "REDIS", ("MEMORY", "REDIS", "JOURNAL")).lower()
-if TASK_STORE == "redis" and not REDIS_URL:
-    raise ImproperlyConfigured("TASK_STORE=redis needs REDIS_URL: set it, or TASK_STORE=journal")
-if TASK_STORE == "memory" and not IS_EMBEDDED:
-    raise ImproperlyConfigured(
-        "TASK_STORE=memory keeps tasks in one process, where the others do not find them: set redis or journal"
-    )
-RATE_STORAGE = REDIS_URL or "memory://"
-
-# Django's own.
-SECRET_KEY = env.secret_key(DATA_DIR, env.text("SECRET_KEY"))
-SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
+TEST_TIME_SCALE = TIME_SCALE
+FORMATTERS = {"text": "EventFormatter", "json": "JsonFormatter"}
+EMAIL_BACKEND = f"django.core.mail.backends.{EMAIL if SENDS_MAIL else 'dummy'}.EmailBackend"
+EMAIL_TIMEOUT = 5
+SECRET_KEY = SECRET_KEY or keep_secret_key(DATA_DIR)  # the last: a bad setting leaves no file
 DEBUG = False
-ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_ORIGIN]
 CSRF_FAILURE_VIEW = "accounts.error_pages.csrf_failure"
-IS_HTTPS = PUBLIC_URL.startswith("https://")
-TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads their headers: hub/server.py
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -166,7 +46,7 @@ ROOT_URLCONF = "hub.urls"
 ASGI_APPLICATION = "hub.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-PASSWORD_CHARS = 10
+MIN_PASSWORD_CHARS = 10
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
@@ -174,7 +54,7 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
-        "OPTIONS": {"min_length": PASSWORD_CHARS},
+        "OPTIONS": {"min_length": MIN_PASSWORD_CHARS},
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
@@ -262,7 +142,7 @@ if IS_EMBEDDED:
         }
     }
 else:
-    DATABASES = {"default": env.postgres(DATABASE_URL)}
+    DATABASES = {"default": connection_settings(DATABASE_URL)}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.rest.CredentialAuthentication"],

@@ -5,29 +5,13 @@ length that the contract states. Not written so: retention, lifetimes that the w
 calls to PostgreSQL, Redis and DNS, which guard against a fault and end nothing in time.
 """
 
-import os
+from kit import env
 
-from django.core.exceptions import ImproperlyConfigured
-
-LEAST_SCALE = 0.01
-
-
-def read_scale(raw: str) -> float:
-    """The factor from its text; empty means 1.
-
-    Raises:
-        ImproperlyConfigured: the text is no number from LEAST_SCALE to 1.
-    """
-    try:
-        scale = float(raw or 1)
-    except ValueError:
-        scale = 0.0
-    if not LEAST_SCALE <= scale <= 1:
-        raise ImproperlyConfigured(f"TEST_TIME_SCALE={raw!r}: want a number from {LEAST_SCALE} to 1")
-    return scale
-
-
-TIME_SCALE = read_scale(os.environ.get("TEST_TIME_SCALE", ""))
+TIME_SCALE = env.share("TEST_TIME_SCALE", 1, least=0.01)
+"""only for tests: a factor on the durations of the protocol (those fixed below, and values derived from them, such
+as retry pauses and claims). Settings in seconds, retention and lifetimes that responses contain are not scaled,
+and a few deadlines have a lower bound. `check --deploy` refuses another factor than 1 unless `PUBLIC_URL` is
+loopback"""
 
 
 def seconds(real_s: float, *, at_least_s: float = 0.0, scale: float = TIME_SCALE) -> float:

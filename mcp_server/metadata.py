@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.settings import get_settings
+from a2a_bridge import settings
 from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
 from kit.describe import CALLER, Answer, Operation, Parameter
 from mcp_server.endpoint import METADATA_PATH, PATH, SCOPES
@@ -16,7 +16,7 @@ from mcp_server.endpoint import METADATA_PATH, PATH, SCOPES
 @allow_cross_origin
 def protected_resource(request: HttpRequest) -> HttpResponse:
     """`/.well-known/oauth-protected-resource`, and the same with the path of the resource behind it."""
-    public_url = get_settings().public_url
+    public_url = settings.PUBLIC_URL
     shown = {
         "resource": f"{public_url}{PATH}",
         "authorization_servers": [public_url],

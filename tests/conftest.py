@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 
-from hub.app_settings import inject_settings
+from hub.apps import inject_settings
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import SQLITE_FILE, DistributedStorages, EmbeddedStorages, HubStorage, MakeStorage
 from lab.servers import running_servers

@@ -18,14 +18,13 @@ from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
 from kit.clock import db_now
 from kit.markdown import SECTION_ID
-from webhooks import subscription_changes
+from webhooks import settings, subscription_changes
 from webhooks.catalog import ALIASES, CATALOG, TEST
 from webhooks.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
 from webhooks.models import Delivery, Subscription
 from webhooks.queues import RETRY_AFTER_S
 from webhooks.rest import PAUSED, SubscriptionBody
 from webhooks.sending import send_again
-from webhooks.settings import get_settings
 
 SHOWN = 30
 MAX_FILTER_CHARS = 161
@@ -221,7 +220,7 @@ def _back(own: Subscription) -> HttpResponse:
 
 
 def _list(request: HttpRequest, user: User, form: SubscriptionForm, *, status: int = 200) -> HttpResponse:
-    own = Subscription.objects.owned_by(user).order_by("-pk")[: get_settings().webhooks_per_owner or None]
+    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
     context = {"own": own, "form": form, "catalog": OFFERED}
     return render(request, "webhooks/list.html", context, status=status)
 

@@ -22,10 +22,10 @@ from kit.async_db import release_before_waiting
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.safe_http import NotPublic, NotSent, Rules, SafeHttp, Unanswered
+from webhooks import settings
 from webhooks.models import Delivery, Sendable
 from webhooks.outbox import wake
 from webhooks.queues import EACH_SUBSCRIPTION, WEBHOOKS, Queue, Request, find_pause
-from webhooks.settings import get_settings
 
 LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
@@ -215,8 +215,7 @@ ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLO
 
 def client() -> SafeHttp:
     """How receivers are reached, by the operator's settings."""
-    settings = get_settings()
-    return SafeHttp(Rules(ports=settings.webhook_ports, allows_private=settings.webhook_allow_private))
+    return SafeHttp(Rules(ports=settings.WEBHOOK_PORTS, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
 
 
 def check_url(url: str) -> None:

@@ -1,18 +1,11 @@
-"""The settings that `webhooks` reads; hub/app_settings.py sets them."""
+"""The settings that `webhooks` reads (kit/env.py)."""
 
-from dataclasses import dataclass
+from kit import env
 
-from kit.injected import Injected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhooksSettings:
-    """See docs/reference/settings.md."""
-
-    webhook_ports: frozenset[int]
-    webhook_allow_private: bool
-    webhooks_per_owner: int
-
-
-_settings = Injected[WebhooksSettings]("webhooks.settings")
-get_settings, set_settings = _settings.get, _settings.set
+WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
+"""`1`: webhooks may go to any address and port, also by plain http. Every user can then make the hub send requests
+into your network, and read the first 1024 bytes of the answers"""
+WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
+"""ports to which webhooks may be sent"""
+WEBHOOKS_PER_OWNER = env.whole("WEBHOOKS_PER_OWNER", 50)
+"""webhooks one owner may have"""

@@ -10,11 +10,11 @@ from django.db import transaction
 from accounts import quotas
 from accounts.models import User
 from kit.clock import db_now
+from webhooks import settings
 from webhooks.catalog import TEST
 from webhooks.models import Subscription
 from webhooks.outbox import OutboxEvent, queue, wake
 from webhooks.queues import new_signing_secret, seal_secret
-from webhooks.settings import get_settings
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."
@@ -41,7 +41,7 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     """
     # Before counting: two requests at once would both find room for the last one.
     quotas.lock_owner(owner.pk)
-    most = get_settings().webhooks_per_owner
+    most = settings.WEBHOOKS_PER_OWNER
     if most and Subscription.objects.owned_by(owner).count() >= most:
         raise TooMany(f"you have {most} webhooks already")
     secret = new_signing_secret()

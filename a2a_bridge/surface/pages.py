@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from a2a_bridge.settings import get_settings
+from a2a_bridge import settings
 from a2a_bridge.surface.reference import errors, samples
 from a2a_bridge.surface.reference.contents import key_of
 from a2a_bridge.surface.reference.contents import reference as read_reference
@@ -79,7 +79,7 @@ def reference(request: HttpRequest) -> HttpResponse:
         "max_chars": MAX_CHARS,
         "caller": signed_in(request),
         "start": {
-            "hub": get_settings().public_url,
+            "hub": settings.PUBLIC_URL,
             "agent": picked and picked.facts,
             "explanations": errors.explanations(),
             "dialects": [_speech(one) for one in DIALECTS],
@@ -104,14 +104,13 @@ def llms(request: HttpRequest) -> HttpResponse:
 
 def contents() -> dict[str, Any]:
     """What page and text have in common."""
-    settings = get_settings()
     return {
-        "reference": read_reference(settings.public_url),
-        "hub": settings.public_url,
-        "sockets": settings.public_url.replace("http", "ws", 1),
-        "cards": samples.cards(settings.public_url),
-        "wait_s": settings.reply_wait_s,
-        "dev_login": settings.dev_login,
+        "reference": read_reference(settings.PUBLIC_URL),
+        "hub": settings.PUBLIC_URL,
+        "sockets": settings.PUBLIC_URL.replace("http", "ws", 1),
+        "cards": samples.cards(settings.PUBLIC_URL),
+        "wait_s": settings.REPLY_WAIT_S,
+        "dev_login": settings.DEV_LOGIN,
         "can_sign_in": find_signin_methods().is_any,
     }
 

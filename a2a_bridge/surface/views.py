@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.settings import get_settings
+from a2a_bridge import settings
 from a2a_bridge.surface.cards.parts import UsageToday, merged_card, read_today
 from a2a_bridge.surface.cards.usage_sheet import MEDIA_TYPE, usage_sheet
 from a2a_bridge.surface.cards.v1 import signed, strict_card
@@ -50,11 +50,11 @@ class Render:
 
     def stable(self, agent: Agent) -> Any:
         """What does not change by the minute."""
-        return self.make(agent, UsageToday(), get_settings().public_url)
+        return self.make(agent, UsageToday(), settings.PUBLIC_URL)
 
     def written(self, agent: Agent, today: UsageToday) -> bytes:
         """As it stands now."""
-        return self.write(self.make(agent, today, get_settings().public_url))
+        return self.write(self.make(agent, today, settings.PUBLIC_URL))
 
 
 @csrf_exempt
@@ -145,9 +145,9 @@ def _rendered(agent: Agent, render: Render) -> HttpResponse:
 
 
 def _usage(agent: Agent, today: UsageToday, public_url: str) -> str:
-    return usage_sheet(agent, today, public_url, reply_wait_s=get_settings().reply_wait_s)
+    return usage_sheet(agent, today, public_url, reply_wait_s=settings.REPLY_WAIT_S)
 
 
 MERGED = Render(merged_card, lambda card: encode(card))
-STRICT = Render(strict_card, lambda card: encode(signed(card, get_settings().public_url)))
+STRICT = Render(strict_card, lambda card: encode(signed(card, settings.PUBLIC_URL)))
 USAGE = Render(_usage, lambda sheet: sheet.encode(), MEDIA_TYPE)

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a_bridge.settings import get_settings
+from a2a_bridge import settings
 from a2a_bridge.surface.catalog import CATALOG, CatalogPart, catalog
 from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
 from accounts.error_pages import json_error
@@ -80,7 +80,7 @@ def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> 
         part = CatalogPart(request.GET["from"], request.GET.get("to", ""))
         if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
             return json_error(400, "validation_failed", "from, to: want handles")
-    shown = catalog(get_settings().public_url, request.path_info, part, with_queries=with_queries)
+    shown = catalog(settings.PUBLIC_URL, request.path_info, part, with_queries=with_queries)
     etag = weak_etag(shown)
     answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type=content_type)
     return with_validators(answer, etag)

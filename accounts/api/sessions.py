@@ -7,11 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import settings
 from accounts.api.rendering import ListQuery, api_auth_session, api_user, listed
 from accounts.authn import CALLER_KINDS, COOKIE, presented_by
 from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.rest import Body, Conflict, HasBrowserSession, caller_of, check_no_fields, identity_of
-from accounts.settings import get_settings
 from accounts.shapes import ApiUser, AuthSession, Kept, RevokedSession
 from kit.describe import ErrorBody, Items
 
@@ -55,7 +55,7 @@ class Retention(APIView):
 def _kept(user: User) -> Kept:
     return {
         "questionsKeptDays": user.questions_kept_days,
-        "hubsQuestionsKeptDays": get_settings().questions_kept_days,
+        "hubsQuestionsKeptDays": settings.QUESTIONS_KEPT_DAYS,
     }
 
 
@@ -120,5 +120,5 @@ class Logout(APIView):
                 raise NotAuthenticated
             presented.revoke()
         response = Response(status=204)
-        response.delete_cookie(COOKIE, path=get_settings().cookie_path, samesite="Lax")
+        response.delete_cookie(COOKIE, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
         return response

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
 
+from accounts import settings
 from accounts.authn import digest
 from accounts.errors import InvalidState
 from accounts.models import LoginAttempt
 from accounts.oauth.authorization_requests import AuthorizationRequest
-from accounts.settings import get_settings
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -108,10 +108,10 @@ def keep_key(response: HttpResponse, key: str) -> None:
         path="/",
         httponly=True,
         samesite="Lax",
-        secure=get_settings().is_https,
+        secure=settings.IS_HTTPS,
     )
 
 
 def _cookie_name() -> str:
     """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
-    return "__Host-cw_login" if get_settings().is_https else "cw_login"
+    return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"

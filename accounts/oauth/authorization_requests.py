@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from accounts import settings
 from accounts.errors import Refused
 from accounts.oauth.clients import check_resource, get_client, read_scopes
-from accounts.settings import get_settings
 
 # http to this machine by one of its names, any port, a plain path: nothing a parser could read in two ways.
 LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::([1-9][0-9]{0,4}))?")
@@ -173,5 +173,5 @@ def _drop_port(address: str) -> str:
 def _is_apps(address: str) -> bool:
     if _is_loopback(address):
         return True
-    homes = [origin for origin in get_settings().app_origins if address.startswith(origin)]
+    homes = [origin for origin in settings.APP_ORIGINS if address.startswith(origin)]
     return any(PLAIN_PATH.match(address, len(origin)) for origin in homes)

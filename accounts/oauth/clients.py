@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from accounts import sealing
+from accounts import sealing, settings
 from accounts.authn import TokenScope
 from accounts.errors import InvalidClient, InvalidRedirect, InvalidScope, InvalidTarget, Refused
-from accounts.settings import get_settings
 
 PURPOSE = b"oauth-client"
 PREFIX = "cw_client_"
@@ -111,6 +110,6 @@ def check_resource(resource: str) -> None:
     Raises:
         InvalidTarget: it is not this hub.
     """
-    public_url = get_settings().public_url
+    public_url = settings.PUBLIC_URL
     if resource and not f"{resource}/".startswith(f"{public_url}/"):
         raise InvalidTarget("resource: want an address of this hub")

@@ -16,9 +16,9 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 
+from accounts import settings
 from accounts.errors import GitHubFailed, GitHubRefused, NotConfigured
 from accounts.oauth.provider_session import open_session
-from accounts.settings import get_settings
 from accounts.signup import LOGIN
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class GitHub:
     def _read(self, path: str, shape: type[T]) -> T | None:
         """An answer of the API; None when GitHub says there is none, or that it is not ours to see."""
         headers = {"Accept": "application/vnd.github+json"}
-        answer = self._session.get(get_settings().github_api_url + path, headers=headers)
+        answer = self._session.get(settings.GITHUB_API_URL + path, headers=headers)
         if answer.status_code in (403, 404):
             return None
         if answer.status_code != 200:
@@ -86,7 +86,7 @@ class GitHub:
 
 def is_configured() -> bool:
     """Whether people can sign in with GitHub here."""
-    return bool(get_settings().github_client_id)
+    return bool(settings.GITHUB_CLIENT_ID)
 
 
 def check_configured() -> None:
@@ -104,9 +104,9 @@ def check_configured() -> None:
 
 def authorize_url(state: str, verifier: str) -> str:
     """Where to send a browser, with the S256 challenge of the verifier."""
-    scope = "read:org" if get_settings().signup.orgs else None
+    scope = "read:org" if settings.SIGNUP.orgs else None
     with _session(scope=scope) as session:
-        address = f"{get_settings().github_url}/login/oauth/authorize"
+        address = f"{settings.GITHUB_URL}/login/oauth/authorize"
         url, _ = session.create_authorization_url(address, state=state, code_verifier=verifier)
     return str(url)
 
@@ -122,7 +122,7 @@ def open_provider_session(code: str, verifier: str) -> Iterator[GitHub]:
     try:
         with _session() as session:
             token = session.fetch_token(
-                f"{get_settings().github_url}/login/oauth/access_token", code=code, code_verifier=verifier
+                f"{settings.GITHUB_URL}/login/oauth/access_token", code=code, code_verifier=verifier
             )
             if not TOKEN.match(str(token.get("access_token", ""))):
                 raise _failed("no token")
@@ -135,10 +135,9 @@ def open_provider_session(code: str, verifier: str) -> Iterator[GitHub]:
 
 
 def _session(**options: Any) -> OAuth2Session:
-    settings = get_settings()
     return open_session(
-        settings.github_client_id,
-        settings.github_client_secret,
+        settings.GITHUB_CLIENT_ID,
+        settings.GITHUB_CLIENT_SECRET,
         _callback(),
         token_endpoint_auth_method="client_secret_post",  # noqa: S106  the name of a method
         **options,
@@ -146,7 +145,7 @@ def _session(**options: Any) -> OAuth2Session:
 
 
 def _callback() -> str:
-    return f"{get_settings().public_url}{CALLBACK}"
+    return f"{settings.PUBLIC_URL}{CALLBACK}"
 
 
 def _failed(why: str) -> GitHubFailed:

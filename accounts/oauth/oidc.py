@@ -20,10 +20,11 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
+from accounts import settings
 from accounts.errors import ProviderFailed, ProviderRefused
 from accounts.oauth.provider_session import open_session
-from accounts.providers import Provider, is_safe
-from accounts.settings import get_settings
+from accounts.providers import Provider
+from kit.env import is_safe
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class OidcProfile:
 
 def find_provider(number: int) -> Provider | None:
     """The provider of this number."""
-    return next((one for one in get_settings().oidc_providers if one.number == number), None)
+    return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
 
 
 def authorize_url(provider: Provider, *, state: str, verifier: str, nonce: str) -> str:
@@ -189,7 +190,7 @@ def _read(session: OAuth2Session, address: str, shape: type[T], *, with_token: b
 
 def callback_of(provider: Provider) -> str:
     """Where the provider sends browsers back to; the operator registers it there."""
-    return f"{get_settings().public_url}/api/v1/auth/oidc/{provider.number}/callback"
+    return f"{settings.PUBLIC_URL}/api/v1/auth/oidc/{provider.number}/callback"
 
 
 def _session(provider: Provider) -> OAuth2Session:

@@ -10,13 +10,13 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from accounts import settings
 from accounts.authn import Caller, find_caller
 from accounts.errors import AccessDenied, Refused, TooFast
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import authorization_requests, codes, devices
 from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
-from accounts.settings import get_settings
 from accounts.throttle import check_address, check_code_guesses
 
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
@@ -53,7 +53,7 @@ def consent(request: HttpRequest) -> HttpResponse:
     else:
         answer = {"error": AccessDenied.code}
     if wanted.client_digest:
-        answer["iss"] = get_settings().public_url  # RFC 9207
+        answer["iss"] = settings.PUBLIC_URL  # RFC 9207
     back = f"{wanted.redirect_uri}?{urlencode(answer | {'state': wanted.state})}"
     return _leading_to(wanted.redirect_uri, HttpResponseRedirect(back))
 

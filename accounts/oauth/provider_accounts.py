@@ -13,11 +13,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
+from accounts import settings
 from accounts.errors import LoginTaken, SignupClosed, Suspended
 from accounts.models import ProviderIdentity, User
 from accounts.oauth.github import Profile
 from accounts.oauth.oidc import OidcProfile
-from accounts.settings import get_settings
 from accounts.tokens import LOGIN as LOCAL_LOGIN
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -68,7 +68,7 @@ def sign_in_oidc_user(person: OidcProfile) -> User:
     known = ProviderIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
     if (user := _known(known)) is not None:
         return user
-    signup = get_settings().signup
+    signup = settings.SIGNUP
     if not (signup.is_open or signup.takes_address(person.email)):
         raise SignupClosed(SIGNUP_REFUSED.format(issuer=quote(person.issuer), subject=quote(person.subject)))
     for login in _free_logins(person.username):
@@ -166,7 +166,7 @@ def _local(login: str) -> User:
 
 
 def _may_join(profile: Profile, is_member: Callable[[str], bool]) -> bool:
-    signup = get_settings().signup
+    signup = settings.SIGNUP
     is_named = signup.is_open or profile.login.lower() in signup.logins
     return is_named or any(is_member(org) for org in signup.orgs)
 

@@ -14,6 +14,7 @@ from rest_framework.parsers import FormParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts import settings
 from accounts.api.rendering import NO_STORE, user_agent_of
 from accounts.errors import UnsupportedGrant
 from accounts.oauth import authorization_requests, clients, codes
@@ -22,7 +23,6 @@ from accounts.oauth.clients import RegistrationRequest, get_client
 from accounts.oauth.codes import Purpose
 from accounts.oauth.shapes import ClientToken
 from accounts.oauth.views import PublicView
-from accounts.settings import get_settings
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 
@@ -54,9 +54,9 @@ class GrantedToken(TypedDict):
 @require_safe
 def metadata(request: HttpRequest) -> JsonResponse:
     """`/.well-known/oauth-authorization-server` (RFC 8414)."""
-    here = get_settings().public_origin
+    here = settings.PUBLIC_ORIGIN
     shown: dict[str, Any] = {
-        "issuer": get_settings().public_url,
+        "issuer": settings.PUBLIC_URL,
         "authorization_endpoint": f"{here}{reverse('consent')}",
         "token_endpoint": f"{here}{reverse('client-token')}",
         "registration_endpoint": f"{here}{reverse('register-client')}",

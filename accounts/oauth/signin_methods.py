@@ -6,12 +6,12 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from accounts import settings
 from accounts.errors import NotConfigured
 from accounts.models import Passkey, User
 from accounts.oauth import github
 from accounts.passkeys import passkeys_work
 from accounts.providers import Provider
-from accounts.settings import get_settings
 
 NOTHING_SET_UP = (
     "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"
@@ -52,13 +52,13 @@ class SignInMethods:
 def find_signin_methods() -> SignInMethods:
     """Find the methods that are set up now. Passkeys and passwords count once an account has one."""
     with_password = User.objects.filter(is_active=True).exclude(Q(password="") | Q(password__startswith="!"))  # noqa: S106
-    is_vouched = github.is_configured() or bool(get_settings().oidc_providers)
+    is_vouched = github.is_configured() or bool(settings.OIDC_PROVIDERS)
     return SignInMethods(
         github=github.is_configured(),
-        providers=get_settings().oidc_providers,
+        providers=settings.OIDC_PROVIDERS,
         passkey=passkeys_work() and Passkey.objects.filter(user__is_active=True).exists(),
         password=with_password.exists(),
-        development=get_settings().dev_login and not is_vouched,
+        development=settings.DEV_LOGIN and not is_vouched,
     )
 
 

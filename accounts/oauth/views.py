@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import settings
 from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
 from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
@@ -25,7 +26,6 @@ from accounts.oauth.codes import Purpose
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
 from accounts.rest import REFUSED_STATUS, JSONNegotiation
-from accounts.settings import get_settings
 from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
 from kit.clock import iso_or_none
@@ -239,7 +239,7 @@ class DeviceCode(PublicView):
         app_name = authorization_requests.read_app_name(field(request, "app_name"))
         machine_id = authorization_requests.read_machine_id(field(request, "machine_id"))
         both = devices.begin(app_name, machine_id)
-        page = f"{get_settings().public_origin}{reverse('device')}"
+        page = f"{settings.PUBLIC_ORIGIN}{reverse('device')}"
         shown: DeviceCodes = {
             "device_code": both.device_code,
             "user_code": both.user_code,

@@ -13,11 +13,11 @@ from rest_framework.views import APIView
 
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import Body, caller_of
+from agents import settings
 from agents.api.serializers import routing_name
 from agents.core.ask_starter import Peer, load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.session import SEEN_AT, online_sessions
-from agents.settings import get_settings
 from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, sessions_visible_to
 from agents.transcript.session_deletion import Deletion, delete_sessions
 from kit.clock import iso, iso_or_none
@@ -163,7 +163,7 @@ class OneSession(APIView):
 
 def most_listed() -> int:
     """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
-    return min(get_settings().sessions_per_owner or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
 
 
 def show_session(request: Request, session: Session) -> ApiSession:

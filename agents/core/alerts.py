@@ -14,13 +14,13 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
+from agents import settings
 from agents.core.directory import usage_today
 from agents.core.mail import find_addresses, queue_mails
 from agents.models import Agent, Alert, AlertRule, Halt, Session, Turn
 from agents.models.alert import AlertKind
 from agents.models.choices import Outcome
 from agents.models.session import SEEN_AT, online_sessions
-from agents.settings import get_settings
 from kit import batches
 from kit.clock import db_now, iso
 from kit.sql import advisory_lock
@@ -219,7 +219,7 @@ def _mail(alert: Alert) -> tuple[str, str]:
     else:
         said = ENDED[kind].format(handle=handle)
         detail = f"It began at {_moment(alert.since)} and ended at {_moment(alert.ended_at)}. {UNWATCHED}"
-    desk = f"{get_settings().public_url}/desk"
+    desk = f"{settings.PUBLIC_URL}/desk"
     text = f"{said}.\n\n{detail}\n\nThe agent: {desk}/agents/{alert.agent_id}\nYour alerts: {desk}/alerts\n"
     return f"[Clawbridge] {said}", text
 

@@ -15,13 +15,13 @@ from django.db.models.functions import Lower
 
 from accounts import quotas
 from accounts.models import User
+from agents import settings
 from agents.core.admission import CallerSpending
 from agents.core.agent_moves import NotMovable, check_move, lock_sessions
 from agents.core.presence import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
 from agents.models.choices import Outcome
 from agents.models.session import online_sessions
-from agents.settings import get_settings
 from kit.clock import approximate_now, db_now
 
 
@@ -182,7 +182,7 @@ def check_agent_quota(owner: User) -> None:
     Raises:
         accounts.quotas.QuotaExceeded: the owner has reached the limit, drafts included.
     """
-    if most := get_settings().agents_per_owner:
+    if most := settings.AGENTS_PER_OWNER:
         quotas.lock_owner(owner.pk)
         quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
 

@@ -17,8 +17,8 @@ from django.db import transaction
 from django.db.models import F
 
 from accounts.models import User
+from agents import settings
 from agents.models import AlertAddress, Mail
-from agents.settings import get_settings
 from kit import batches
 from kit.clock import db_now
 from kit.durations import seconds
@@ -44,7 +44,7 @@ class AskedJustNow(Exception):
 
 def find_addresses(owner_ids: Collection[int]) -> dict[int, str]:
     """The confirmed addresses of these owners; none on a hub that sends no mail."""
-    if not get_settings().mail_from:
+    if not settings.SENDS_MAIL:
         return {}
     confirmed = AlertAddress.objects.filter(owner_id__in=owner_ids).exclude(confirmed_at=None).exclude(email="")
     return dict(confirmed.values_list("owner_id", "email"))
@@ -101,8 +101,8 @@ def confirm_address(owner: User, token: str) -> bool:
 
 def _confirmation(owner: User, email: str) -> str:
     token = signing.dumps([owner.pk, email], salt=SALT)
-    link = f"{get_settings().public_url}/desk/alerts?confirm={token}"
-    hub = get_settings().public_url
+    link = f"{settings.PUBLIC_URL}/desk/alerts?confirm={token}"
+    hub = settings.PUBLIC_URL
     return (
         f"@{owner.login} wants alerts about agents on {hub} to be mailed to this address.\n\n"
         f"If this is you, sign in and confirm within a day:\n{link}\n\n"
@@ -113,7 +113,7 @@ def _confirmation(owner: User, email: str) -> str:
 def send_due_mails() -> int:
     """Send what is due, for at most 10 s; how many were sent. None while sending is paused (`webhooks.queues`)."""
     due = Mail.objects.filter(next_attempt_at__lte=db_now(), owner__is_active=True)
-    if not due.exists() or not get_settings().mail_from or find_pause() is not None:
+    if not due.exists() or not settings.SENDS_MAIL or find_pause() is not None:
         return 0
     leave_at = time.monotonic() + RUN_FOR_S
     connection, sent = get_connection(), 0
@@ -140,7 +140,7 @@ def _lease(mail: Mail) -> bool:
 
 
 def _send(mail: Mail, connection: BaseEmailBackend) -> bool:
-    sender = get_settings().mail_from
+    sender = settings.DEFAULT_FROM_EMAIL
     message_id = f"<{mail.message_id}@{sender.rpartition('@')[2].rstrip('>')}>"
     headers = {"Message-ID": message_id, "Auto-Submitted": "auto-generated"}
     message = EmailMessage(mail.subject, mail.contents, sender, [mail.to], headers=headers, connection=connection)

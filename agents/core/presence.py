@@ -18,11 +18,11 @@ from django.db.models import Min, Q, QuerySet
 from accounts import quotas
 from accounts.models import Credential
 from accounts.quotas import QuotaExceeded
+from agents import settings
 from agents.core import halt_rules
 from agents.models import Connection, Process, Session, Turn
 from agents.models.choices import CHANNEL_LINK
 from agents.models.session import alive_since
-from agents.settings import get_settings
 from agents.transcript.recording import record_session_end, record_session_start
 from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now
@@ -265,7 +265,7 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
     try:
         if session is None:
             check_session_quota(owner_id)
-        if most := get_settings().sockets_per_owner:
+        if most := settings.SOCKETS_PER_OWNER:
             others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
             quotas.check(others.count(), most, "agents connected")
     except QuotaExceeded as over:
@@ -313,7 +313,7 @@ def check_session_quota(owner_id: int) -> None:
     Raises:
         QuotaExceeded: the owner has reached the limit.
     """
-    if most := get_settings().sessions_per_owner:
+    if most := settings.SESSIONS_PER_OWNER:
         quotas.lock_owner(owner_id)
         quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
 

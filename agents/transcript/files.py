@@ -13,8 +13,8 @@ from django.db.models import BinaryField
 from django.db.models.functions import Substr
 
 from accounts.models import User
+from agents import settings
 from agents.models import Blob, File, Session
-from agents.settings import get_settings
 from agents.transcript import announcements
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
@@ -222,7 +222,7 @@ def forget_files_of(session_ids: Collection[int]) -> DeletedFiles:
 
 def expires_at(uploaded_at: datetime) -> datetime:
     """When a file goes by itself."""
-    return uploaded_at + timedelta(days=get_settings().files_kept_days)
+    return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
 
 
 @transaction.atomic

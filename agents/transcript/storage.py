@@ -9,8 +9,8 @@ from django.db.models import BigIntegerField, Func, Sum
 
 from accounts import quotas
 from accounts.quotas import QuotaExceeded
+from agents import settings
 from agents.models import Event, File, OpMessage, TokenUsage
-from agents.settings import get_settings
 from kit import sql
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -63,7 +63,7 @@ def check_storage_quota(user_id: int, size: int) -> None:
     Raises:
         QuotaExceeded: with it the user would have more than STORAGE_PER_OWNER_MB.
     """
-    most = get_settings().storage_per_owner_mb
+    most = settings.STORAGE_PER_OWNER_MB
     if not most:
         return
     quotas.lock_owner(user_id)

@@ -7,8 +7,8 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 
+from agnt import settings
 from agnt.invoicing.port import Bill, Invoicer, InvoicerDown
-from agnt.settings import get_settings
 from kit.clock import iso
 from kit.csv_text import csv_lines
 from kit.money import CENT, decimal_usd
@@ -25,9 +25,8 @@ def make_invoicer() -> Invoicer:
     Raises:
         InvoicerDown: Stripe's library is not installed.
     """
-    settings = get_settings()
-    if not settings.stripe_api_key:
-        return CsvInvoicer(settings.invoices_dir)
+    if not settings.STRIPE_API_KEY:
+        return CsvInvoicer(settings.INVOICES_DIR)
     try:
         module = import_module("agnt.invoicing.stripe_meter")  # the library is large: only where it is used
     except ModuleNotFoundError as missing:
@@ -35,7 +34,7 @@ def make_invoicer() -> Invoicer:
             raise
         raise InvoicerDown(WITHOUT_STRIPE) from None
     chosen: Invoicer = module.StripeInvoicer(
-        settings.stripe_api_key, url=settings.stripe_api_url, meter=settings.stripe_meter
+        settings.STRIPE_API_KEY, url=settings.STRIPE_API_URL, meter=settings.STRIPE_METER
     )
     return chosen
 

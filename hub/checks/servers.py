@@ -13,12 +13,11 @@ from redis.exceptions import RedisError
 from agents.models import Process
 from agents.models.session import alive_since
 from hub.models import JobRun
+from hub.postgresql import CONNECTIONS_EACH
 from kit import sql
 from kit.clock import db_now
 
 REDIS_WITHIN_S = 2.0
-
-CONNECTIONS_EACH = 10  # of a process: hub/env.py
 SWEEP_LATE_S = 60
 DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "local", "remote_write", "remote_apply")}
 

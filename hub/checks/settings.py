@@ -10,7 +10,7 @@ from django.core.checks import Warning as Caution
 
 from agnt.invoicing.invoicers import make_invoicer
 from agnt.invoicing.port import InvoicerDown
-from hub import env
+from kit import env
 
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.gluster", "ceph", "lustre", "afs")
 MOUNTS = Path("/proc/self/mountinfo")

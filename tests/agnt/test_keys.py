@@ -32,10 +32,10 @@ from agnt.keys import (
 from agnt.models import ApiKey, Network, Venue
 from agnt.networks import find_network, get_or_create_network
 from agnt.signing import read_key, sign_payload, verify_payload
-from hub import env
 from hub.account_data.closure import close
 from hub.jobs import erase_closed
 from hub.logs import without_secrets
+from kit import env
 from tests.native.rows import Person, browser
 
 MASTER = "master-secret-0001"

@@ -15,8 +15,9 @@ from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S
 from gateway.wire import protocol
 from hub import http_protocol, runtime, sockets
+from kit import env
 from kit.asgi import BODY_WITHIN_S
-from kit.durations import TIME_SCALE, read_scale, seconds
+from kit.durations import TIME_SCALE, seconds
 from kit.safe_http.client import TOTAL_S
 from lab.hub_storage import run_command
 from webhooks.queues import WEBHOOKS
@@ -24,14 +25,16 @@ from webhooks.sending import LEASE
 
 
 @pytest.mark.parametrize(("raw", "scale"), [("", 1.0), ("1", 1.0), ("0.25", 0.25), ("0.01", 0.01)])
-def test_a_scale_is_a_number_up_to_one(raw: str, scale: float) -> None:
-    assert read_scale(raw) == scale
+def test_a_scale_is_a_number_up_to_one(monkeypatch: pytest.MonkeyPatch, raw: str, scale: float) -> None:
+    monkeypatch.setenv("TEST_TIME_SCALE", raw)
+    assert env.share("TEST_TIME_SCALE", 1, least=0.01) == scale
 
 
 @pytest.mark.parametrize("raw", ["0", "0.009", "1.01", "-1", "nan", "inf", "quick", "1,0"])
-def test_another_scale_is_refused(raw: str) -> None:
+def test_another_scale_is_refused(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
+    monkeypatch.setenv("TEST_TIME_SCALE", raw)
     with pytest.raises(ImproperlyConfigured, match=r"want a number from 0\.01 to 1"):
-        read_scale(raw)
+        env.share("TEST_TIME_SCALE", 1, least=0.01)
 
 
 def test_nothing_is_shortened_without_the_variable() -> None:

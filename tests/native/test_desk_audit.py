@@ -18,8 +18,7 @@ from django.utils import timezone
 from agents.models import CallerBlock, Event
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
-from hub import env
-from kit import search
+from kit import env, search
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)

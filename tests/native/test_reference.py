@@ -20,8 +20,9 @@ from accounts.middleware import PAGE_POLICY
 from agents.links.channel import frames
 from agents.models.choices import Failure
 from agents.transcript.announcements import FROM_LIVE
+from lab.settings_page import all_declarations
 from tests.native.rows import Person, browser, connect, make_agent
-from tests.repository.test_docs import error_codes, read_variables
+from tests.repository.test_docs import error_codes
 
 
 @pytest.fixture
@@ -40,7 +41,12 @@ def text(db: None) -> str:
 def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
     wanted = [name for dialect in DIALECTS for name in dialect.methods]
     wanted += [f"/{address.path}" for address in ADDRESSES]
-    wanted += [*PAYLOADS, *map(str, error_codes().values()), *map(str, Failure), *read_variables()]
+    wanted += [
+        *PAYLOADS,
+        *map(str, error_codes().values()),
+        *map(str, Failure),
+        *(one.name for one in all_declarations()),
+    ]
     wanted += [denied.reason for denied in bridge_errors.DENIED_TEXT]
     wanted += [*frames.FROM_AGENT, *(str(frame.__struct_config__.tag) for frame in frames.TO_AGENT)]
     for word in wanted:

@@ -1,6 +1,5 @@
 """What can be asked for, sent, set or refused has its line in docs/reference, and no link leads nowhere."""
 
-import ast
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from operators.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.repository.tracked import ROOT, named, shown
 
 REFERENCE = ROOT / "docs" / "reference"
-SETTINGS = ROOT / "hub" / "settings.py"
 ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
 COMMANDS = ("hub/management/commands/*.py", "agnt/management/commands/*.py")
 CONSTANT = re.compile(r"[A-Z_]+\Z")
@@ -144,36 +142,6 @@ def test_every_bye_and_close_code_has_its_line() -> None:
     check_lines(re.findall(r"(?:bye|Bye\(reason)=\"(\w+)\"", sources), "frames.md")
     codes = {consumer.NORMAL, consumer.GOING_AWAY, consumer.POLICY_VIOLATION, consumer.SERVICE_RESTART}
     assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d{4}) \|", page("frames.md"), re.MULTILINE))
-
-
-def read_variables() -> set[str]:
-    """The environment variables hub/settings.py reads: the first argument of every `env.…(…)`."""
-    calls = [node for node in ast.walk(ast.parse(SETTINGS.read_text())) if isinstance(node, ast.Call)]
-    return {
-        call.args[0].value
-        for call in calls
-        if isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Name)
-        and call.func.value.id == "env"
-        and call.args
-        and isinstance(call.args[0], ast.Constant)
-        and isinstance(call.args[0].value, str)
-    }
-
-
-def test_every_setting_has_its_line() -> None:
-    assert {"PORT", "DATA_DIR"} <= read_variables()
-    assert read_variables() <= rows("settings.md").keys()
-
-
-def test_settings_are_read_through_env_alone() -> None:
-    assert not re.search(r"os\.(environ|getenv)", SETTINGS.read_text())
-
-
-def test_no_setting_is_documented_that_no_code_reads() -> None:
-    client = "".join(path.read_text() for path in named("connect/*.py", "kit/durations.py"))
-    unread = {name for name in rows("settings.md").keys() - read_variables() if f'"{name}"' not in client}
-    assert not unread
 
 
 def test_every_make_target_has_its_line() -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from hub import env
+from kit import env
 from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, web

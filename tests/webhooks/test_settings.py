@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from hub import env
+from kit import env
 
 KEY = "k" * 32
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
+from a2a_bridge import settings
 from a2a_bridge.models import PushConfig
-from a2a_bridge.settings import get_settings
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import Task
 from accounts import quotas, sealing
@@ -72,7 +72,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
 def copy(task_id: str, to: Task) -> int:
     """Copy the push addresses of a task to a later task of its caller, up to half of the limit; how many."""
     quotas.lock_owner(to.caller_id)
-    most, copies = get_settings().push_configs_per_caller, 0
+    most, copies = settings.PUSH_CONFIGS_PER_CALLER, 0
     has = PushConfig.objects.filter(caller=to.caller_id).count()
     for row in _of(task_id).order_by("pk"):
         if most and has + copies >= most // 2:
@@ -115,7 +115,7 @@ def drop(task_id: str, config_id: str = "") -> None:
 def _check_number(task: Task) -> None:
     if _of(task.id).count() >= MOST_A_TASK:
         raise TooMany(f"the task has {MOST_A_TASK} push configs already")
-    most = get_settings().push_configs_per_caller
+    most = settings.PUSH_CONFIGS_PER_CALLER
     if most and PushConfig.objects.filter(caller=task.caller_id).count() >= most:
         raise TooMany(f"your tasks have {most} push configs already")
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q
 
+from a2a_bridge import settings
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.service.pushes.push_rows import payload_of
 from a2a_bridge.service.tasks.pieces import end_of
 from a2a_bridge.service.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
-from a2a_bridge.settings import get_settings
 from a2a_bridge.wire.task import State, Task, after, timestamp
 from agents.core.types import SettledTurn
 from agents.models import Turn
@@ -67,7 +67,7 @@ def _end(lost: PushConfig, turn: Turn) -> bool:
         seq=known,
     )
     end = SettledTurn(Outcome.FAILED, turn.reason)
-    [event] = end_of(task, end, wait_s=get_settings().reply_wait_s, at=timestamp())
+    [event] = end_of(task, end, wait_s=settings.REPLY_WAIT_S, at=timestamp())
     now = db_now()
     config.ended_seq, config.touched_at = event.seq, now
     config.save(update_fields=["ended_seq", "touched_at"])

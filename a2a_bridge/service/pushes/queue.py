@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
 
+from a2a_bridge import settings
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.service.pushes.configs import Secrets, unseal
-from a2a_bridge.settings import get_settings
 from accounts.sealing import Unreadable
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
@@ -76,7 +76,7 @@ def _headers(secrets: Secrets) -> dict[str, str]:
 def _signature(config: PushConfig, seq: int, body: bytes, now: datetime) -> str:
     """A JWT about this very attempt (docs/howto/receive-push.md). `jti` is the same in each attempt."""
     claims = {
-        "iss": get_settings().public_url,
+        "iss": settings.PUBLIC_URL,
         "aud": config.url,
         "iat": int(now.timestamp()),
         "jti": f"{config.task_id}.{seq}",

@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString
 
-from a2a_bridge.settings import get_settings
+from a2a_bridge import settings
 from a2a_bridge.surface.cards.parts import url_of
 from a2a_bridge.surface.reference import errors, lines
 from a2a_bridge.wire.versions import DIALECTS
@@ -34,13 +34,13 @@ def indent(text: str) -> str:
 @register.simple_tag
 def sdk_address(agent: Agent) -> str:
     """An agent's address as official SDKs take it: they look for the card below it."""
-    return f"{url_of(agent, get_settings().public_url)}/"
+    return f"{url_of(agent, settings.PUBLIC_URL)}/"
 
 
 @register.simple_tag
 def curl_ask(agent: Agent) -> str:
     """A shell command that asks an agent; the variable A2A_TOKEN holds a token of the caller."""
-    return CURL_ASK.format(url=url_of(agent, get_settings().public_url))
+    return CURL_ASK.format(url=url_of(agent, settings.PUBLIC_URL))
 
 
 @register.simple_tag

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from accounts import sealing
 from accounts.sealing import Unreadable
+from agents import settings
 from agents.models import RemoteServer
-from agents.settings import get_settings
 from kit.safe_http import NotSent, Rules, parse_url
 
 PURPOSE = b"remote server credentials"
@@ -76,8 +76,7 @@ def reseal_all() -> tuple[int, int]:
 
 def rules() -> Rules:
     """Where remote servers may be."""
-    settings = get_settings()
-    return Rules(ports=settings.remote_ports, allows_private=settings.remote_allow_private)
+    return Rules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE)
 
 
 def may_have_credentials(card_url: str, url: str) -> bool:

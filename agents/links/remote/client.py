@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from accounts.signing import NoKey, sign
+from agents import settings
 from agents.core.types import Ask
 from agents.links.remote.access import Auth
 from agents.links.remote.card import Card
@@ -29,7 +30,6 @@ from agents.links.remote.events import (
     read_task,
 )
 from agents.links.remote.reply import Reply
-from agents.settings import get_settings
 from kit import strict_json
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -255,7 +255,7 @@ def caller_signer(ask: Ask, server_url: str) -> SignCaller:
     def sign_caller() -> str:
         now = int(approximate_now().timestamp())
         claims = {
-            "iss": get_settings().public_url,
+            "iss": settings.PUBLIC_URL,
             "sub": str(ask.caller_id),
             "aud": server_url,
             "iat": now,

@@ -17,11 +17,11 @@ from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from agents import settings
 from agents.core.types import Ask
 from agents.links.remote.events import BreakerOpen
 from agents.models import RemoteName, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS, MAX_ID_CHARS
-from agents.settings import get_settings
 from kit.breaker import Breaker, BreakerRules, Permit
 from kit.clock import approximate_now, db_now
 from kit.durations import seconds
@@ -40,7 +40,7 @@ def breaker_rules() -> BreakerRules:
     return BreakerRules(
         failures=FAILURES,
         window_s=math.inf,
-        cooldown_s=get_settings().remote_retry_s,
+        cooldown_s=settings.REMOTE_RETRY_S,
         most_cooldowns=MOST_OPENS,
         probe_s=TRIAL_S,
         clears_on_success=True,

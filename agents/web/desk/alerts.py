@@ -15,11 +15,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
+from agents import settings
 from agents.core.alerts import describe_alert
 from agents.core.mail import AskedJustNow, confirm_address, set_address
 from agents.models import Alert, AlertAddress, AlertRule
 from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
-from agents.settings import get_settings
 from agents.web.desk import require_owner
 
 SHOWN = 20
@@ -137,7 +137,7 @@ def _save(owner: User, form: AlertsForm) -> None:
         unique_fields=["owner", "kind"],
         update_fields=["threshold"],
     )
-    if get_settings().mail_from:
+    if settings.SENDS_MAIL:
         set_address(owner, form.cleaned_data["email"])
 
 
@@ -169,7 +169,7 @@ def _page(
     context = {
         "form": form,
         "token": token,
-        "sends_mail": bool(get_settings().mail_from),
+        "sends_mail": settings.SENDS_MAIL,
         "address": AlertAddress.objects.filter(owner=owner).exclude(email="").first(),
         "open": show_alerts(open_alerts(owner)[:SHOWN]),
         "past": show_alerts(past[:SHOWN]),

@@ -17,10 +17,10 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
+from agents import settings
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
 from agents.models import Agent, CallerBlock, Turn
-from agents.settings import get_settings
 from agents.transcript.replies import Reply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
@@ -145,7 +145,7 @@ class Filters:
 
 
 def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:
-    replies, template = find_replies(turns), get_settings().trace_ui_url
+    replies, template = find_replies(turns), settings.TRACE_UI_URL
     return [
         AskRow(
             turn,

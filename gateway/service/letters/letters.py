@@ -13,11 +13,11 @@ from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from agents.transcript.storage import MEBIBYTE
+from gateway import settings
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service.letters.sealed import seal_frame, show_frame
 from gateway.service.sessions.entries import Place
 from gateway.service.sessions.held_entries import HeldRecord
-from gateway.settings import get_settings
 from gateway.wire.envelope import LONGEST_TTL_S, Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import encode
@@ -170,8 +170,7 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     Raises:
         FrameRefused: 3003 `inbox_full`.
     """
-    settings = get_settings()
-    most, most_bytes = settings.letters_per_owner, settings.letters_mb_per_owner * MEBIBYTE
+    most, most_bytes = settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER * MEBIBYTE
     held = Letter.objects.filter(owner_id=owner_id)
     caller_id = draft.behalf.asker.user_id
     own = held.filter(sender_owner=caller_id, state__in=WAITING)

@@ -9,10 +9,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from hub import env
 from hub.data_dir import DataDirInUse, lock
 from hub.database_move import CannotMove, Moved, move, open_target
 from hub.management.command import HubCommand
+from hub.postgresql import connection_settings
 
 HEAD = ("table", "rows here", "rows there", "sum here", "sum there", "")
 
@@ -36,7 +36,7 @@ class Command(HubCommand):
             raise CommandError("DATABASE_URL is set: run this with the embedded hub's environment, DATA_DIR alone")
         try:
             lock(settings.DATA_DIR)
-            open_target(env.postgres(options["to"]))
+            open_target(connection_settings(options["to"]))
             moved = move(lambda line: self.stderr.write(line, self.style.HTTP_INFO))
         except (DataDirInUse, ImproperlyConfigured, CannotMove) as cannot:
             raise CommandError(f"{cannot}; nothing was moved") from None

@@ -1,0 +1,36 @@
+"""Django's connection settings of PostgreSQL."""
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+CONNECTIONS_EACH = 10  # of a process, at most
+
+
+def connection_settings(url: str) -> dict[str, object]:
+    """The settings from postgres://user:password@host:port/name?sslmode=require.
+
+    What follows the question mark goes to libpq as it is.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
+        raise ImproperlyConfigured("DATABASE_URL: want postgres://user:password@host:port/name")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.strip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": parts.port or "",
+        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the pool holds connections that are dead
+        "OPTIONS": {
+            "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
+            "connect_timeout": 5,
+            "tcp_user_timeout": 10_000,  # ms; a server that vanished without a word is noticed, not waited for
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            **dict(parse_qsl(parts.query)),
+            "pool": {"min_size": 1, "max_size": CONNECTIONS_EACH, "timeout": 3},
+        },
+    }

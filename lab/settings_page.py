@@ -1,0 +1,113 @@
+"""`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings.
+
+A declaration is a constant that a function of `kit/env.py` reads, and the text below the constant:
+
+    REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
+    \"\"\"seconds a caller waits for a reply\"\"\"
+
+A text may begin with a line `Default: …`, where the default is no constant or needs words.
+"""
+
+import ast
+import contextlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from kit import env
+from lab import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "settings.md"
+MODULES = (
+    *("hub/environment.py", "accounts/settings.py", "webhooks/settings.py", "agents/settings.py"),
+    *("a2a_bridge/settings.py", "gateway/settings.py", "agnt/settings.py", "kit/durations.py"),
+)
+FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
+NO_BOUND = 2**31
+HEAD = "| Variable | Default | Values | Meaning |\n|---|---|---|---|\n"
+TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One environment variable. `kind`: the function of `kit/env.py` that reads it; `arguments`: its constants."""
+
+    name: str
+    kind: str
+    arguments: Mapping[str, Any]
+    text: str
+
+    @property
+    def row(self) -> str:
+        """The line of the table."""
+        default, meaning = self._default(), self.text
+        if meaning.startswith("Default: "):
+            default, _, meaning = meaning.removeprefix("Default: ").partition("\n")
+        return f"| `{self.name}` | {default} | {self._values()} | {' '.join(meaning.split())} |"
+
+    def _default(self) -> str:
+        value = self.arguments.get("default", "")
+        return "none" if value == "" else f"`{int(value) if isinstance(value, bool) else value}`"
+
+    def _values(self) -> str:
+        match self.kind, self.arguments:
+            case "choice", {"among": words}:
+                return ", ".join(f"`{word}`" for word in words)
+            case "parsed", {"wanted": wanted}:
+                return str(wanted)
+            case "share", {"least": least}:
+                return f"{least} to 1"
+            case "whole", {"least": least, "most": most}:
+                return f"at least {least}" if most == NO_BOUND else f"{least} to {most}"
+        summary = str(getattr(env, self.kind).__doc__).partition(".")[0]
+        values = summary[:1].lower() + summary[1:]
+        return f"{values}, or `{self.name}_FILE`" if self.kind in FROM_FILES else values
+
+
+def page() -> str:
+    """The page with the table that the declarations make; the text around the table is written by hand."""
+    rows = "".join(f"{one.row}\n" for one in all_declarations())
+    return TABLE.sub(lambda _: HEAD + rows, PAGE.read_text(), count=1)
+
+
+def all_declarations() -> list[Declaration]:
+    """The settings of the hub, in the order of the page."""
+    return [one for name in MODULES for one in declarations((ROOT / name).read_text())]
+
+
+def declarations(source: str) -> Iterator[Declaration]:
+    """The settings that a module declares.
+
+    Raises:
+        ValueError: a setting has no text.
+    """
+    for statement, after in pairwise([*ast.parse(source).body, ast.Pass()]):
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="env"), attr=kind), args=[ast.Constant(str(name)), *_]
+                ):
+                    match after:
+                        case ast.Expr(ast.Constant(str(text))):
+                            yield Declaration(name, kind, _arguments(kind, node), text)
+                        case _:
+                            raise ValueError(f"{name} has no text: write it below, between triple quotes")
+
+
+def _arguments(kind: str, call: ast.Call) -> Mapping[str, Any]:
+    """The arguments of a call by their names, with defaults; those that are no constants are left out."""
+    keywords = {str(one.arg): one.value for one in call.keywords}
+    bound = inspect.signature(getattr(env, kind)).bind(*call.args, **keywords)
+    bound.apply_defaults()
+    found = {}
+    for name, value in bound.arguments.items():
+        with contextlib.suppress(ValueError):
+            found[name] = ast.literal_eval(value) if isinstance(value, ast.AST) else value
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
