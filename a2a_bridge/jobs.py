@@ -1,11 +1,14 @@
 """Work of the bridge that must be done whatever process lives. Every job may run twice, late, or at once."""
 
+from threading import Event
+
 from a2a_bridge.service import follow_ups, repeats
 from a2a_bridge.service.pushes import missed_ends
-from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.service.pushes.push_outbox import PushOutbox
 from a2a_bridge.service.tasks import journal
 from kit.jobs import job
-from webhooks.sending import Sender, client
+from kit.outbox import Sender
+from webhooks.sending import client
 
 
 @job("a2a.forget_keys")
@@ -27,10 +30,9 @@ def trim_tasks() -> int:
 
 
 @job("a2a.push_due")
-def push_due() -> int:
-    """Queue the task ends that no process sent, then send what is due; returns the number of attempts."""
-    missed_ends.sweep()
-    return Sender(client(), queue=PUSHES).run()
+def push_due(stopping: Event | None = None) -> int:
+    """Queue the task ends that no process sent, then send what is due; returns the number of ends and attempts."""
+    return missed_ends.sweep() + Sender(PushOutbox(client()), stopping).run()
 
 
 @job("a2a.forget_pushes")

@@ -10,7 +10,7 @@ from django.db.models import F, Q, QuerySet
 from accounts.models import Credential, User, delete_expired
 from agents.core import presence
 from agents.core.alerts import watch_agents
-from agents.core.mail import forget_old_mails, send_due_mails
+from agents.core.mail import MailOutbox, forget_old_mails
 from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import (
     Agent,
@@ -30,6 +30,7 @@ from agents.transcript import files
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
+from kit.outbox import Sender
 from kit.sql import advisory_lock
 
 CREDENTIALS_KEPT = timedelta(days=90)
@@ -131,8 +132,8 @@ def watch() -> int:
 
 @job("agents.send_mails")
 def send_mails() -> int:
-    """Send the mails that are due; how many."""
-    return send_due_mails()
+    """Send the mails that are due; how many attempts."""
+    return Sender(MailOutbox()).run()
 
 
 @job("agents.expire_files")

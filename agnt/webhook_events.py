@@ -11,8 +11,8 @@ from typing import Any, Final
 from agnt.models import Booking, Network
 from agnt.ports import NetworkRef
 from webhooks import outbox
+from webhooks.catalog import EventForm
 from webhooks.outbox import OutboxEvent
-from webhooks.queues import EventForm
 
 BOOKING_CONFIRMED = "booking.confirmed"
 EVENT_OF_STATUS: Final[Mapping[str, str]] = {

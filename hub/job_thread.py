@@ -11,11 +11,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_bridge.service.pushes.missed_ends import sweep as sweep_pushes
-from a2a_bridge.service.pushes.queue import PUSHES
 from kit.durations import seconds
 from kit.jobs import JOBS
-from webhooks.sending import Sender, client
 
 logger = logging.getLogger(__name__)
 
@@ -112,18 +109,12 @@ def make_job_threads() -> list[JobThread]:
     return [JobThread("jobs", Housekeeping(["sweep"])), JobThread("housekeeping", Housekeeping(others))]
 
 
-def make_delivery_thread() -> JobThread:
-    """Sends webhook deliveries: itself in the embedded hub, else by calling a Celery worker when woken."""
-    if settings.IS_EMBEDDED:
-        return JobThread("deliveries", lambda stopping: Sender(client(), stopping).run())
-    return JobThread("deliveries", _calling("webhooks.deliver_due"), is_regular=False)
-
-
-def pusher() -> JobThread:
-    """The same for push notifications of tasks; in the embedded hub it looks for lost ends first."""
-    if settings.IS_EMBEDDED:
-        return JobThread("pushes", _push)
-    return JobThread("pushes", _calling("a2a.push_due"), is_regular=False)
+def make_sender_thread(name: str, job: str) -> JobThread:
+    """Sends what an outbox has: by this job in the embedded hub, else by calling a Celery worker when woken."""
+    if not settings.IS_EMBEDDED:
+        return JobThread(name, _calling(job), is_regular=False)
+    autodiscover_modules("jobs")
+    return JobThread(name, JOBS[job])
 
 
 def _run(task: str, args: Iterable[Any]) -> bool:
@@ -135,10 +126,6 @@ def _run(task: str, args: Iterable[Any]) -> bool:
         connection.close()
         return False
     return any(done.values()) if isinstance(done, dict) else bool(done)
-
-
-def _push(stopping: threading.Event) -> bool:
-    return bool(sweep_pushes() + Sender(client(), stopping, PUSHES).run())
 
 
 def _calling(job: str) -> Work:

@@ -27,7 +27,7 @@ from gateway.service.sessions.writing import write_orphaned_records
 from gateway.service.triad.proposals import are_open, close_due
 from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
-from hub.job_thread import JOIN_WITHIN_S, make_delivery_thread, make_job_threads
+from hub.job_thread import JOIN_WITHIN_S, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
@@ -76,7 +76,7 @@ class Runtime:
         # Opening a SQLite connection takes several times as long as a query of a timer.
         self._timer_thread = DbThread("timers") if settings.IS_EMBEDDED else None
         self._call: DbCall = self._timer_thread.call if self._timer_thread else DbCalls(TIMERS_AT_ONCE)
-        self._deliverer = make_delivery_thread()
+        self._deliverer = make_sender_thread("deliveries", "webhooks.deliver_due")
         self._threads = [
             self._deliverer,
             hub_services.pusher,

@@ -62,7 +62,7 @@ from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
-from hub.job_thread import JobThread, pusher
+from hub.job_thread import JobThread, make_sender_thread
 from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
@@ -254,7 +254,7 @@ def build_services() -> HubServices:
     tasks = _tasks()
     feeds = Feeds()
     reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
-    push_thread = pusher()
+    push_thread = make_sender_thread("pushes", "a2a.push_due")
     pushes = Pushes(feeds, reader, post, push_thread.wake)
     exchanges = Exchanges(
         dispatcher=dispatcher,

@@ -25,11 +25,12 @@ from accounts.models import Credential, User  # noqa: E402
 from accounts.tokens import mint  # noqa: E402
 from agents.core.directory import publish_agent  # noqa: E402
 from agents.models import Session  # noqa: E402
+from kit.outbox import Sender  # noqa: E402
 from lab import ROOT  # noqa: E402
 from webhooks.catalog import TEST  # noqa: E402
 from webhooks.models import Delivery  # noqa: E402
 from webhooks.outbox import OutboxEvent, queue  # noqa: E402
-from webhooks.sending import Sender, client  # noqa: E402
+from webhooks.sending import WebhookOutbox, client  # noqa: E402
 from webhooks.subscription_changes import subscribe  # noqa: E402
 
 PRODUCT = (
@@ -105,7 +106,7 @@ def run_delivery(url: str) -> Run:
     happening = OutboxEvent(type=TEST, audience=(), payload={}, traceparent=TRACEPARENT)
     for _ in range(2):
         queue([(made.subscription.pk, happening)])
-        sender = Sender(client())
+        sender = Sender(WebhookOutbox(client()))
         with recorded() as ran:
             sender.run()
     outcomes = list(Delivery.objects.values_list("status", "last_error"))

@@ -1,5 +1,6 @@
 """What one can subscribe to."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 ALL_EVENTS = "*"
@@ -44,6 +45,26 @@ CATALOG = (
     EventType(TEST, "you asked for it", "webhookId, message"),
     EventType(ALL_EVENTS, "all of the above", "that of the event"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """What deliveries of some events have besides what all have; a package above says so, by `set_form`.
+
+    `copies`: further members of the body, each with the name of the one whose value it repeats. `sign`: makes
+    further headers of the secrets (as text, newest first), the time in Unix seconds, and the body.
+    """
+
+    copies: Mapping[str, str]
+    sign: Callable[[Sequence[str], int, bytes], Mapping[str, str]]
+
+
+FORMS: dict[str, EventForm] = {}  # by type
+
+
+def set_form(event_types: Iterable[str], form: EventForm) -> None:
+    """Have deliveries of these events take this form, in this program."""
+    FORMS.update(dict.fromkeys(event_types, form))
 
 
 def is_wanted(event_type: str, subscribed: list[str]) -> bool:

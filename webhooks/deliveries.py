@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from webhooks.models import Delivery, Subscription
-from webhooks.queues import body_of
+from webhooks.sending import body_of
 
 MOST_OFFERED = 500
 MAX_SHOWN_CHARS = 20_000

@@ -1,20 +1,22 @@
 """Work that must be done whatever process lives. Every job may run twice, late, or several at once."""
 
 from datetime import timedelta
+from threading import Event
 
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
+from kit.outbox import Sender
 from webhooks.models import Delivery
-from webhooks.sending import Sender, client
+from webhooks.sending import WebhookOutbox, client
 
 OVERDUE = timedelta(days=1)
 
 
 @job("webhooks.deliver_due")
-def deliver_due() -> int:
+def deliver_due(stopping: Event | None = None) -> int:
     """Send what is due; how many attempts."""
-    return Sender(client()).run()
+    return Sender(WebhookOutbox(client()), stopping).run()
 
 
 @job("webhooks.retain")

@@ -1,7 +1,7 @@
 """Who wants to be told what, and every telling as a row."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import F, Q
@@ -30,7 +30,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
 
 class Subscription(models.Model):
-    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.queues`)."""
+    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.sending`)."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -68,12 +68,6 @@ class Subscription(models.Model):
         return [self.secret, self.previous_secret] if is_rolling else [self.secret]
 
 
-class SendableQuerySet(models.QuerySet[Any]):
-    def due(self, now: datetime) -> Self:
-        """To be sent now: waiting ones whose time has come, and those whose sender died with its lease."""
-        return self.filter(status__in=Sendable.UNSETTLED, next_attempt_at__lte=now)
-
-
 class Sendable(models.Model):
     """One thing to be sent to one receiver, written in the transaction that caused it.
 
@@ -100,7 +94,7 @@ class Sendable(models.Model):
         max_length=55, blank=True, default="", db_default="", help_text="W3C Trace Context of what it tells."
     )
 
-    objects: ClassVar[Any] = SendableQuerySet.as_manager()
+    objects: ClassVar[models.Manager[Any]]
 
     class Meta:
         abstract = True
@@ -140,7 +134,7 @@ class Delivery(Sendable):
 
 
 class SendingPause(models.Model):
-    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.queues`)."""
+    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.pause`)."""
 
     ONLY = 1
 

@@ -22,9 +22,8 @@ from webhooks import settings, subscription_changes
 from webhooks.catalog import ALIASES, CATALOG, TEST
 from webhooks.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
 from webhooks.models import Delivery, Subscription
-from webhooks.queues import RETRY_AFTER_S
 from webhooks.rest import PAUSED, SubscriptionBody
-from webhooks.sending import send_again
+from webhooks.sending import RETRY_AFTER_S, send_again
 
 SHOWN = 30
 MAX_FILTER_CHARS = 161

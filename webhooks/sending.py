@@ -1,216 +1,133 @@
-"""The sender: leases what is due, sends many at once outside any transaction, and stores each outcome.
+"""The outbox of webhook deliveries, how they are signed, and what the outbox of pushes shares: sending by POST.
 
-Several programs may do so at once; the end of a lease tells whose a delivery is.
+Receivers verify the signatures of webhooks as docs/howto/receive-webhooks.md says.
 """
 
-import logging
-import random
-import threading
-import time
-from collections import Counter
-from collections.abc import Sequence
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from operator import attrgetter
-from queue import Empty, SimpleQueue
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
-from django.db import OperationalError, connection, transaction
-from django.db.models import F, QuerySet
+from django.db import transaction
+from django.db.models import QuerySet
+from standardwebhooks import Webhook
 
+from accounts import sealing
+from kit import trace
 from kit.async_db import release_before_waiting
-from kit.clock import db_now
+from kit.clock import db_now, iso
 from kit.durations import seconds
+from kit.outbox import AttemptEnd, Outbox, Outcome
 from kit.safe_http import NotPublic, NotSent, Rules, SafeHttp, Unanswered
 from webhooks import settings
-from webhooks.models import Delivery, Sendable
+from webhooks.catalog import FORMS
+from webhooks.models import Delivery, Sendable, Subscription
 from webhooks.outbox import wake
-from webhooks.queues import EACH_SUBSCRIPTION, WEBHOOKS, Queue, Request, find_pause
+from webhooks.pause import NOT_PAUSED
 
-LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
-JITTER = 0.2
-CANDIDATES_PER_QUERY = 200
+RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
+EACH_SUBSCRIPTION = 2
+EACH_OWNER = 8
+USER_AGENT = "clawbridge-webhooks"
 MAX_ERROR_CHARS = 200
 MAX_RESPONSE_BYTES = 1_024
-AT_ONCE = 32
-EACH_OWNER = 8
+ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLOW_PRIVATE=1"
+SIGNATURE = "X-Clawborrator-Signature"
+SECRET_PREFIX = "whsec_"  # noqa: S105  no secret
+SECRET_BYTES = 32
+PURPOSE = b"webhook signing secrets"
 Status = Sendable.Status
 
 
-@dataclass(frozen=True, slots=True)
-class Leased:
-    """A delivery that is ours to send until `until`. Without `request` it cannot be signed any more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One attempt's POST, signed and ready."""
 
-    delivery: Sendable
-    until: datetime
-    request: Request | None
-    queue: Queue
-
-    @property
-    def receiver_id(self) -> int:
-        """To whom it goes."""
-        return _id(self.delivery, self.queue.receiver)
-
-    @property
-    def owner_id(self) -> int:
-        """For whom it goes there."""
-        return _id(self.delivery, self.queue.owner)
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one attempt ended: the status that came with the beginning of the body, or the sentence why none did."""
+class HttpOutbox(Outbox):
+    """An outbox whose rows are `Sendable` and POSTed. `unreadable`: why `prepare` made no request.
 
-    status: int | None
-    error: str = ""
-    response: str = ""
-
-    @property
-    def is_success(self) -> bool:
-        """Any 2xx."""
-        return self.status is not None and 200 <= self.status < 300
-
-
-class SendLimits:
-    """How many deliveries one sender has under way: in all, to one receiver, of one owner.
-
-    So no receiver and no owner holds up the others.
+    A row that was given up stays, as failed.
     """
 
-    def __init__(
-        self, in_all: int = AT_ONCE, each_receiver: int = EACH_SUBSCRIPTION, each_owner: int = EACH_OWNER
-    ) -> None:
-        self._left = in_all
-        self._each_receiver = each_receiver
-        self._each_owner = each_owner
-        self._receivers: Counter[int] = Counter()
-        self._owners: Counter[int] = Counter()
+    name = "webhook"
+    rows: ClassVar[type[Sendable]]
+    unreadable: ClassVar[str]
+    columns_while_sent: ClassVar[Mapping[str, Any]] = {"status": Status.SENDING}
 
-    @property
-    def left(self) -> int:
-        """How many more in all."""
-        return self._left
+    def __init__(self, http: SafeHttp) -> None:
+        self._http = http
 
-    def enter(self, receiver_id: int, owner_id: int) -> bool:
-        """Count one more, if the limits allow it."""
-        if (
-            self._left == 0
-            or self._receivers[receiver_id] >= self._each_receiver
-            or self._owners[owner_id] >= self._each_owner
-        ):
-            return False
-        self._count(receiver_id, owner_id, 1)
-        return True
+    def find_sendable(self) -> QuerySet[Any]:
+        """See `Outbox`. None while sending is paused."""
+        return self.rows._default_manager.filter(NOT_PAUSED, status__in=Sendable.UNSETTLED)
 
-    def leave(self, receiver_id: int, owner_id: int) -> None:
-        """Count one less."""
-        self._count(receiver_id, owner_id, -1)
+    def send(self, prepared: Request | None) -> Outcome:
+        """See `Outbox`: any 2xx is a success."""
+        if prepared is None:
+            return Outcome(is_success=False, error=self.unreadable)
+        try:
+            answer = self._http.send("POST", prepared.url, headers=prepared.headers, body=prepared.body)
+        except (NotSent, Unanswered) as failure:
+            return Outcome(is_success=False, error=str(failure))
+        response = _text_of(answer.body[:MAX_RESPONSE_BYTES])
+        return Outcome(is_success=200 <= answer.status < 300, status=answer.status, response=response)
 
-    def full_receivers(self) -> list[int]:
-        """Those that are at their limit now."""
-        return [key for key, taken in self._receivers.items() if taken >= self._each_receiver]
-
-    def full_owners(self) -> list[int]:
-        """Those that are at their limit now."""
-        return [key for key, taken in self._owners.items() if taken >= self._each_owner]
-
-    def _count(self, receiver_id: int, owner_id: int, by: int) -> None:
-        self._left -= by
-        self._receivers[receiver_id] += by
-        self._owners[owner_id] += by
+    def store_end(self, leased: QuerySet[Any], end: AttemptEnd, **columns: Any) -> int:
+        """See `Outbox`. `columns`: further ones that the row keeps."""
+        columns |= {"last_status": end.outcome.status, "last_error": end.outcome.error[:MAX_ERROR_CHARS]}
+        if end.outcome.is_success:
+            columns |= {"status": Status.DELIVERED, "delivered_at": end.at}
+        else:
+            columns["status"] = Status.FAILED if end.is_given_up else Status.PENDING
+        return leased.update(next_attempt_at=end.retry_at, **columns)
 
 
-def lease(limits: SendLimits, queue: Queue = WEBHOOKS) -> list[Leased]:
-    """Due deliveries within the limits, the longest due first: ours for 60 s, then any sender's again.
+class WebhookOutbox(HttpOutbox):
+    """The deliveries of all webhooks."""
 
-    None while sending is paused.
-    """
-    leased: list[Leased] = []
-    while limits.left and (found := _lease_some(limits, queue)):
-        leased += found
-    return leased
+    rows = Delivery
+    receiver = "subscription_id"
+    shares: ClassVar[Mapping[str, int]] = {
+        "subscription_id": EACH_SUBSCRIPTION,
+        "subscription__owner_id": EACH_OWNER,
+    }
+    retry_after_s = RETRY_AFTER_S
+    unreadable = "its signing secret cannot be read any more: roll it"
 
+    def find_sendable(self) -> QuerySet[Any]:
+        """See `Outbox`."""
+        rows = super().find_sendable().filter(subscription__owner__is_active=True, subscription__paused_at=None)
+        return rows.select_related("subscription")
 
-def settle(leased: Leased, outcome: Outcome) -> bool:
-    """Write down how an attempt ended; False when the lease had expired, and another sender may have the row."""
-    now = db_now()
-    queue, rows = leased.queue, leased.queue.rows._default_manager
-    # The end of the lease tells leases apart: a sender that took the row over wrote a later one.
-    mine = rows.filter(pk=leased.delivery.pk, status=Status.SENDING, next_attempt_at=leased.until)
-    changes = _changes(leased.delivery.attempts, outcome, now, queue.retry_after_s)
-    changes |= queue.response_columns(outcome.response)
-    is_exhausted = changes["status"] == Status.FAILED
-    with transaction.atomic():
-        # Lock the receiver first, as deleting it with its deliveries does: no deadlock.
-        queue.note(leased.delivery, now, is_success=outcome.is_success, is_exhausted=is_exhausted)
-        if mine.update(last_status=outcome.status, last_error=outcome.error[:MAX_ERROR_CHARS], **changes):
-            return True
-        # The lease is lost: what `note` wrote of the receiver is taken back with it.
-        transaction.set_rollback(True)
-    return False
+    def prepare(self, row: Delivery, now: datetime) -> Request | None:
+        """See `Outbox`; None: there can be no request."""
+        try:
+            secrets = [unseal_secret(sealed) for sealed in row.subscription.sealed_secrets(now)]
+        except sealing.Unreadable:
+            return None
+        body = body_of(row)
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
+        headers |= _sign_headers(row, body, secrets, now)
+        return Request(url=row.subscription.url, headers=traced(headers, row.traceparent), body=body)
 
-
-def send_again(delivery: Delivery) -> bool:
-    """Start a delivery over, under the same id; False while it is being sent."""
-    idle = Delivery.objects.filter(pk=delivery.pk).exclude(status=Status.SENDING)
-    if not idle.update(status=Status.PENDING, attempts=0, next_attempt_at=db_now(), delivered_at=None):
-        return False
-    transaction.on_commit(wake)
-    return True
-
-
-def _lease_some(limits: SendLimits, queue: Queue) -> list[Leased]:
-    """A look at the head of the queue. The next look leaves out receivers and owners that are at their limit."""
-    now = db_now()
-    if not _candidates(now, limits, queue).exists():  # before a transaction, which is a writer's on SQLite
-        return []
-    if find_pause() is not None:
-        return []
-    with transaction.atomic():
-        rows = _candidates(now, limits, queue).select_for_update(skip_locked=True, of=("self",))[
-            :CANDIDATES_PER_QUERY
-        ]
-        taken = [row for row in rows if limits.enter(_id(row, queue.receiver), _id(row, queue.owner))]
-        until = db_now() + LEASE
-        ids = [row.pk for row in taken]
-        # Counted here, not when it ends: an attempt whose process dies is
-        # used up, so it is not repeated for ever.
-        sending = {"status": Status.SENDING, "next_attempt_at": until, "attempts": F("attempts") + 1}
-        queue.rows._default_manager.filter(pk__in=ids).update(**sending)
-    for row in taken:
-        row.attempts += 1
-    return [Leased(row, until, queue.request(row, now), queue) for row in taken]
-
-
-def _candidates(now: datetime, limits: SendLimits, queue: Queue) -> QuerySet[Any]:
-    due = queue.candidates(now)
-    due = due.exclude(**{f"{queue.receiver}__in": limits.full_receivers()})
-    due = due.exclude(**{f"{queue.owner}__in": limits.full_owners()})
-    return due.order_by("next_attempt_at", "pk")
-
-
-def _id(row: Sendable, path: str) -> int:
-    found: int = attrgetter(path.replace("__", "."))(row)
-    return found
-
-
-def _changes(attempts: int, outcome: Outcome, now: datetime, retry_after_s: Sequence[float]) -> dict[str, Any]:
-    if outcome.is_success:
-        return {"status": Status.DELIVERED, "delivered_at": now, "next_attempt_at": None}
-    if attempts > len(retry_after_s):
-        return {"status": Status.FAILED, "next_attempt_at": None}
-    wait_s = retry_after_s[attempts - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  spreads load
-    return {"status": Status.PENDING, "next_attempt_at": now + timedelta(seconds=wait_s)}
-
-
-logger = logging.getLogger(__name__)
-
-RUN_FOR_S = seconds(10.0)
-STOP_WITHIN_S = 2.0
-SETTLE_TRIES = 5
-SETTLE_AGAIN_S = 0.5
-LOOK_EVERY_S = 0.5
-ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLOW_PRIVATE=1"
+    def store_end(self, leased: QuerySet[Any], end: AttemptEnd, **columns: Any) -> int:
+        """See `Outbox`."""
+        receiver = Subscription.objects.filter(pk=end.row.subscription_id)
+        if end.outcome.is_success:
+            receiver.note_success(end.at)
+        else:
+            receiver.note_failure(exhausted=end.is_given_up)
+        return super().store_end(leased, end, last_response=end.outcome.response, **columns)
 
 
 def client() -> SafeHttp:
@@ -231,114 +148,81 @@ def check_url(url: str) -> None:
         raise NotSent(f"{refused}; {ALLOWED_BY}") from None
 
 
-def send_delivery(http: SafeHttp, leased: Leased) -> Outcome:
-    """Send one delivery once."""
-    request = leased.request
-    if request is None:
-        return Outcome(None, leased.queue.unreadable)
-    try:
-        answer = http.send("POST", request.url, headers=request.headers, body=request.body)
-    except (NotSent, Unanswered) as failure:
-        return Outcome(None, str(failure))
-    return Outcome(answer.status, response=_text_of(answer.body[:MAX_RESPONSE_BYTES]))
+def send_again(delivery: Delivery) -> bool:
+    """Start a delivery over, under the same id; False while it is being sent."""
+    idle = Delivery.objects.filter(pk=delivery.pk).exclude(status=Status.SENDING)
+    if not idle.update(status=Status.PENDING, attempts=0, next_attempt_at=db_now(), delivered_at=None):
+        return False
+    transaction.on_commit(wake)
+    return True
+
+
+def traced(headers: Mapping[str, str], traceparent: str) -> Mapping[str, str]:
+    """With a span of this attempt's own, where it tells of something that is part of a trace."""
+    return {**headers, trace.HEADER: trace.follow(traceparent)} if traceparent else headers
+
+
+def body_of(delivery: Delivery) -> bytes:
+    """The bytes that are sent, the same in each attempt. The payload is JSON already."""
+    members = {
+        "eventId": f'"{delivery.event_id}"',
+        "type": json.dumps(delivery.type),
+        "ts": f'"{iso(delivery.queued_at)}"',
+        "payload": delivery.payload,
+    }
+    if form := FORMS.get(delivery.type):
+        members |= {name: members[of] for name, of in form.copies.items()}
+    joined = ",".join(f'"{name}":{value}' for name, value in members.items())
+    return f"{{{joined}}}".encode()
+
+
+def _sign_headers(delivery: Delivery, body: bytes, secrets: Sequence[str], now: datetime) -> dict[str, str]:
+    """The headers of one attempt: each secret signs, newest first, at this very moment.
+
+    `X-Clawborrator-Signature` takes the secret's text as its key, all of it; Standard Webhooks take the bytes that
+    the part behind `whsec_` is the base64 of.
+    """
+    moment = int(now.timestamp())
+    text = body.decode("utf-8")
+    headers = {
+        SIGNATURE: ",".join([f"t={moment}", *(f"v1={_hmac(secret, moment, body)}" for secret in secrets)]),
+        "webhook-id": delivery.event_id,
+        "webhook-timestamp": str(moment),
+        "webhook-signature": " ".join(Webhook(secret).sign(delivery.event_id, now, text) for secret in secrets),
+    }
+    if form := FORMS.get(delivery.type):
+        headers |= form.sign(secrets, moment, body)
+    return headers
+
+
+def _hmac(secret: str, moment: int, body: bytes) -> str:
+    return hmac.new(secret.encode("ascii"), f"{moment}.".encode("ascii") + body, hashlib.sha256).hexdigest()
+
+
+def new_signing_secret() -> str:
+    """A signing secret: `whsec_` and 32 random bytes in base64."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+
+
+def seal_secret(secret: str) -> str:
+    """A secret as it is stored."""
+    return sealing.seal(secret, PURPOSE)
+
+
+def unseal_secret(sealed: str) -> str:
+    """A stored secret in the clear.
+
+    Raises:
+        Unreadable: the key that sealed it is not among ours.
+    """
+    return sealing.unseal(sealed, PURPOSE)
+
+
+def reseal_secrets() -> tuple[int, int]:
+    """Seal every secret anew with the newest key; how many subscriptions were, and how many could not be read."""
+    return sealing.reseal_all(Subscription.objects.all(), PURPOSE, "secret", "previous_secret")
 
 
 def _text_of(body: bytes) -> str:
     """As text every database takes; what is no UTF-8 is replaced."""
     return body.decode("utf-8", "replace").replace("\0", "\ufffd")
-
-
-class Sender:
-    """Takes what is due for 10 s. One thread talks to the database, the others send.
-
-    What is still under way then is ended by its own thread: no caller waits for a receiver that hangs, and the
-    next run takes what is due. When the process must stop, such a delivery stays leased, and the next run sends it
-    again.
-    """
-
-    def __init__(self, http: SafeHttp, stopping: threading.Event | None = None, queue: Queue = WEBHOOKS) -> None:
-        self._http = http
-        self._deliveries = queue
-        self._stopping = stopping or threading.Event()
-        self._limits = SendLimits(each_receiver=queue.each_receiver)
-        self._under_way = 0
-        self._ended: SimpleQueue[tuple[Leased, Outcome]] = SimpleQueue()
-        self._handing_over = threading.Lock()
-        self._has_left = False
-
-    def run(self) -> int:
-        """How many attempts were made and written down; once for each sender."""
-        count = 0
-        leave_at = time.monotonic() + RUN_FOR_S
-        while True:
-            if self._stopping.is_set():
-                leave_at = min(leave_at, time.monotonic() + STOP_WITHIN_S)
-            else:
-                self._start_due()
-            if not self._under_way or time.monotonic() > leave_at:
-                return count + self._leave()
-            count += self._settle_next()
-
-    def _leave(self) -> int:
-        """From now on each attempt stores its own result; returns how many had ended before."""
-        with self._handing_over:
-            self._has_left = True
-        return self._settle_next() if not self._ended.empty() else 0
-
-    def _start_due(self) -> None:
-        for leased in lease(self._limits, self._deliveries):
-            self._under_way += 1
-            threading.Thread(target=self._send, args=(leased,), name="webhook", daemon=True).start()
-
-    def _send(self, leased: Leased) -> None:
-        try:
-            outcome = send_delivery(self._http, leased)
-        except Exception:
-            logger.exception("webhook.failed", extra={"delivery": str(leased.delivery)})
-            outcome = Outcome(None, "the hub could not send it")
-        # Under the lock: between a look at `_has_left` and the `put`, `_leave` would miss this one.
-        with self._handing_over:
-            if not self._has_left:
-                self._ended.put((leased, outcome))
-                return
-        self._settle_alone(leased, outcome)
-
-    def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
-        """On a connection of this thread's own; when that fails the lease runs out, and it is sent again."""
-        for _ in range(SETTLE_TRIES):
-            try:
-                settle(leased, outcome)
-                return
-            except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
-                logger.warning("webhook.settle_failed", extra={"delivery": str(leased.delivery)})
-            # Each thread has a connection of its own, which Django does not close when the thread ends.
-            finally:
-                connection.close()
-            time.sleep(SETTLE_AGAIN_S)
-
-    def _settle_next(self) -> int:
-        """Write down what has ended by now, in one transaction; how many that were.
-
-        In the order of receivers, whose rows are written too: another sender may be at the same.
-        """
-        ended = sorted(self._ended_by_now(), key=lambda one: one[0].receiver_id)
-        try:
-            with transaction.atomic():
-                for leased, outcome in ended:
-                    settle(leased, outcome)
-        except OperationalError:  # one of these webhooks is just being deleted: the others are not at fault
-            for leased, outcome in ended:
-                self._settle_alone(leased, outcome)
-        for leased, _ in ended:
-            self._under_way -= 1
-            self._limits.leave(leased.receiver_id, leased.owner_id)
-        return len(ended)
-
-    def _ended_by_now(self) -> list[tuple[Leased, Outcome]]:
-        ended: list[tuple[Leased, Outcome]] = []
-        try:
-            ended.append(self._ended.get(timeout=LOOK_EVERY_S))
-            while True:
-                ended.append(self._ended.get_nowait())
-        except Empty:
-            return ended

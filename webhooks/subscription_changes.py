@@ -14,7 +14,7 @@ from webhooks import settings
 from webhooks.catalog import TEST
 from webhooks.models import Subscription
 from webhooks.outbox import OutboxEvent, queue, wake
-from webhooks.queues import new_signing_secret, seal_secret
+from webhooks.sending import new_signing_secret, seal_secret
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."

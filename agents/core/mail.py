@@ -1,20 +1,18 @@
-"""Mails to owners: queued as rows, sent by a job under a lease, tried again, and sent to confirmed addresses only.
+"""Mails to owners: rows of an outbox, sent to confirmed addresses only.
 
 A process that dies after the mail server took a mail sends it again, with the same Message-ID.
 """
 
 import logging
 import smtplib
-import time
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from email.errors import MessageError
 
 from django.core import signing
-from django.core.mail import EmailMessage, get_connection
-from django.core.mail.backends.base import BaseEmailBackend
+from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F
+from django.db.models import QuerySet
 
 from accounts.models import User
 from agents import settings
@@ -23,13 +21,11 @@ from kit import batches
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
-from webhooks.queues import find_pause
+from kit.outbox import AttemptEnd, Outbox, Outcome
+from webhooks.pause import NOT_PAUSED
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
-RUN_FOR_S = seconds(10.0)
-MOST_AT_ONCE = 50
 KEPT = timedelta(days=3)  # of what could not be sent at all: mail is off, or sending is paused
 RETRY_AFTER_S = tuple(map(seconds, (60, 300, 1800, 7200, 21600)))
 CONFIRM_WITHIN = timedelta(days=1)
@@ -110,61 +106,51 @@ def _confirmation(owner: User, email: str) -> str:
     )
 
 
-def send_due_mails() -> int:
-    """Send what is due, for at most 10 s; how many were sent. None while sending is paused (`webhooks.queues`)."""
-    due = Mail.objects.filter(next_attempt_at__lte=db_now(), owner__is_active=True)
-    if not due.exists() or not settings.SENDS_MAIL or find_pause() is not None:
-        return 0
-    leave_at = time.monotonic() + RUN_FOR_S
-    connection, sent = get_connection(), 0
-    try:
-        for mail in due.order_by("next_attempt_at", "pk")[:MOST_AT_ONCE]:
-            if time.monotonic() > leave_at:
-                break
-            if _lease(mail):
-                sent += _send(mail, connection)
-    finally:
-        connection.close()
-    return sent
-
-
 def forget_old_mails() -> int:
     """Delete mails that waited too long; how many."""
     return batches.delete(Mail.objects.filter(queued_at__lt=db_now() - KEPT))
 
 
-def _lease(mail: Mail) -> bool:
-    """Whether it is ours to send: another process that saw the same row changed it first, or not at all."""
-    seen = Mail.objects.filter(pk=mail.pk, next_attempt_at=mail.next_attempt_at)
-    return bool(seen.update(next_attempt_at=db_now() + LEASE, attempts=F("attempts") + 1))
+class MailOutbox(Outbox):
+    """The mails of all owners, sent one at a time. A mail that was sent, or given up, is deleted.
 
+    Nothing is due on a hub that sends no mail, or while sending is paused.
+    """
 
-def _send(mail: Mail, connection: BaseEmailBackend) -> bool:
-    sender = settings.DEFAULT_FROM_EMAIL
-    message_id = f"<{mail.message_id}@{sender.rpartition('@')[2].rstrip('>')}>"
-    headers = {"Message-ID": message_id, "Auto-Submitted": "auto-generated"}
-    message = EmailMessage(mail.subject, mail.contents, sender, [mail.to], headers=headers, connection=connection)
-    try:
-        message.send()
-    except FAILURES as failure:
-        _note_failure(mail, failure)
-        return False
-    mail.delete()
-    return True
+    name = "mail"
+    rows = Mail
+    receiver = "to"
+    at_once = 1
+    retry_after_s = RETRY_AFTER_S
 
+    def find_sendable(self) -> QuerySet[Mail]:
+        """See `Outbox`."""
+        is_on = settings.SENDS_MAIL
+        return Mail.objects.filter(NOT_PAUSED, owner__is_active=True) if is_on else Mail.objects.none()
 
-def _note_failure(mail: Mail, failure: Exception) -> None:
-    """Try again later; after the last attempt the mail is dropped, and the owner sees that on the page."""
-    attempts, now = mail.attempts + 1, db_now()
-    extra = {"mail": mail.message_id, "failure": type(failure).__name__, "attempts": attempts}
-    if attempts > len(RETRY_AFTER_S):
-        logger.error("mail.given_up", extra=extra)
-        AlertAddress.objects.filter(owner_id=mail.owner_id, email=mail.to).update(failed_at=now)
-        mail.delete()
-        return
-    logger.warning("mail.failed", extra=extra)
-    Mail.objects.filter(pk=mail.pk).update(next_attempt_at=_later(now, attempts))
+    def prepare(self, row: Mail, now: datetime) -> EmailMessage:
+        """See `Outbox`."""
+        sender = settings.DEFAULT_FROM_EMAIL
+        message_id = f"<{row.message_id}@{sender.rpartition('@')[2].rstrip('>')}>"
+        headers = {"Message-ID": message_id, "Auto-Submitted": "auto-generated"}
+        return EmailMessage(row.subject, row.contents, sender, [row.to], headers=headers)
 
+    def send(self, prepared: EmailMessage) -> Outcome:
+        """See `Outbox`."""
+        try:
+            prepared.send()
+        except FAILURES as failure:
+            return Outcome(is_success=False, error=type(failure).__name__)
+        return Outcome(is_success=True)
 
-def _later(now: datetime, attempts: int) -> datetime:
-    return now + timedelta(seconds=RETRY_AFTER_S[attempts - 1])
+    def store_end(self, leased: QuerySet[Mail], end: AttemptEnd) -> int:
+        """See `Outbox`: the owner of a mail that is given up sees that on the page of alerts."""
+        mail: Mail = end.row
+        extra = {"mail": mail.message_id, "failure": end.outcome.error, "attempts": mail.attempts}
+        if end.retry_at:
+            logger.warning("mail.failed", extra=extra)
+            return leased.update(next_attempt_at=end.retry_at)
+        if end.is_given_up:
+            logger.error("mail.given_up", extra=extra)
+            AlertAddress.objects.filter(owner_id=mail.owner_id, email=mail.to).update(failed_at=end.at)
+        return leased.delete()[0]

@@ -18,7 +18,7 @@ from agnt.invoicing.port import Bill, BillLine, BillRefused, Invoicer, InvoicerD
 from agnt.models import Invoice, UsageEvent
 from kit.clock import db_now
 from kit.money import CENT, decimal_usd
-from webhooks.queues import find_pause
+from webhooks.pause import find_pause
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from agnt.invoicing.port import Bill, BillRefused, InvoicerDown
 from agnt.models import Invoice, Network, UsageEvent
 from kit.clock import db_now
 from tests.agnt.booking_rows import charged, list_invoices, network_of
-from webhooks.queues import pause_sending, resume_sending
+from webhooks.pause import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
 

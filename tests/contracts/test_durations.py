@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_bridge.service import answering
-from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.service.pushes.push_outbox import PushOutbox
 from a2a_bridge.service.streams import KEEPALIVE_S
 from agents.core.ledger.statements import GRACE
 from agents.links.channel import consumer, prompts
@@ -18,10 +18,10 @@ from hub import http_protocol, runtime, sockets
 from kit import env
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, seconds
+from kit.outbox import LEASE
 from kit.safe_http.client import TOTAL_S
 from lab.hub_storage import run_command
-from webhooks.queues import WEBHOOKS
-from webhooks.sending import LEASE
+from webhooks.sending import WebhookOutbox
 
 
 @pytest.mark.parametrize(("raw", "scale"), [("", 1.0), ("1", 1.0), ("0.25", 0.25), ("0.01", 0.01)])
@@ -74,8 +74,8 @@ def test_shipped_durations_are_those_of_the_contract(is_s: float, contract_s: fl
 
 
 def test_retries_come_when_the_documents_say() -> None:
-    assert WEBHOOKS.retry_after_s == (10, 60, 300, 1800, 7200, 21600)
-    assert PUSHES.retry_after_s == (5, 30, 120, 600, 1800)
+    assert WebhookOutbox.retry_after_s == (10, 60, 300, 1800, 7200, 21600)
+    assert PushOutbox.retry_after_s == (5, 30, 120, 600, 1800)
 
 
 def test_a_duration_is_shortened_to_its_lower_bound() -> None:

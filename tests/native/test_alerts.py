@@ -14,12 +14,13 @@ from agents import jobs
 from agents.core import alerts
 from agents.core.alerts import LEAST_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
-from agents.core.mail import queue_mails
+from agents.core.mail import MailOutbox, queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
+from kit.outbox import Outcome, SendLimits, lease, settle
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 from webhooks.models import Delivery
-from webhooks.queues import pause_sending, resume_sending
+from webhooks.pause import pause_sending, resume_sending
 from webhooks.subscription_changes import subscribe
 
 
@@ -255,6 +256,7 @@ def test_a_hub_without_rules_asks_little(db: None, django_assert_max_num_queries
 # Mails.
 
 
+@pytest.mark.deliveries
 def test_a_mail_that_fails_is_tried_again_under_the_same_id_and_given_up(
     alice: Person, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -264,28 +266,44 @@ def test_a_mail_that_fails_is_tried_again_under_the_same_id_and_given_up(
     warn(alice.user, "offline", 10)
     mail_to(alice.user)
     jobs.watch()
-    assert (jobs.send_mails(), jobs.send_mails()) == (0, 0)
+    assert (jobs.send_mails(), jobs.send_mails()) == (1, 0)
     row = Mail.objects.get()
     assert (row.attempts, row.next_attempt_at > timezone.now()) == (1, True)
     for _ in range(5):
         Mail.objects.update(next_attempt_at=timezone.now())
-        assert jobs.send_mails() == 0
+        assert jobs.send_mails() == 1
     assert not Mail.objects.exists()
     assert AlertAddress.objects.get().failed_at is not None
 
 
+@pytest.mark.deliveries
 def test_a_mail_that_cannot_be_written_does_not_stop_the_others(
     alice: Person, bob: Person, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
     queue_mails([(alice.user.pk, '"a\x0cBcc: x"@example.org', "subject", "text")])
     queue_mails([(bob.user.pk, "bob@example.org", "subject", "text")])
-    assert (jobs.send_mails(), jobs.send_mails()) == (1, 0)
+    assert (jobs.send_mails(), jobs.send_mails()) == (2, 0)
     assert "To: bob@example.org" in capsys.readouterr().out
     row = Mail.objects.get()
     assert (row.owner_id, row.attempts, row.next_attempt_at > timezone.now()) == (alice.user.pk, 1, True)
 
 
+@pytest.mark.deliveries
+def test_a_mail_whose_lease_ran_out_is_left_to_the_process_that_leased_it_again(alice: Person) -> None:
+    outbox, sent = MailOutbox(), Outcome(is_success=True)
+    queue_mails([(alice.user.pk, "alice@example.org", "subject", "text")])
+    [slow] = lease(outbox, SendLimits(outbox))
+    assert lease(outbox, SendLimits(outbox)) == []
+    Mail.objects.update(next_attempt_at=timezone.now())
+    [again] = lease(outbox, SendLimits(outbox))
+    assert not settle(outbox, slow, sent)
+    assert Mail.objects.get().attempts == 2
+    assert settle(outbox, again, sent)
+    assert not Mail.objects.exists()
+
+
+@pytest.mark.deliveries
 def test_what_waits_is_sent_once_and_not_while_sending_is_paused(alice: Person) -> None:
     seen(make_agent(alice.user), minutes_ago=60)
     warn(alice.user, "offline", 10)

@@ -5,11 +5,12 @@ from typing import Any
 
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.service.pushes.configs import seal
-from a2a_bridge.service.pushes.queue import PUSHES
+from a2a_bridge.service.pushes.push_outbox import PushOutbox
 from a2a_bridge.wire.requests import PushTarget
 from kit.clock import db_now
+from kit.outbox import Leased, Outcome, Sender, SendLimits, lease, settle
 from tests.native.rows import Person
-from webhooks.sending import Sender, client
+from webhooks.sending import client
 
 
 def config_of(
@@ -34,7 +35,18 @@ def push_of(config: PushConfig, body: Any = None, **fields: Any) -> Push:
 
 def send_due() -> int:
     """How many attempts."""
-    return Sender(client(), queue=PUSHES).run()
+    return Sender(PushOutbox(client())).run()
+
+
+def lease_due() -> list[Leased]:
+    """What a sender begins to send now."""
+    outbox = PushOutbox(client())
+    return lease(outbox, SendLimits(outbox))
+
+
+def end_lease(leased: Leased, outcome: Outcome) -> bool:
+    """What a sender does after an attempt."""
+    return settle(PushOutbox(client()), leased, outcome)
 
 
 def make_due() -> None:

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.service.pushes import configs, missed_ends
+from a2a_bridge.service.pushes.push_outbox import RETRY_AFTER_S
 from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
-from a2a_bridge.service.pushes.queue import PUSHES, RETRY_AFTER_S
 from a2a_bridge.service.tasks.pieces import end_of
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after
@@ -18,12 +18,11 @@ from agents.core.types import SettledTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
 from kit import sql
+from kit.outbox import Outcome as Attempt
 from lab.receivers import receiving
 from tests.native.rows import Person, make_agent, make_turn
 from tests.pushes.client import bodies, states
-from tests.pushes.rows import config_of, make_due, push_of, send_due
-from webhooks.sending import Outcome as Attempt
-from webhooks.sending import SendLimits, lease, settle
+from tests.pushes.rows import config_of, end_lease, lease_due, make_due, push_of, send_due
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 AT = "2026-01-01T00:00:00.000Z"
@@ -51,7 +50,7 @@ def queued(config: PushConfig) -> list[int]:
 
 def leased() -> list[int]:
     """What a sender begins to send now, by event."""
-    return [one.delivery.seq for one in lease(SendLimits(each_receiver=1), PUSHES)]  # type: ignore[attr-defined]
+    return [one.row.seq for one in lease_due()]
 
 
 def test_the_end_is_queued_for_every_config_and_once(alice: Person) -> None:
@@ -90,8 +89,8 @@ def test_a_push_is_given_up_after_its_retries(alice: Person) -> None:
     push = push_of(config_of(alice))
     for _ in range(len(RETRY_AFTER_S) + 1):
         make_due()
-        [one] = lease(SendLimits(each_receiver=1), PUSHES)
-        assert settle(one, Attempt(500))
+        [one] = lease_due()
+        assert end_lease(one, Attempt(is_success=False, status=500))
     push.refresh_from_db()
     assert (push.status, push.attempts, push.last_status) == ("failed", 6, 500)
 
@@ -192,10 +191,10 @@ def test_a_deleted_config_takes_what_waits_with_it(alice: Person) -> None:
     gone, kept = config_of(alice), config_of(alice)
     push_of(gone)
     push_of(kept)
-    [taken, _] = lease(SendLimits(each_receiver=1), PUSHES)
+    [taken, _] = lease_due()
     configs.drop("task-1", gone.config_id)
     assert list(Push.objects.values_list("config", flat=True)) == [kept.pk]
-    assert settle(taken, Attempt(204)) is False
+    assert end_lease(taken, Attempt(is_success=True, status=204)) is False
 
 
 @pytest.mark.django_db(transaction=True)

@@ -46,7 +46,7 @@ from gateway.models import (  # noqa: E402
 )
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
-from webhooks.queues import new_signing_secret, seal_secret  # noqa: E402
+from webhooks.sending import new_signing_secret, seal_secret  # noqa: E402
 
 Kind = Credential.Kind
 SHAREES = {"vera": "viewer", "pia": "prompter", "anna": "approver", "blake": "prompter", "sue": "approver"}

@@ -8,10 +8,11 @@ from standardwebhooks import Webhook
 
 from accounts.models import User
 from kit.clock import db_now
+from kit.outbox import Leased, Outcome, Sender, SendLimits, lease, settle
 from lab.receivers import Received
 from webhooks.models import Delivery, Subscription
 from webhooks.outbox import OutboxEvent, record
-from webhooks.sending import Sender, SendLimits, client, lease
+from webhooks.sending import WebhookOutbox, client
 from webhooks.subscription_changes import WithSecret, subscribe
 
 NOWHERE = "https://hook.invalid/"
@@ -33,7 +34,12 @@ def happen(*audience: User, **fields: Any) -> int:
 
 def deliver() -> int:
     """What the job does: how many attempts."""
-    return Sender(client()).run()
+    return Sender(WebhookOutbox(client())).run()
+
+
+def end_lease(leased: Leased, outcome: Outcome) -> bool:
+    """What a sender does after an attempt."""
+    return settle(WebhookOutbox(client()), leased, outcome)
 
 
 def make_due() -> None:
@@ -63,6 +69,7 @@ def check_signed(one: Received, *secrets: str) -> Any:
     return bodies[0]
 
 
-def lease_all() -> int:
-    """Lease what is due; returns how many."""
-    return len(lease(SendLimits()))
+def lease_due(limits: SendLimits | None = None) -> list[Leased]:
+    """What a sender begins to send now."""
+    outbox = WebhookOutbox(client())
+    return lease(outbox, limits or SendLimits(outbox))

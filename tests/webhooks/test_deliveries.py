@@ -12,40 +12,47 @@ import pytest
 from django.db import connection
 
 from kit.clock import db_now
+from kit.outbox import JITTER, LEASE, Outcome, Sender, SendLimits
 from lab.receivers import receiving
 from lab.waiting import until
 from tests.native.rows import Person
-from tests.webhooks.subscriptions import check_signed, deliver, fresh, happen, make_due, only_delivery, subscribed
+from tests.webhooks.subscriptions import (
+    check_signed,
+    deliver,
+    end_lease,
+    fresh,
+    happen,
+    lease_due,
+    make_due,
+    only_delivery,
+    subscribed,
+)
 from webhooks import jobs
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
-from webhooks.queues import EACH_SUBSCRIPTION, RETRY_AFTER_S, SECRET_PREFIX
 from webhooks.sending import (
     EACH_OWNER,
-    JITTER,
-    LEASE,
-    Outcome,
-    Sender,
-    SendLimits,
+    EACH_SUBSCRIPTION,
+    RETRY_AFTER_S,
+    SECRET_PREFIX,
+    WebhookOutbox,
     client,
-    lease,
     send_again,
-    settle,
 )
 from webhooks.subscription_changes import OVERLAP, roll_secret, send_test, unsubscribe
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
-FAILED = Outcome(500)
-FINE = Outcome(204)
+FAILED = Outcome(is_success=False, status=500)
+FINE = Outcome(is_success=True, status=204)
 
 
 def lease_one() -> Any:
-    (leased,) = lease(SendLimits())
+    (leased,) = lease_due()
     return leased
 
 
 def fail_once() -> None:
     make_due()
-    assert settle(lease_one(), FAILED)
+    assert end_lease(lease_one(), FAILED)
 
 
 def test_what_is_sent_is_what_happened_signed(alice: Person) -> None:
@@ -115,14 +122,14 @@ def test_retries_come_later_and_later_and_then_no_more(alice: Person) -> None:
         left_s = (tried.next_attempt_at - db_now()).total_seconds()
         assert wait_s * (1 - JITTER) - 5 < left_s < wait_s * (1 + JITTER)
         assert (tried.status, tried.attempts, tried.event_id) == ("pending", attempt, event_id)
-        assert lease(SendLimits()) == []
+        assert lease_due() == []
     assert fresh(one).status == "active"
     fail_once()
     tried = only_delivery()
     assert (tried.status, tried.attempts, tried.next_attempt_at) == ("failed", len(RETRY_AFTER_S) + 1, None)
     assert fresh(one).status == "unhealthy"
     make_due()
-    assert lease(SendLimits()) == []
+    assert lease_due() == []
 
 
 def test_each_attempt_has_the_same_body_and_a_signature_of_its_own(alice: Person) -> None:
@@ -146,11 +153,11 @@ def test_twenty_failures_in_a_row_are_unhealthy_and_one_success_heals(alice: Per
     for number in range(UNHEALTHY_AFTER):
         assert fresh(one).status == "active", number
         happen(alice.user)
-        assert settle(lease_one(), FAILED)
+        assert end_lease(lease_one(), FAILED)
     ill = fresh(one)
     assert (ill.status, ill.consecutive_failures, ill.last_delivery_at) == ("unhealthy", 20, None)
     happen(alice.user)
-    assert settle(lease_one(), FINE)
+    assert end_lease(lease_one(), FINE)
     well = fresh(one)
     assert (well.status, well.consecutive_failures) == ("active", 0)
     assert well.last_delivery_at is not None
@@ -160,7 +167,7 @@ def test_a_success_in_between_starts_the_count_anew(alice: Person) -> None:
     one = subscribed(alice.user).subscription
     for outcome in [FAILED] * 19 + [FINE] + [FAILED] * 19:
         happen(alice.user)
-        assert settle(lease_one(), outcome)
+        assert end_lease(lease_one(), outcome)
     assert (fresh(one).status, fresh(one).consecutive_failures) == ("active", 19)
 
 
@@ -168,14 +175,14 @@ def test_a_lease_that_ran_out_is_taken_again_and_the_late_word_does_not_count(al
     subscribed(alice.user)
     happen(alice.user)
     dead = lease_one()
-    assert lease(SendLimits()) == []
+    assert lease_due() == []
     assert dead.until - db_now() > LEASE - timedelta(seconds=10)
     make_due()
     heir = lease_one()
-    assert heir.delivery.event_id == dead.delivery.event_id
-    assert not settle(dead, FINE)
+    assert heir.row.event_id == dead.row.event_id
+    assert not end_lease(dead, FINE)
     assert only_delivery().status == "sending"
-    assert settle(heir, FAILED)
+    assert end_lease(heir, FAILED)
     assert (only_delivery().status, only_delivery().attempts) == ("pending", 2)
 
 
@@ -186,7 +193,7 @@ def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_o
         one = subscribed(alice.user).subscription
         for _ in range(EACH_SUBSCRIPTION):
             happen(alice.user)
-        ends = [partial(settle, leased, FAILED) for leased in lease(SendLimits())]
+        ends = [partial(end_lease, leased, FAILED) for leased in lease_due()]
         assert len(ends) == EACH_SUBSCRIPTION
         barrier = threading.Barrier(len(ends) + 1)
         with ThreadPoolExecutor(len(ends) + 1, initializer=barrier.wait) as threads:
@@ -213,7 +220,7 @@ def test_two_senders_never_take_the_same(alice: Person, bob: Person) -> None:
 
     def take() -> None:
         barrier.wait(10)
-        taken.extend([leased.delivery.pk for leased in lease(SendLimits())])
+        taken.extend([leased.row.pk for leased in lease_due()])
         connection.close()
 
     threads = [threading.Thread(target=take) for _ in range(4)]
@@ -231,13 +238,13 @@ def test_no_user_takes_more_than_a_share(alice: Person, bob: Person) -> None:
         happen(alice.user)
     last = subscribed(bob.user).subscription
     happen(bob.user)
-    limits = SendLimits()
-    leased = lease(limits)
-    to = [one.delivery.subscription_id for one in leased]
+    limits = SendLimits(WebhookOutbox(client()))
+    leased = lease_due(limits)
+    to = [one.row.subscription_id for one in leased]
     assert max(to.count(one.pk) for one in crowd) <= EACH_SUBSCRIPTION
     assert len(to) == EACH_OWNER + 1
     assert last.pk in to
-    assert lease(limits) == []
+    assert lease_due(limits) == []
 
 
 def test_a_slow_receiver_does_not_hold_up_the_others(alice: Person, bob: Person) -> None:
@@ -271,7 +278,7 @@ def test_a_sender_that_must_stop_leaves_the_rest_to_others(alice: Person) -> Non
         subscribed(alice.user, slow.url)
         happen(alice.user)
         began = time.monotonic()
-        assert Sender(client(), stopping).run() == 0
+        assert Sender(WebhookOutbox(client()), stopping).run() == 0
         assert time.monotonic() - began < 8
         assert only_delivery().status == "sending"
         ended.set()
@@ -283,10 +290,10 @@ def test_a_suspended_owner_is_told_nothing_more_until_reinstated(alice: Person) 
     happen(alice.user)
     alice.user.is_active = False
     alice.user.save()
-    assert lease(SendLimits()) == []
+    assert lease_due() == []
     alice.user.is_active = True
     alice.user.save()
-    assert len(lease(SendLimits())) == 1
+    assert len(lease_due()) == 1
 
 
 @pytest.mark.parametrize("outcome", [FINE, FAILED])
@@ -294,11 +301,11 @@ def test_sent_again_it_starts_over_under_its_id(alice: Person, outcome: Outcome)
     subscribed(alice.user)
     happen(alice.user)
     first = only_delivery()
-    assert settle(lease_one(), outcome)
+    assert end_lease(lease_one(), outcome)
     assert send_again(only_delivery())
     again = only_delivery()
     assert (again.status, again.attempts, again.event_id) == ("pending", 0, first.event_id)
-    assert len(lease(SendLimits())) == 1
+    assert len(lease_due()) == 1
 
 
 def test_what_is_being_sent_is_not_sent_again(alice: Person) -> None:

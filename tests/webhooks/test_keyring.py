@@ -11,7 +11,7 @@ from django.db import connection
 from accounts.sealing import Unreadable
 from tests.native.rows import Person
 from tests.webhooks.subscriptions import fresh, subscribed
-from webhooks.queues import SECRET_PREFIX, new_signing_secret, seal_secret, unseal_secret
+from webhooks.sending import SECRET_PREFIX, new_signing_secret, seal_secret, unseal_secret
 from webhooks.subscription_changes import roll_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]

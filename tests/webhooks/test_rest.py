@@ -8,10 +8,10 @@ import pytest
 from kit.clock import iso
 from lab.receivers import receiving
 from tests.native.rows import Person, api, browser
-from tests.webhooks.subscriptions import NOWHERE, deliver, fresh, happen, lease_all, only_delivery, subscribed
+from tests.webhooks.subscriptions import NOWHERE, deliver, fresh, happen, lease_due, only_delivery, subscribed
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
-from webhooks.queues import unseal_secret
+from webhooks.sending import unseal_secret
 from webhooks.subscription_changes import revise
 
 pytestmark = pytest.mark.django_db
@@ -282,7 +282,7 @@ def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) 
     happen(alice.user)
     one = only_delivery()
     replay = f"{WEBHOOKS}/{made['id']}/deliveries/{one.pk}/replay"
-    lease_all()
+    lease_due()
     answer = api(alice.session).post(replay)
     assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
     Delivery.objects.update(status="failed", next_attempt_at=None, attempts=7)

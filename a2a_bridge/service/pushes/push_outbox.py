@@ -1,9 +1,9 @@
-"""Pushes as the sender sees them: in the order of each task's events, signed by the hub."""
+"""The outbox of pushes: in the order of each task's events, signed by the hub."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
@@ -14,8 +14,7 @@ from a2a_bridge.service.pushes.configs import Secrets, unseal
 from accounts.sealing import Unreadable
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
-from webhooks.models import Sendable
-from webhooks.queues import Request, traced
+from webhooks.sending import EACH_OWNER, HttpOutbox, Request, traced
 
 MEDIA_TYPE = "application/a2a+json"
 USER_AGENT = "clawbridge-push"
@@ -24,46 +23,33 @@ SIGNATURE = "X-A2A-Notification-Signature"
 RETRY_AFTER_S = tuple(map(seconds, (5, 30, 120, 600, 1800)))
 
 
-class PushQueue:
-    """See `webhooks.queues.Queue`. A push waits for those of earlier events to the same address."""
+class PushOutbox(HttpOutbox):
+    """The pushes of all tasks. A push waits for those of earlier events to the same address."""
 
-    rows: type[Sendable] = Push
+    rows = Push
     receiver = "config_id"
-    owner = "config__caller_id"
-    retry_after_s: Sequence[float] = RETRY_AFTER_S
-    each_receiver = 1
+    shares: ClassVar[Mapping[str, int]] = {"config_id": 1, "config__caller_id": EACH_OWNER}
+    retry_after_s = RETRY_AFTER_S
     unreadable = "what it is signed or authorized with cannot be read any more"
 
-    def candidates(self, now: datetime) -> QuerySet[Any]:
-        """See `Queue`."""
+    def find_sendable(self) -> QuerySet[Any]:
+        """See `Outbox`."""
         earlier = Push.objects.filter(
             config=OuterRef("config"), seq__lt=OuterRef("seq"), status__in=Push.UNSETTLED
         )
-        due: QuerySet[Any] = Push.objects.due(now).filter(~Exists(earlier), config__caller__is_active=True)
-        return due.select_related("config")
+        rows = super().find_sendable().filter(~Exists(earlier), config__caller__is_active=True)
+        return rows.select_related("config")
 
-    def request(self, delivery: Push, now: datetime) -> Request | None:
-        """See `Queue`."""
-        config, body = delivery.config, delivery.payload.encode("utf-8")
+    def prepare(self, row: Push, now: datetime) -> Request | None:
+        """See `Outbox`; None: there can be no request."""
+        config, body = row.config, row.payload.encode("utf-8")
         try:
             secrets = unseal(config.sealed)
-            signature = _signature(config, delivery.seq, body, now)
+            signature = _signature(config, row.seq, body, now)
         except (Unreadable, NoKey):
             return None
         headers = {"Content-Type": MEDIA_TYPE, "User-Agent": USER_AGENT, SIGNATURE: signature}
-        return Request(
-            url=config.url, headers=traced(headers | _headers(secrets), delivery.traceparent), body=body
-        )
-
-    def note(self, delivery: Push, now: datetime, *, is_success: bool, is_exhausted: bool) -> None:
-        """See `Queue`: of an address that lives for one task nothing is remembered."""
-
-    def response_columns(self, response: str) -> Mapping[str, Any]:
-        """See `Queue`: nor is what it answered."""
-        return {}
-
-
-PUSHES = PushQueue()
+        return Request(url=config.url, headers=traced(headers | _headers(secrets), row.traceparent), body=body)
 
 
 def _headers(secrets: Secrets) -> dict[str, str]:
