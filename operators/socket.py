@@ -13,6 +13,7 @@ from agents.core.live_views import LiveViews
 from agents.transcript.storage import StorageMeter
 from kit.asgi import Receive, RequestRefused, Scope, Send, headers_of
 from kit.durations import seconds
+from kit.frame_queue import FrameQueue
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.conversation import Conversation
 from operators.frames import BadFrame, Error, decode, encode
@@ -20,8 +21,6 @@ from operators.prompt_service import PromptService
 
 logger = logging.getLogger(__name__)
 
-MAX_QUEUED = 256  # frames; what is lost can be read again from the transcript
-MAX_QUEUED_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
 SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 
 SUBPROTOCOL = "bearer"
@@ -102,8 +101,8 @@ class OperatorSocket(SocketConsumer):
         self._meter = meter
         self._process_id = process_id
         self._public_url = public_url
-        self._queue: asyncio.Queue[bytes | int] = asyncio.Queue()  # frames, then a close code
-        self._queued_bytes = 0
+        self._queue = FrameQueue()
+        self._close_code = 0  # sent once the queue is empty
         self._sender: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -127,7 +126,6 @@ class OperatorSocket(SocketConsumer):
         """Accept, then find out who it is."""
         offered = self.scope["subprotocols"]
         await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="to operator")
         if self._operator_sockets.is_closed:
             self.end(SERVICE_RESTART)
             return
@@ -180,11 +178,9 @@ class OperatorSocket(SocketConsumer):
         """Queue a frame. See `operators.conversation.Outlet`."""
         if self._over:
             return
-        self._queue.put_nowait(frame)
-        self._queued_bytes += len(frame)
-        if self._queue.qsize() > MAX_QUEUED or self._queued_bytes > MAX_QUEUED_BYTES:
-            while not self._queue.empty():
-                self._queue.get_nowait()
+        if self._queue.put(frame):
+            self._start_sending()
+        else:  # what is lost can be read again from the transcript
             self.end(TRY_AGAIN_LATER)
 
     def refuse(self, code: str, message: str) -> None:
@@ -196,22 +192,26 @@ class OperatorSocket(SocketConsumer):
         """Close, once what is queued was sent."""
         if not self._over:
             self._over = True
-            self._queue.put_nowait(code)
+            self._close_code = code
+            self._start_sending()
 
     async def ended(self) -> None:
         """Wait until the close was sent, or could not be."""
         if self._sender is not None:
             await asyncio.wait([self._sender])
 
+    def _start_sending(self) -> None:
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="to operator")
+
     async def _send_all(self) -> None:
-        """Send what is queued, then close; a client that does not read is dropped."""
+        """Send what is queued, then close if the socket is over; a client that does not read is dropped."""
         try:
-            while isinstance(item := await self._queue.get(), bytes):
-                self._queued_bytes -= len(item)
-                async with asyncio.timeout(SEND_WITHIN_S):
-                    await self.base_send({"type": "websocket.send", "text": str(item, "utf-8")})
+            await self._queue.send_all(self._send_frame)
+            if not self._close_code:
+                return
             async with asyncio.timeout(SEND_WITHIN_S):
-                await self.close(item)
+                await self.close(self._close_code)
         except TimeoutError:
             self._is_given_up = True
         except (OSError, RuntimeError):  # RuntimeError: the peer's close was answered, but not yet told to us
@@ -219,6 +219,10 @@ class OperatorSocket(SocketConsumer):
         self._over = True
         if self._is_given_up and self._serving is not None:
             self._serving.cancel()  # the server tears down what its application has left
+
+    async def _send_frame(self, frame: bytes) -> None:
+        async with asyncio.timeout(SEND_WITHIN_S):
+            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
 
     async def _release(self) -> None:
         if self._conversation is not None:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from gateway.surface.connections.connection import MOST_PUSHED_BYTES
 from gateway.wire.protocol import BURST
+from kit.frame_queue import MOST_BYTES
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
@@ -46,7 +46,7 @@ async def store_no_told(hub: HubProcess, login: str) -> None:
 
 async def flood(sender: GatewayClient, agent: str) -> None:
     assert SENT < BURST
-    assert SENT * len(TEXT) > 3 * MOST_PUSHED_BYTES
+    assert SENT * len(TEXT) > 3 * MOST_BYTES
     for number in range(SENT):
         await sender.send("message", {"role": "agent", "content": TEXT}, agent=agent, id=f"m-{number}")
 

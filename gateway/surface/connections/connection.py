@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
@@ -48,6 +47,7 @@ from gateway.wire.protocol import (
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
+from kit.frame_queue import FrameQueue
 from kit.ids import unguessable
 from kit.sockets import (
     POLICY_VIOLATION,
@@ -62,10 +62,6 @@ from kit.sockets import (
 logger = logging.getLogger(__name__)
 
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
-MOST_PUSHES = 256  # frames that wait for a client that does not read
-MOST_PUSHED_BYTES = 8_388_608
-CROWDED_FROM = 192  # from then on agents that send it messages wait
-CROWDED_FROM_BYTES = 6_291_456
 REVOKED = "this token was revoked, or its user is halted"
 
 
@@ -95,11 +91,8 @@ class GatewayConnection(FrameSocket):
         self._sign_in = SignIn(clients, callers, self._expire_token)
         self._process_id = process_id
         self._clock = clock
-        self._pushes: deque[bytes] = deque()
-        self._pushed_bytes = 0
+        self._pushes = FrameQueue()
         self._send_now: SendNow | None = None
-        self._line: asyncio.Lock | None = None  # of those who wait for room
-        self._room: asyncio.Future[None] | None = None
         self._prompts = 0  # that are being sent
         self._prompting = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
@@ -310,47 +303,26 @@ class GatewayConnection(FrameSocket):
             return False
         if not self._pushes and not self._prompts and self._send_now is not None and self._send_now(frame):
             return True
-        self._pushes.append(frame)
-        self._pushed_bytes += len(frame)
-        if len(self._pushes) > MOST_PUSHES or self._pushed_bytes > MOST_PUSHED_BYTES:
+        if not self._pushes.put(frame):
             self._over = True
-            self._pushes.clear()
-            self._make_room()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "does not read")
             return False
         if len(self._pushes) == 1:
-            self._link.start(self._guard(self._send_pushes()), "push")
+            self._link.start(self._guard(self._pushes.send_all(self._send_bytes)), "push")
         return True
 
     @property
     def has_room(self) -> bool:
         """See `gateway.service.seats.seats.SeatClient`."""
-        return self._over or (len(self._pushes) < CROWDED_FROM and self._pushed_bytes < CROWDED_FROM_BYTES)
+        return self._over or self._pushes.has_room
 
     async def wait_for_room(self, within_s: float) -> None:
         """See `gateway.service.seats.seats.SeatClient`."""
-        self._line = self._line or asyncio.Lock()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s), self._line:
-                while not self.has_room:
-                    self._room = asyncio.get_running_loop().create_future()
-                    await self._room
+        await self._pushes.wait_for_room(within_s)
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Go on with something while further frames are read."""
         self._link.start(self._guard(work), name)
-
-    async def _send_pushes(self) -> None:
-        while self._pushes:
-            await self._send_bytes(self._pushes[0])
-            if self._pushes:  # else the client was given up meanwhile
-                self._pushed_bytes -= len(self._pushes.popleft())
-                self._make_room()
-
-    def _make_room(self) -> None:
-        """Let the next one go on who waits for room, if there is some."""
-        if self._room is not None and self.has_room and not self._room.done():
-            self._room.set_result(None)
 
     async def _say_later(self, frame: Json) -> None:
         """Send the answer to a message, if the client is still there."""
@@ -393,7 +365,7 @@ class GatewayConnection(FrameSocket):
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
-        self._make_room()
+        self._pushes.clear()
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)

@@ -1,0 +1,65 @@
+"""Frames that wait for the client of a socket, which may read slowly: bounded in number and in bytes."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+MOST_FRAMES = 256
+MOST_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
+CROWDED_FRAMES = 192  # from then on those who send to the client wait
+CROWDED_BYTES = 6_291_456
+
+
+class FrameQueue:
+    """The frames of one socket in the order in which they are sent."""
+
+    def __init__(self) -> None:
+        self._frames: deque[bytes] = deque()
+        self._bytes = 0
+        self._line: asyncio.Lock | None = None  # of those who wait for room
+        self._room: asyncio.Future[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def put(self, frame: bytes) -> bool:
+        """Add a frame. False: too much waits, and the queue is empty now; the client has to be closed."""
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        if len(self._frames) <= MOST_FRAMES and self._bytes <= MOST_BYTES:
+            return True
+        self.clear()
+        return False
+
+    def clear(self) -> None:
+        """Send nothing more."""
+        self._frames.clear()
+        self._bytes = 0
+        self._make_room()
+
+    async def send_all(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """Send what waits, and what comes meanwhile. Call it once at a time."""
+        while self._frames:
+            await send(self._frames[0])
+            if self._frames:  # else the queue was cleared meanwhile
+                self._bytes -= len(self._frames.popleft())
+                self._make_room()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether those who send to the client need not wait."""
+        return len(self._frames) < CROWDED_FRAMES and self._bytes < CROWDED_BYTES
+
+    async def wait_for_room(self, within_s: float) -> None:
+        """Wait, one after another, until there is room or the time is over."""
+        self._line = self._line or asyncio.Lock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._line:
+                while not self.has_room:
+                    self._room = asyncio.get_running_loop().create_future()
+                    await self._room
+
+    def _make_room(self) -> None:
+        if self._room is not None and self.has_room and not self._room.done():
+            self._room.set_result(None)
