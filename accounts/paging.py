@@ -29,6 +29,12 @@ def read_query(serializer: type[serializers.Serializer[Any]], request: Request) 
     return dict(query.validated_data)
 
 
+def read_filters(serializer: type[PageQuery], request: Request) -> dict[str, Any]:
+    """The conditions of a list that the query string of a request names, by the `source` of each field."""
+    paging = PageQuery().fields
+    return {name: value for name, value in read_query(serializer, request).items() if name not in paging}
+
+
 def page(
     request: Request,
     rows: QuerySet[Any],

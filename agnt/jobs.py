@@ -3,11 +3,11 @@
 import logging
 from datetime import UTC, timedelta
 
-from agnt.invoicing.batch import run_batch
-from agnt.invoicing.invoicers import make_invoicer
-from agnt.invoicing.port import InvoicerDown
-from agnt.metering import report_drift
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
+from agnt.service.invoicing.batch import run_batch
+from agnt.service.invoicing.invoicers import make_invoicer
+from agnt.service.invoicing.port import InvoicerDown
+from agnt.service.metering import report_drift
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job

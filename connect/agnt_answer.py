@@ -15,10 +15,10 @@ from typing import Any
 
 from agnt.client import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from agnt.client.answers import MAX_RETRY_AFTER_S, parse_json
-from agnt.errors import EnvelopeRefused, ErrorCode, describe_error
-from agnt.hops import describe_via
-from agnt.signing import SigningKeys, read_key
-from agnt.wire import PING, build_envelope
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, describe_error
+from agnt.wire.fields import PING, build_envelope
+from agnt.wire.hops import describe_via
+from agnt.wire.signing import SigningKeys, read_key
 from connect.answers import AnswerFailed
 from connect.command import Command
 from connect.frames import Question

@@ -20,7 +20,11 @@ import websockets
 NAME = "connect.pyz"
 LEAST_PYTHON = (3, 11)
 EPOCH = (1980, 1, 1, 0, 0, 0)
-AGNT = ("__init__.py", "breaker.py", "errors.py", "hops.py", "signing.py", "wire.py", "client/*.py")
+AGNT = (
+    "__init__.py",
+    "client/*.py",
+    *(f"wire/{one}.py" for one in ("__init__", "errors", "fields", "hops", "signing")),
+)
 KIT = ("__init__.py", "breaker.py")
 LIBRARY = ("*.py", "asyncio/*.py", "extensions/*.py")
 LEFT_OUT = frozenset({"cli.py", "__main__.py", "asyncio/server.py", "asyncio/router.py", "server.py", "auth.py"})

@@ -18,7 +18,7 @@ class HubConfig(AppConfig):
         """Give lower packages the settings and callbacks that they may not import, in every program of the hub."""
         from accounts.models import on_revoked  # noqa: PLC0415  models load first
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
-        from agnt import webhook_events  # noqa: PLC0415
+        from agnt.service import webhook_events  # noqa: PLC0415
         from hub.checks import register  # noqa: PLC0415
         from webhooks.catalog import set_form  # noqa: PLC0415
 

@@ -44,14 +44,14 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
-from agnt.breakers import StoredBreakers
-from agnt.endpoint import AgntEndpoint
-from agnt.intake import Intake
-from agnt.own_calls import EnvelopeCalls
-from agnt.runner import EnvelopeRunner
-from agnt.status import StatusReports
-from agnt.venue_asks import VenueAsker
-from agnt.venue_index import VenueIndexes
+from agnt.endpoint.http import AgntEndpoint
+from agnt.endpoint.status import StatusReports
+from agnt.service.asks.asker import VenueAsker
+from agnt.service.asks.breakers import StoredBreakers
+from agnt.service.intake.own_calls import EnvelopeCalls
+from agnt.service.intake.runner import EnvelopeRunner
+from agnt.service.intake.thread import Intake
+from agnt.service.venues.index import VenueIndexes
 from gateway.service.agent_protocol.steps import StepRunner
 from gateway.service.client import Gateway
 from gateway.service.seats.seat import GATEWAY_LINK

@@ -47,7 +47,7 @@ SQL_ROOMS = (
     "a2a_bridge/service/pushes/push_rows.py",
     "gateway/service/sessions/held_entries.py",
     "kit/sql.py",
-    "agnt/intake_rows.py",
+    "agnt/service/intake/rows.py",
 )
 DIRECTIVE = re.compile(r"#\s*(noqa|type:|pragma|!|ruff:|fmt:)")
 ASKS = 200

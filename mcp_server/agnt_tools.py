@@ -9,8 +9,9 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from msgspec import Meta, Struct
 
-from agnt.own_calls import EnvelopeCalls, KeyCaller
-from agnt.payloads import (
+from agnt.service.intake.own_calls import EnvelopeCalls, KeyCaller
+from agnt.wire.fields import DEFAULT_TTL_MS, MAX_TIMESTAMP_CHARS, MAX_TTL_MS
+from agnt.wire.payloads import (
     MAX_FOUND,
     MAX_ID_CHARS,
     MAX_LISTED,
@@ -18,9 +19,9 @@ from agnt.payloads import (
     MAX_PARTY_SIZE,
     MAX_QUERY_CHARS,
     MAX_TIME_CHARS,
+    Category,
+    Location,
 )
-from agnt.shapes import Category, Location
-from agnt.wire import DEFAULT_TTL_MS, MAX_TIMESTAMP_CHARS, MAX_TTL_MS
 from kit import strict_json
 from mcp_server.arguments import schema_of
 from mcp_server.results import render_text

@@ -13,8 +13,8 @@ import msgspec
 from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, presented
-from agnt.endpoint import find_token
-from agnt.own_calls import EnvelopeCalls
+from agnt.endpoint.http import find_token
+from agnt.service.intake.own_calls import EnvelopeCalls
 from kit import strict_json
 from kit.asgi import (
     ClientLeft,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from a2a_bridge.service.answering import public_error
 from a2a_bridge.wire.requests import Cancel, Get
 from a2a_bridge.wire.task import State
-from agnt.own_calls import EnvelopeCalls
+from agnt.service.intake.own_calls import EnvelopeCalls
 from kit.async_db import db_call
 from mcp_server.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.arguments import (

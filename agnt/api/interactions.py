@@ -1,9 +1,8 @@
 """The log of the envelopes that came to the caller's own network."""
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
@@ -16,8 +15,8 @@ from rest_framework.views import APIView
 from accounts.paging import read_query
 from accounts.rest import caller_of
 from agnt.models import Interaction
-from kit.clock import iso
 from kit.describe import Time, Uuid
+from kit.rows import Source, show
 
 LISTED, MOST_LISTED = 50, 500
 MAX_NAME_CHARS = 128
@@ -32,18 +31,18 @@ class ApiInteraction(TypedDict):
     `metadata`: what is known of the program that asked; never a key or a signature.
     """
 
-    id: int
+    id: Annotated[int, Source("pk")]
     at: Time
     source: str
-    keyId: Uuid | None
+    keyId: Annotated[Uuid | None, Source("key.public_id")]
     sender: str
     recipient: str
     intent: str
     status: str
     httpStatus: int
     latencyMs: int
-    venueId: Uuid | None
-    bookingId: Uuid | None
+    venueId: Annotated[Uuid | None, Source("venue.public_id")]
+    bookingId: Annotated[Uuid | None, Source("booking.public_id")]
     metadata: dict[str, Any]
 
 
@@ -57,13 +56,13 @@ class ApiInteractions(TypedDict):
 class InteractionQuery(serializers.Serializer[Any]):
     """Which envelopes: that came from `since` on and before `until`; `before`: the `next` of the part before."""
 
-    keyId = serializers.UUIDField(required=False)
-    venueId = serializers.UUIDField(required=False)
+    keyId = serializers.UUIDField(required=False, source="key__public_id")
+    venueId = serializers.UUIDField(required=False, source="venue__public_id")
     sender = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
     intent = serializers.CharField(required=False, max_length=MAX_WORD_CHARS)
     status = serializers.CharField(required=False, max_length=MAX_WORD_CHARS)
-    since = serializers.DateTimeField(required=False)
-    until = serializers.DateTimeField(required=False)
+    since = serializers.DateTimeField(required=False, source="at__gte")
+    until = serializers.DateTimeField(required=False, source="at__lt")
     limit = serializers.IntegerField(default=LISTED, min_value=1, max_value=MOST_LISTED)
     before = serializers.CharField(required=False, max_length=2 * MAX_WORD_CHARS)
 
@@ -74,49 +73,18 @@ class NetworkInteractions(APIView):
     @extend_schema(parameters=[InteractionQuery], responses=ApiInteractions)
     def get(self, request: Request) -> Response:
         """The envelopes that came to your network with a key, newest first, as long as the network keeps them."""
-        query = read_query(InteractionQuery, request)
-        columns = {
-            "keyId": "key__public_id",
-            "venueId": "venue__public_id",
-            "sender": "sender",
-            "intent": "intent",
-            "status": "status",
-            "since": "at__gte",
-            "until": "at__lt",
-        }
-        wanted = {column: query[name] for name, column in columns.items() if name in query}
+        wanted = read_query(InteractionQuery, request)
+        limit, before = wanted.pop("limit"), wanted.pop("before", None)
         found = Interaction.objects.filter(network__owner=caller_of(request), **wanted)
-        found = _before(found, query["before"]) if "before" in query else found
+        found = found if before is None else _before(found, before)
         loaded = found.select_related("key", "venue", "booking").order_by("-at", "-pk")
-        rows = list(loaded[: query["limit"] + 1])
-        shown, more = rows[: query["limit"]], len(rows) > query["limit"]
+        rows = list(loaded[: limit + 1])
+        shown, more = rows[:limit], len(rows) > limit
         answer: ApiInteractions = {
-            "items": show_interactions(shown),
+            "items": [show(ApiInteraction, one) for one in shown],
             "next": _cursor_of(shown[-1]) if more else None,
         }
         return Response(answer)
-
-
-def show_interactions(rows: Sequence[Interaction]) -> list[ApiInteraction]:
-    """Rows that were loaded with their keys, venues and bookings."""
-    return [
-        {
-            "id": one.pk,
-            "at": iso(one.at),
-            "source": one.source,
-            "keyId": str(one.key.public_id) if one.key else None,
-            "sender": one.sender,
-            "recipient": one.recipient,
-            "intent": one.intent,
-            "status": one.status,
-            "httpStatus": one.http_status,
-            "latencyMs": one.latency_ms,
-            "venueId": str(one.venue.public_id) if one.venue else None,
-            "bookingId": str(one.booking.public_id) if one.booking else None,
-            "metadata": one.metadata,
-        }
-        for one in rows
-    ]
 
 
 def _cursor_of(row: Interaction) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, timedelta
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -19,21 +19,23 @@ from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
-from agnt.figures import load_calls
-from agnt.keys import (
+from agnt.models import ApiKey
+from agnt.service.figures import load_calls
+from agnt.service.keys import (
     LEAST_OVERLAP,
     MAX_SENDERS,
     MOST_OVERLAP,
     OVERLAP,
     change_key,
+    list_keys,
     mint_key,
     revoke_key,
     rotate_secret,
 )
-from agnt.models import ApiKey
-from agnt.wire import is_name
-from kit.clock import db_now, iso, iso_or_none
+from agnt.wire.fields import is_name
+from kit.clock import db_now
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.rows import Source, show
 
 NO_KEY = "no such key"
 ENDED = "the key is revoked or has expired"
@@ -48,19 +50,19 @@ class ApiNetworkKey(TypedDict):
     `callsToday`: on this UTC day. Until `previousSecretUntil` the secret before the newest verifies too.
     """
 
-    id: Uuid
-    name: str
-    prefix: str
+    id: Annotated[Uuid, Source("public_id")]
+    name: Annotated[str, Source("credential.name")]
+    prefix: Annotated[str, Source("credential.prefix")]
     tier: Tier
     scope: Scope
     customer: str
     senders: list[str]
     callsToday: int
     createdAt: Time
-    lastUsedAt: Time | None
-    expiresAt: Time | None
-    revokedAt: Time | None
-    previousSecretUntil: Time | None
+    lastUsedAt: Annotated[Time | None, Source("credential.last_used_at")]
+    expiresAt: Annotated[Time | None, Source("credential.expires_at")]
+    revokedAt: Annotated[Time | None, Source("credential.revoked_at")]
+    previousSecretUntil: Annotated[Time | None, Source("previous_until")]
 
 
 class MintedNetworkKey(ApiNetworkKey):
@@ -134,9 +136,7 @@ class NetworkKeys(APIView):
     def get(self, request: Request) -> Response:
         """The keys of your network, newest first, with their calls of today; live ones, unless asked for all."""
         query = read_query(NetworkKeyQuery, request)
-        found = ApiKey.objects.filter(network__owner=caller_of(request)).select_related("credential")
-        if not query["includeRevoked"]:
-            found = found.filter(credential__in=Credential.objects.live())
+        found = list_keys(caller_of(request), with_ended=query["includeRevoked"])
         if "tier" in query:
             found = found.filter(tier=query["tier"])
         return page(request, found.order_by("-pk"), show_keys, NetworkKeyQuery)
@@ -150,8 +150,8 @@ class NetworkKeys(APIView):
         made = mint_key(
             caller_of(request),
             given["name"],
-            tier=ApiKey.Tier(given["tier"]),
-            scope=ApiKey.Scope(given["scope"]),
+            tier=given["tier"],
+            scope=given["scope"],
             customer=given.get("customer", ""),
             senders=given.get("senders", ()),
             lifetime=body.limits().lifetime,
@@ -206,8 +206,7 @@ class RotateKeySecret(APIView):
 
 def get_key(request: Request, api_key_id: UUID) -> ApiKey:
     """A key of the caller's own network; others' and absent ones are the same 404."""
-    own = ApiKey.objects.filter(network__owner=caller_of(request)).select_related("credential")
-    key = own.filter(public_id=api_key_id).first()
+    key = list_keys(caller_of(request), with_ended=True).filter(public_id=api_key_id).first()
     if key is None:
         raise NotFound(NO_KEY)
     return key
@@ -216,21 +215,4 @@ def get_key(request: Request, api_key_id: UUID) -> ApiKey:
 def show_keys(keys: Sequence[ApiKey]) -> list[ApiNetworkKey]:
     """Keys that were loaded with their credentials, and their calls of today."""
     calls = load_calls(keys, db_now().astimezone(UTC).date())
-    return [
-        {
-            "id": str(key.public_id),
-            "name": key.credential.name,
-            "prefix": key.credential.prefix,
-            "tier": cast(Tier, key.tier),
-            "scope": cast(Scope, key.scope),
-            "customer": key.customer,
-            "senders": list(key.senders),
-            "callsToday": calls.get(key.pk, 0),
-            "createdAt": iso(key.created_at),
-            "lastUsedAt": iso_or_none(key.credential.last_used_at),
-            "expiresAt": iso_or_none(key.credential.expires_at),
-            "revokedAt": iso_or_none(key.credential.revoked_at),
-            "previousSecretUntil": iso_or_none(key.previous_until),
-        }
-        for key in keys
-    ]
+    return [show(ApiNetworkKey, key, callsToday=calls.get(key.pk, 0)) for key in keys]

@@ -1,7 +1,7 @@
-"""The rules of the caller's own network, and the network that the other calls are about."""
+"""The rules of the caller's own network, and its usage."""
 
 from datetime import UTC, date, timedelta
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,12 +12,13 @@ from rest_framework.views import APIView
 
 from accounts.paging import read_query
 from accounts.rest import Body, caller_of
-from agnt.figures import Day, load_days
 from agnt.models import ApiKey, Network
-from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.service.figures import load_days
+from agnt.service.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
 from kit.clock import db_now
 from kit.describe import ErrorBody
 from kit.money import CENT, decimal_usd
+from kit.rows import Source, show
 
 USAGE_DAYS = 30
 MOST_USAGE_DAYS = 366
@@ -26,7 +27,7 @@ MOST_USAGE_DAYS = 366
 class ApiNetwork(TypedDict):
     """The rules of a network. `strict`: unknown keys of a payload are refused. `acceptsHops`: `via` is taken."""
 
-    strict: bool
+    strict: Annotated[bool, Source("is_strict")]
     requiresSignature: bool
     acceptsHops: bool
     interactionsKeptDays: int
@@ -75,14 +76,14 @@ class NetworkRules(APIView):
     @extend_schema(responses=ApiNetwork)
     def get(self, request: Request) -> Response:
         """The rules of your network."""
-        return Response(_show_rules(find_network(caller_of(request)) or Network()))
+        return Response(show(ApiNetwork, find_network(caller_of(request)) or Network()))
 
     @extend_schema(request=NetworkBody, responses=ApiNetwork)
     def patch(self, request: Request) -> Response:
         """Change what the body names; it counts from the next envelope on."""
         body = NetworkBody(data=request.data)
         body.is_valid(raise_exception=True)
-        return Response(_show_rules(change_rules(caller_of(request), body.validated_data)))
+        return Response(show(ApiNetwork, change_rules(caller_of(request), body.validated_data)))
 
 
 class NetworkUsage(APIView):
@@ -101,24 +102,12 @@ class NetworkUsage(APIView):
                 raise NotFound("no such key")
         days = load_days(network or Network(), first, last, key=key)
         shown: ApiUsage = {
-            "items": [_show_day(one) for one in days],
+            "items": [show(ApiUsageDay, one, revenueUsd=decimal_usd(one.revenue_cents * CENT)) for one in days],
             "calls": sum(one.calls for one in days),
             "bookings": sum(one.bookings for one in days),
             "revenueUsd": decimal_usd(sum(one.revenue_cents for one in days) * CENT),
         }
         return Response(shown)
-
-
-def get_network(request: Request, missing: str) -> Network:
-    """The network of the caller.
-
-    Raises:
-        NotFound: with the text `missing`: there is none, so nothing of it either.
-    """
-    network = find_network(caller_of(request))
-    if network is None:
-        raise NotFound(missing)
-    return network
 
 
 def _read_days(query: dict[str, Any]) -> tuple[date, date]:
@@ -131,21 +120,3 @@ def _read_days(query: dict[str, Any]) -> tuple[date, date]:
     if not 0 <= (last - first).days < MOST_USAGE_DAYS:
         raise ValidationError({"first": f"want 1 to {MOST_USAGE_DAYS} days, the first one first"})
     return first, last
-
-
-def _show_rules(network: Network) -> ApiNetwork:
-    return {
-        "strict": network.is_strict,
-        "requiresSignature": network.requires_signature,
-        "acceptsHops": network.accepts_hops,
-        "interactionsKeptDays": network.interactions_kept_days,
-    }
-
-
-def _show_day(one: Day) -> ApiUsageDay:
-    return {
-        "day": one.day.isoformat(),
-        "calls": one.calls,
-        "bookings": one.bookings,
-        "revenueUsd": decimal_usd(one.revenue_cents * CENT),
-    }

@@ -1,5 +1,6 @@
 """Exports the venues of the caller's own network as CSV, and imports such files."""
 
+from dataclasses import asdict
 from typing import Any, TypedDict
 
 from django.core.files.uploadedfile import UploadedFile
@@ -15,9 +16,9 @@ from rest_framework.views import APIView
 from accounts.rest import Body, caller_of
 from agents.api.files import OF_UPLOADS, AnyType
 from agnt.models import Network
-from agnt.networks import find_network, get_or_create_network
-from agnt.venue_file import BadFile, export_venues
-from agnt.venue_import import ImportReport, import_venues
+from agnt.service.networks import find_network, get_or_create_network
+from agnt.service.venues.file import BadFile, export_venues
+from agnt.service.venues.importing import import_venues
 from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
@@ -112,23 +113,8 @@ class ImportVenues(APIView):
             report = import_venues(network, given["file"].file, skips_bad_rows=given["skipBadRows"])
         except BadFile as bad:
             raise ValidationError({"file": str(bad)}) from None
+        left_out = {"badRows": report.bad_rows, "bad": [asdict(one) for one in report.bad]}
         if not report.is_done:
-            refused: RefusedImport = {
-                "error": BAD_ROWS,
-                "message": NOT_DONE,
-                "badRows": report.bad_rows,
-                "bad": _show_bad(report),
-            }
-            return Response(refused, status=400)
-        done: ApiImport = {
-            "created": report.created,
-            "changed": report.changed,
-            "unchanged": report.unchanged,
-            "badRows": report.bad_rows,
-            "bad": _show_bad(report),
-        }
-        return Response(done)
-
-
-def _show_bad(report: ImportReport) -> list[ApiBadRow]:
-    return [{"line": one.line, "field": one.field, "reason": one.reason} for one in report.bad]
+            return Response({"error": BAD_ROWS, "message": NOT_DONE, **left_out}, status=400)
+        done = {"created": report.created, "changed": report.changed, "unchanged": report.unchanged}
+        return Response(done | left_out)

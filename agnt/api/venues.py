@@ -1,7 +1,7 @@
 """The venues of the caller's own network, one by one."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -11,26 +11,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.paging import PageQuery, page, read_query
+from accounts.models import User
+from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Body, Conflict, caller_of
-from agnt import venue_fields
 from agnt.models import Venue
-from agnt.networks import find_network, get_or_create_network
-from agnt.venue_fields import BadVenue
-from agnt.venues import (
-    NO_AGENT,
+from agnt.service.networks import get_or_create_network
+from agnt.service.venues.editing import (
     VenueTaken,
     change_venue,
     create_venue,
     delete_venue,
-    find_agents,
+    find_agent,
     find_venues,
+    list_venues,
 )
-from kit.clock import iso
+from agnt.service.venues.fields import FIELDS, MAX_TAGS, NEEDED, SLUG, WANTED_SLUG, BadVenue
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.rows import Source, show
 
 NO_VENUE = "no such venue"
-MAX_HANDLE_CHARS = 161
 MAX_SEARCH_CHARS = 120
 
 
@@ -40,9 +39,9 @@ class ApiVenue(TypedDict):
     `referralFeePct`: a decimal number as text. A venue with the highest `priorityRank` is listed first.
     """
 
-    id: Uuid
+    id: Annotated[Uuid, Source("public_id")]
     slug: str
-    agentId: str | None
+    agentId: Annotated[str | None, Source("agent_name")]
     name: str
     description: str
     category: str
@@ -52,77 +51,69 @@ class ApiVenue(TypedDict):
     priceRange: str
     referralFeePct: str
     priorityRank: int
-    active: bool
+    active: Annotated[bool, Source("is_active")]
     agent: str | None
     url: str | None
     createdAt: Time
     updatedAt: Time
 
 
-def _text(max_chars: int, **options: Any) -> serializers.CharField:
-    return serializers.CharField(max_length=max_chars, required=False, allow_blank=True, **options)
+def _make_text(most: int, **common: Any) -> serializers.CharField:
+    return serializers.CharField(max_length=most, allow_blank=True, **common)
 
 
-def _null_text(max_chars: int, **options: Any) -> serializers.CharField:
-    return _text(max_chars, allow_null=True, **options)
+def _make_null(most: int, **common: Any) -> serializers.CharField:
+    return _make_text(most, allow_null=True, **common)
+
+
+MADE: Mapping[str, Callable[..., Any]] = {  # of `most` and what all fields take; the rest are plain text
+    "slug": lambda most, **common: serializers.RegexField(
+        rf"\A{SLUG.pattern}\Z", max_length=most, error_messages={"invalid": WANTED_SLUG}, **common
+    ),
+    "name": lambda most, **common: serializers.CharField(max_length=most, **common),
+    "agent_name": _make_null,
+    "tags": lambda most, **common: serializers.ListField(
+        child=serializers.CharField(max_length=most), max_length=MAX_TAGS, **common
+    ),
+    "referral_fee_pct": lambda most, **common: serializers.DecimalField(
+        max_digits=5, decimal_places=2, min_value=0, max_value=100, **common
+    ),
+    "priority_rank": lambda most, **common: serializers.IntegerField(min_value=-most, max_value=most, **common),
+    "is_active": lambda most, **common: serializers.BooleanField(**common),
+    "agent": _make_null,
+    "url": _make_null,
+}
 
 
 class VenueBody(Body):
-    """The body of POST, and any part of it that of PATCH; what may stand in a field says `agnt.venue_fields`."""
+    """The body of POST, and any part of it that of PATCH."""
 
-    slug = serializers.RegexField(
-        rf"\A{venue_fields.SLUG.pattern}\Z",
-        max_length=venue_fields.MAX_SLUG_CHARS,
-        error_messages={"invalid": venue_fields.WANTED_SLUG},
-    )
-    name = serializers.CharField(max_length=venue_fields.MAX_NAME_CHARS)
-    agentId = _null_text(venue_fields.MAX_AGENT_NAME_CHARS, source="agent_name")
-    description = _text(venue_fields.MAX_DESCRIPTION_CHARS)
-    category = _text(venue_fields.MAX_CATEGORY_CHARS)
-    area = _text(venue_fields.MAX_PLACE_CHARS)
-    city = _text(venue_fields.MAX_PLACE_CHARS)
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=venue_fields.MAX_TAG_CHARS),
-        max_length=venue_fields.MAX_TAGS,
-        required=False,
-    )
-    priceRange = _text(venue_fields.MAX_PRICE_CHARS, source="price_range")
-    referralFeePct = serializers.DecimalField(
-        source="referral_fee_pct", max_digits=5, decimal_places=2, min_value=0, max_value=100, required=False
-    )
-    priorityRank = serializers.IntegerField(
-        source="priority_rank",
-        min_value=-venue_fields.HIGHEST_RANK,
-        max_value=venue_fields.HIGHEST_RANK,
-        required=False,
-    )
-    active = serializers.BooleanField(source="is_active", required=False)
-    agent = _null_text(MAX_HANDLE_CHARS)
-    url = _null_text(venue_fields.MAX_URL_CHARS)
+    def get_fields(self) -> dict[str, Any]:
+        """A field for each of `FIELDS`, by its name in REST."""
+        fields: dict[str, Any] = {}
+        for name, one in FIELDS.items():
+            make: Callable[..., Any] = MADE.get(name, _make_text)
+            source = {} if name == one.api else {"source": name}
+            fields[one.api] = make(one.most, required=name in NEEDED, **source)
+        return fields
 
-    def fields_of_row(self, request: Request) -> Mapping[str, Any]:
+    def fields_of_row(self, owner: User) -> Mapping[str, Any]:
         """The checked body as fields of `Venue`.
 
         Raises:
-            ValidationError: it names an agent that the caller's venues cannot have.
+            BadVenue: the body names an agent that venues of the owner cannot have.
         """
         fields = {name: "" if value is None else value for name, value in self.validated_data.items()}
-        if handle := fields.get("agent"):
-            fields["agent"] = find_agents(caller_of(request), [handle]).get(handle)
-            if fields["agent"] is None:
-                raise ValidationError({"agent": NO_AGENT})
-        elif "agent" in fields:
-            fields["agent"] = None
-        return fields
+        return fields | ({"agent": find_agent(owner, fields["agent"])} if "agent" in fields else {})
 
 
 class VenueQuery(PageQuery):
     """Which venues. `q`: a part of the name, the slug or the agent's id; `location`: of the area or the city."""
 
-    q = serializers.CharField(required=False, max_length=MAX_SEARCH_CHARS)
-    category = serializers.CharField(required=False, max_length=venue_fields.MAX_CATEGORY_CHARS)
+    q = serializers.CharField(source="words", required=False, max_length=MAX_SEARCH_CHARS)
+    category = serializers.CharField(required=False, max_length=FIELDS["category"].most)
     location = serializers.CharField(required=False, max_length=MAX_SEARCH_CHARS)
-    active = serializers.BooleanField(required=False, allow_null=True, default=None)
+    active = serializers.BooleanField(source="is_active", required=False, allow_null=True, default=None)
 
 
 class NetworkVenues(APIView):
@@ -131,19 +122,7 @@ class NetworkVenues(APIView):
     @extend_schema(parameters=[VenueQuery], responses=Page[ApiVenue])
     def get(self, request: Request) -> Response:
         """The venues of your network, by rank and name, inactive ones too."""
-        query = read_query(VenueQuery, request)
-        network = find_network(caller_of(request))
-        found = (
-            find_venues(
-                network,
-                words=query.get("q", ""),
-                category=query.get("category", ""),
-                location=query.get("location", ""),
-                is_active=query["active"],
-            )
-            if network
-            else Venue.objects.none()
-        )
+        found = find_venues(caller_of(request), **read_filters(VenueQuery, request))
         return page(request, found, show_venues, VenueQuery)
 
     @extend_schema(request=VenueBody, responses={201: ApiVenue, 409: ErrorBody, 429: ErrorBody})
@@ -151,9 +130,10 @@ class NetworkVenues(APIView):
         """Offer a venue; 409 when another one has its slug or agent id. Your network is made with its first."""
         body = VenueBody(data=request.data)
         body.is_valid(raise_exception=True)
-        fields = body.fields_of_row(request)
+        owner = caller_of(request)
         try:
-            venue = create_venue(get_or_create_network(caller_of(request)), fields)
+            fields = body.fields_of_row(owner)
+            venue = create_venue(get_or_create_network(owner), fields)
         except (BadVenue, VenueTaken) as refused:
             raise as_api_failure(refused) from None
         return Response(show_venue(venue), status=201)
@@ -174,7 +154,7 @@ class OneNetworkVenue(APIView):
         body = VenueBody(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
         try:
-            is_there = change_venue(venue, body.fields_of_row(request))
+            is_there = change_venue(venue, body.fields_of_row(caller_of(request)))
         except (BadVenue, VenueTaken) as refused:
             raise as_api_failure(refused) from None
         if not is_there:
@@ -192,8 +172,7 @@ class OneNetworkVenue(APIView):
 
 def get_venue(request: Request, venue_id: UUID) -> Venue:
     """A venue of the caller's own network; others' and absent ones are the same 404."""
-    own = Venue.objects.filter(network__owner=caller_of(request)).select_related("agent", "network")
-    venue = own.filter(public_id=venue_id).first()
+    venue = list_venues(caller_of(request)).filter(public_id=venue_id).first()
     if venue is None:
         raise NotFound(NO_VENUE)
     return venue
@@ -206,32 +185,12 @@ def show_venues(venues: Sequence[Venue]) -> list[ApiVenue]:
 
 def show_venue(venue: Venue) -> ApiVenue:
     """One ApiVenue."""
-    return {
-        "id": str(venue.public_id),
-        "slug": venue.slug,
-        "agentId": venue.agent_name or None,
-        "name": venue.name,
-        "description": venue.description,
-        "category": venue.category,
-        "area": venue.area,
-        "city": venue.city,
-        "tags": venue.tags,
-        "priceRange": venue.price_range,
-        "referralFeePct": f"{venue.referral_fee_pct:.2f}",
-        "priorityRank": venue.priority_rank,
-        "active": venue.is_active,
-        "agent": f"@{venue.agent.handle}" if venue.agent else None,
-        "url": venue.url or None,
-        "createdAt": iso(venue.created_at),
-        "updatedAt": iso(venue.updated_at),
-    }
-
-
-_NAMES = {field.source: name for name, field in VenueBody().fields.items()}
+    agent = f"@{venue.agent.handle}" if venue.agent else None
+    return show(ApiVenue, venue, agent=agent, referralFeePct=f"{venue.referral_fee_pct:.2f}")
 
 
 def as_api_failure(refused: BadVenue | VenueTaken) -> Exception:
     """The error of REST, with the fields as a body names them."""
     if isinstance(refused, VenueTaken):
-        return Conflict(f"{_NAMES[refused.field]}: {refused}")
-    return ValidationError({_NAMES[name]: reason for name, reason in refused.reasons.items()})
+        return Conflict(f"{FIELDS[refused.field].api}: {refused}")
+    return ValidationError({FIELDS[name].api: reason for name, reason in refused.reasons.items()})

@@ -9,10 +9,9 @@ Without `httpx_transport` it needs Python alone: the connector carries it (docs/
 """
 
 from agnt.client.answers import Answer, read_response
-from agnt.client.asks import Ask, Endpoint, describe_ask
+from agnt.client.asks import Ask, CallFailed, Endpoint, describe_ask
 from agnt.client.breakers import Breakers, MemoryBreakers
 from agnt.client.client import Client
-from agnt.client.errors import CallFailed
 from agnt.client.serving import SeenSignatures, describe_response, find_ask, read_ask
 from agnt.client.transport import HttpAnswer, NoAnswer, Transport
 

@@ -1,4 +1,4 @@
-"""What comes back: an answer that was checked, or the error that it says. No I/O."""
+"""Reads responses: a checked answer, or the error that the other side names. No I/O."""
 
 import json
 import math
@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from agnt.breaker import is_failure
-from agnt.client.asks import Ask
-from agnt.client.errors import CallFailed
+from agnt.client.asks import Ask, CallFailed
+from agnt.client.breakers import is_failure
 from agnt.client.transport import HttpAnswer
-from agnt.errors import MEANINGS, ErrorCode, Json
-from agnt.wire import PROTOCOL
+from agnt.wire.errors import MEANINGS, ErrorCode, Json
+from agnt.wire.fields import PROTOCOL
 
 MAX_ANSWER_BYTES = 1_048_576
 MAX_MESSAGE_CHARS = 500
@@ -48,7 +47,7 @@ class _Unsound(Exception):
 
 
 def read_response(response: Any, ask: Ask) -> Answer:
-    """The answer in a response envelope, as it comes in the data part of a venue's reply.
+    """The answer in a response envelope, which is the data part of a venue's reply.
 
     Raises:
         CallFailed: it is an error, or no response to this ask.
@@ -136,7 +135,7 @@ def _read_error(error: Any, status: int, headers: Mapping[str, str]) -> CallFail
 
 
 def _seconds(value: Any) -> float:
-    """A time to wait, of an error or of the header `Retry-After`; 0: it names none."""
+    """The seconds to wait that an error or the header `Retry-After` names; 0: none."""
     if isinstance(value, str) and _SECONDS.fullmatch(value):
         value = int(value)
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:

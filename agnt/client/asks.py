@@ -3,11 +3,44 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from agnt.client.errors import CallFailed
-from agnt.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.hops import Via, add_hop, describe_via
-from agnt.signing import canonical_json, sign_body, sign_payload
-from agnt.wire import DEFAULT_TTL_MS, MAX_BODY_BYTES, NETWORK, SIGNATURE_HEADER, build_envelope, is_name, is_ttl
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import (
+    DEFAULT_TTL_MS,
+    MAX_BODY_BYTES,
+    NETWORK,
+    SIGNATURE_HEADER,
+    build_envelope,
+    is_name,
+    is_ttl,
+)
+from agnt.wire.hops import Via, add_hop, describe_via
+from agnt.wire.signing import canonical_json, sign_body, sign_payload
+
+
+class CallFailed(Exception):
+    """An ask has no answer; the text says why, and may hold words of the other side.
+
+    `code`: an `ErrorCode`, or another word that the other side used. `retryable`: the same ask, sent again
+    unchanged, may succeed. `retry_after_s`: not before that time; 0: none is known. `was_sent`: the other side may
+    have read the ask, so only one with the same `timestamp` is the same event. `is_failure`: breakers count it.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after_s: float = 0.0,
+        was_sent: bool = True,
+        is_failure: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.was_sent = was_sent
+        self.is_failure = is_failure
 
 
 def _now_text() -> str:

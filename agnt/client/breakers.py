@@ -1,10 +1,104 @@
-"""Where the breakers of calls are kept: the port, and one in memory."""
+"""The circuit breakers of a call to a venue: one of the venue and one of its network.
+
+Five failures within 600 s open a breaker; for 300 s it refuses all calls, then one call probes. The breaker of a
+network counts the failures of all its venues, and opens only when at least two venues are among them.
+
+The functions do no I/O and take the time. `Breakers` is the port of a store, `MemoryBreakers` the store of one
+process.
+"""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from agnt.breaker import Breaker, CircuitOpen, Pair, PairPermit, enter, leave
+from kit.breaker import Breaker, BreakerRules, Permit
+
+COOLDOWN_S = 300
+LOOP_DETECTED = 508
+PROBE_S = 20  # the longest time to live of an envelope, and 5 s
+OF_VENUE = BreakerRules(failures=5, window_s=600, cooldown_s=COOLDOWN_S, probe_s=PROBE_S)
+OF_NETWORK = replace(OF_VENUE, sources=2)
+_CLOSED = Breaker()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The breakers that a call to a venue passes."""
+
+    venue: Breaker = _CLOSED
+    network: Breaker = _CLOSED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one of the two breakers is open."""
+        return self.venue.is_open or self.network.is_open
+
+
+@dataclass(frozen=True, slots=True)
+class PairPermit:
+    """A call that both breakers let through."""
+
+    venue: Permit
+    network: Permit
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the call probes one of the two breakers."""
+        return self.venue.is_probe or self.network.is_probe
+
+
+class CircuitOpen(Exception):
+    """A breaker refused the call, nothing was sent. `pair`: the states to store, as a lost probe may have counted.
+
+    `is_network`: the breaker of the network refused it. `retry_after_s`: the earliest time of the next probe.
+    """
+
+    def __init__(self, pair: Pair, *, is_network: bool, retry_after_s: int) -> None:
+        super().__init__("the network failed too often" if is_network else "the venue failed too often")
+        self.pair = pair
+        self.is_network = is_network
+        self.retry_after_s = retry_after_s
+
+
+def is_failure(status: int | None) -> bool:
+    """Whether breakers count an answer of a venue as a failure. `status`: of HTTP; None: no answer came in time.
+
+    508, Loop Detected, is no failure: it is due to the envelope, and its sender could open breakers with it.
+    """
+    return status is None or (status >= 500 and status != LOOP_DETECTED)
+
+
+def enter(pair: Pair, now_s: float) -> tuple[Pair, PairPermit]:
+    """Let a call through both breakers, the venue's first.
+
+    A refusal takes no probe and counts nowhere as a failure.
+
+    Raises:
+        CircuitOpen: not now.
+    """
+    pair = Pair(pair.venue.release_probe(now_s), pair.network.release_probe(now_s))
+    if wait_s := pair.venue.wait_s(now_s, OF_VENUE):
+        raise CircuitOpen(pair, is_network=False, retry_after_s=wait_s)
+    if wait_s := pair.network.wait_s(now_s, OF_NETWORK):
+        raise CircuitOpen(pair, is_network=True, retry_after_s=wait_s)
+    venue, of_venue = pair.venue.let_through(now_s, OF_VENUE)
+    network, of_network = pair.network.let_through(now_s, OF_NETWORK)
+    return Pair(venue, network), PairPermit(of_venue, of_network)
+
+
+def leave(pair: Pair, permit: PairPermit, now_s: float, *, venue: str, failed: bool) -> Pair:
+    """The breakers after the result of a call that `enter` let through. `venue`: what names its venue."""
+    source = venue if failed else None
+    return Pair(
+        pair.venue.record(permit.venue, now_s, OF_VENUE, source),
+        pair.network.record(permit.network, now_s, OF_NETWORK, source),
+    )
+
+
+def give_back(pair: Pair, permit: PairPermit) -> Pair:
+    """The breakers after a call that tells nothing of its venue: when it was the probe, the next call probes."""
+    return Pair(pair.venue.give_back(permit.venue), pair.network.give_back(permit.network))
 
 
 class Breakers(Protocol):
@@ -19,7 +113,7 @@ class Breakers(Protocol):
         ...
 
     async def leave(self, venue: str, permit: PairPermit, *, failed: bool) -> None:
-        """Record the result of a call. A call without a result has failed after `agnt.breaker.PROBE_S`."""
+        """Record the result of a call. A call without a result has failed after `PROBE_S`."""
         ...
 
 
@@ -29,7 +123,7 @@ class MemoryBreakers:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._venues: dict[str, Breaker] = {}
-        self._network = Breaker()
+        self._network = _CLOSED
 
     async def enter(self, venue: str) -> PairPermit:
         """See `Breakers`."""
@@ -46,11 +140,11 @@ class MemoryBreakers:
         self._store(venue, leave(self._pair(venue), permit, self._clock(), venue=venue, failed=failed))
 
     def _pair(self, venue: str) -> Pair:
-        return Pair(self._venues.get(venue, Breaker()), self._network)
+        return Pair(self._venues.get(venue, _CLOSED), self._network)
 
     def _store(self, venue: str, pair: Pair) -> None:
         self._network = pair.network
-        if pair.venue == Breaker():
+        if pair.venue == _CLOSED:
             self._venues.pop(venue, None)
         else:
             self._venues[venue] = pair.venue

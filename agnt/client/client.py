@@ -4,17 +4,14 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
-from agnt.breaker import CircuitOpen
 from agnt.client.answers import MAX_ANSWER_BYTES, Answer, Parse, parse_json, read_answer
-from agnt.client.asks import Ask, Endpoint, Request, build_request
-from agnt.client.breakers import Breakers
-from agnt.client.errors import CallFailed
+from agnt.client.asks import Ask, CallFailed, Endpoint, Request, build_request
+from agnt.client.breakers import Breakers, CircuitOpen
 from agnt.client.serving import SeenSignatures
 from agnt.client.transport import NoAnswer, Transport
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.wire import MAX_TTL_MS
+from agnt.wire.errors import ErrorCode
+from agnt.wire.fields import MAX_TTL_MS
 
 WITHIN_S = 30.0
 MAX_WITHIN_S = 240.0  # the other side takes a signature for 300 s
@@ -22,7 +19,6 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 8.0
 JITTER = 0.2  # of a pause, so that clients do not all come back at once
 AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
-MOST_AHEAD_S = 30  # the other side takes signatures that are 60 s ahead
 LEAST_TRY_S = 0.2  # a try with less time would only count as a failure
 _random = random.SystemRandom()
 
@@ -32,7 +28,8 @@ class Client:
 
     Args:
         transport: sends single requests.
-        breakers: refuse asks to a venue that failed too often, and all asks when several did.
+        breakers: refuse asks to a venue that failed too often, and all asks when several did; None: no ask is
+            refused.
         parse: reads the JSON of answers; raises ValueError.
         clock: Unix seconds, for signatures.
         first_pause_s: before the second try; each later pause is twice as long, up to 8 s.
@@ -41,7 +38,7 @@ class Client:
     def __init__(
         self,
         transport: Transport,
-        breakers: Breakers,
+        breakers: Breakers | None,
         *,
         parse: Parse = parse_json,
         clock: Callable[[], float] = time.time,
@@ -80,21 +77,17 @@ class Client:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _sign(self, endpoint: Endpoint, ask: Ask) -> Request:
-        """The request of an ask, signed as of this second, or of one that is soon.
-
-        Asks of one second that differ in their timestamp alone have equal signatures, and the other side takes the
-        second one for a copy.
-        """
-        now_s = self._clock()
-        for at_s in range(int(now_s), int(now_s) + MOST_AHEAD_S):
-            request = build_request(ask, endpoint, at_s=at_s)
-            with suppress(EnvelopeRefused):
-                if request.signature:
-                    self._signatures.check(request.signature, ask, now_s)
-                break
-        return request
+        """The request of an ask, signed as `SeenSignatures.sign_once` says."""
+        return self._signatures.sign_once(
+            ask,
+            self._clock(),
+            lambda at_s: build_request(ask, endpoint, at_s=at_s),
+            lambda request: request.signature,
+        )
 
     async def _try(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
+        if self._breakers is None:
+            return await self._send(url, ask, request, until)
         try:
             permit = await self._breakers.enter(ask.to)
         except CircuitOpen as refused:

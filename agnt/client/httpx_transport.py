@@ -1,4 +1,4 @@
-"""Sends asks with `httpx2`, for programs that have it. The hub goes by `agnt.guarded_transport`."""
+"""Sends asks with `httpx2`, for programs that have it. The hub goes by `agnt.service.asks.transport`."""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -1,13 +1,13 @@
 """The other side of a call: what a venue reads in an envelope that it gets, and its response. No I/O."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from agnt.client.asks import Ask
-from agnt.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.hops import find_origin, has_valid_origin, is_valid_via, read_via, verify_last_hop
-from agnt.signing import MAX_AGE_S, MAX_AHEAD_S, SigningKeys, verify_payload
-from agnt.wire import (
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import (
     DEFAULT_TTL_MS,
     MAX_TIMESTAMP_CHARS,
     MAX_TTL_MS,
@@ -18,8 +18,12 @@ from agnt.wire import (
     is_name,
     is_ttl,
 )
+from agnt.wire.hops import find_origin, has_valid_origin, is_valid_via, read_via, verify_last_hop
+from agnt.wire.signing import MAX_AGE_S, MAX_AHEAD_S, SigningKeys, verify_payload
 
 MAX_SIGNATURES = 100_000
+MOST_AHEAD_S = 30
+Signed = TypeVar("Signed")
 _DEFAULTS: Json = {"to": NETWORK, "payload": {}, "agent_context": {}, "ttl_ms": DEFAULT_TTL_MS, "timestamp": ""}
 
 
@@ -43,6 +47,22 @@ class SeenSignatures:
         event, _ = self._seen.setdefault(signature, (ask.event, now_s + MAX_AGE_S + MAX_AHEAD_S))
         if event != ask.event:
             raise EnvelopeRefused(ErrorCode.INVALID_SIGNATURE, "the signature is that of another envelope")
+
+    def sign_once(
+        self, ask: Ask, now_s: float, sign: Callable[[int], Signed], read_signature: Callable[[Signed], str]
+    ) -> Signed:
+        """What `sign` makes of an ask for this second, or for one of the next 30 whose signature was not used.
+
+        Asks of one second that differ in their timestamp alone have equal signatures: the other side would take
+        the second ask for a copy of the first. The other side takes signatures that are 60 s ahead.
+        """
+        for at_s in range(int(now_s), int(now_s) + MOST_AHEAD_S):
+            signed = sign(at_s)
+            with suppress(EnvelopeRefused):
+                if signature := read_signature(signed):
+                    self.check(signature, ask, now_s)
+                break
+        return signed
 
 
 def find_ask(fields: Json) -> Ask:

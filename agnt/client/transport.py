@@ -1,4 +1,4 @@
-"""What sends a request over HTTP: the port, which each program fills with the library that it has."""
+"""The port that sends a request over HTTP; each program fills the port with a library of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

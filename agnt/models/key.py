@@ -26,8 +26,8 @@ class ApiKey(models.Model):
     """A key of a network; its text is that of the credential, which has its name, prefix and end.
 
     `scope`: each includes those before it. `customer`: who is invoiced. `senders`: a list of the `from` names that
-    it may use, empty: any. `secret`, `previous_secret`: what the sender signs with, sealed (`agnt.keys`); the
-    previous one verifies until `previous_until`. `secret_number`: how many it has had.
+    it may use, empty: any. `secret`, `previous_secret`: what the sender signs with, sealed
+    (`agnt.service.keys`); the previous one verifies until `previous_until`. `secret_number`: how many it has had.
     """
 
     class Tier(models.TextChoices):

@@ -16,7 +16,7 @@ class NetworkQuerySet(models.QuerySet["Network"]):
 
 
 class Network(models.Model):
-    """The network of one owner, with the rules for the envelopes that its keys send (`agnt.networks` makes it).
+    """The network of one owner, with the rules for the envelopes that its keys send (`agnt.service.networks`).
 
     `service_user`: asks to the agents of venues run as this user. `is_strict`: unknown keys of a payload are
     refused. `requires_signature`: envelopes without `_sig` are refused. `accepts_hops`: those with `via` are

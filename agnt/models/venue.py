@@ -66,9 +66,14 @@ class Venue(models.Model):
     def __str__(self) -> str:
         return self.slug
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the hub asks the venue before it writes a booking. Other venues take every booking."""
+        return self.agent_id is not None or self.url != ""
+
 
 class Breaker(models.Model):
-    """The state of `agnt.breaker.Breaker`, shared by all processes; changed only under a lock on the row.
+    """The state of `kit.breaker.Breaker`, shared by all processes; changed only under a lock on the row.
 
     `venue` null: the breaker of the network. `failures`: a list of `[at_s, venue]`. Times: Unix seconds.
     """

@@ -1,14 +1,13 @@
 """`/desk/network/bookings`: the bookings of a network, and what its owner does with each."""
 
 from dataclasses import dataclass
-from typing import Self
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
@@ -16,11 +15,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from agents.web.desk import require_owner
-from agnt.bookings import BookingNotFound, StatusRefused, change_status, list_actions
-from agnt.models import ApiKey, Booking, UsageEvent
-from agnt.web.keys import find_key_id
-from agnt.web.lists import MOST_LISTED, describe_cents, newest_of, page_of, read_words
+from agnt.models import Booking, UsageEvent
+from agnt.service.bookings import BookingNotFound, StatusRefused, change_status, list_actions, list_bookings
+from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.web.log import LogRow
+from kit.filters import Filter, one_of
 
 ENVELOPES_SHOWN = 20
 Status = Booking.Status
@@ -36,6 +35,7 @@ SAID = {
     Status.NO_SHOW: "The guest of the booking at {} did not come.",
     Status.CANCELLED: "The booking at {} is cancelled. Its charge stays.",
 }
+FILTERS = (Filter("status", one_of(Status.values), lambda value: Q(status=value)), KEY, SENDER, VENUE)
 MARKS = {Status.CONFIRMED: "good", Status.COMPLETED: "good", Status.CANCELLED: "bad", Status.NO_SHOW: "bad"}
 
 
@@ -57,66 +57,19 @@ class BookingRow:
         return MARKS.get(Status(self.booking.status), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the list shows; empty for all. `key`: the id of a key."""
-
-    status: str
-    key: str
-    sender: str
-    venue: str
-
-    @classmethod
-    def read(cls, request: HttpRequest) -> Self:
-        """As they were typed; what cannot be one is left out."""
-        status = request.GET.get("status", "")
-        return cls(
-            status if status in Status.values else "",
-            find_key_id(request.GET.get("key", "")),
-            read_words(request, "from"),
-            read_words(request, "venue"),
-        )
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The query that shows the same list."""
-        named = {"status": self.status, "key": self.key, "from": self.sender, "venue": self.venue}
-        return {name: value for name, value in named.items() if value}
-
-    def choose(self, rows: QuerySet[Booking]) -> QuerySet[Booking]:
-        """The bookings that it shows."""
-        if self.status:
-            rows = rows.filter(status=self.status)
-        if self.key:
-            rows = rows.filter(key__public_id=self.key)
-        if self.sender:
-            rows = rows.filter(sender=self.sender)
-        if self.venue:
-            rows = rows.filter(Q(venue__slug__iexact=self.venue) | Q(venue__name__icontains=self.venue))
-        return rows
-
-
 @never_cache
 @gzip_page
 @require_safe
 @require_owner
 def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, newest first, of the newest MOST_LISTED bookings."""
-    filters = Filters.read(request)
-    newest, cut_at = newest_of(Booking.objects.filter(network__owner=owner), "created_at")
-    chosen = filters.choose(newest).select_related("venue", "key__credential")
-    page = page_of(request, chosen.order_by("-created_at", "-pk"))
+    shown = show_newest(request, owner, list_bookings(owner), "created_at", FILTERS)
     context = {
-        "rows": [BookingRow(one) for one in page],
-        "page": page,
-        "filters": filters,
+        **shown,
+        "rows": [BookingRow(one) for one in shown["page"]],
         "statuses": Status.choices,
-        "keys": ApiKey.objects.filter(network__owner=owner).select_related("credential").order_by("pk"),
-        "cut_at": cut_at,
-        "most": f"{MOST_LISTED:,}",
-        "kept": urlencode(filters.chosen),
+        "kept": urlencode(shown["filters"].chosen),
         "here": request.GET.urlencode(),
-        "is_empty": not filters.chosen and not page.paginator.count,
     }
     return render(request, "agnt/bookings.html", context)
 
@@ -126,10 +79,7 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
 @require_owner
 def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse:
     """One booking. A POST gives it a status, and comes back to this page, or to the list that it came from."""
-    found = Booking.objects.filter(network__owner=owner, public_id=booking_id)
-    own = found.select_related("network", "venue", "key__credential", "usage_event").first()
-    if own is None:
-        raise Http404
+    own = get_object_or_404(list_bookings(owner), public_id=booking_id)
     if request.method == "POST":
         _change(request, own)
         return HttpResponseRedirect(_way_back(request, own))

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
@@ -23,12 +23,21 @@ from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.desk.charts import amount_chart
 from agents.web.desk.figures import window_of
-from agnt.figures import load_calls, load_days
-from agnt.keys import MAX_SENDERS, OVERLAP, MintedKey, change_key, mint_key, revoke_key, rotate_secret
-from agnt.limits import DAILY_CALLS
 from agnt.models import ApiKey
+from agnt.service.figures import load_calls, load_days
+from agnt.service.key_checks import DAILY_CALLS
+from agnt.service.keys import (
+    MAX_SENDERS,
+    OVERLAP,
+    MintedKey,
+    change_key,
+    list_keys,
+    mint_key,
+    revoke_key,
+    rotate_secret,
+)
 from agnt.web.lists import page_of
-from agnt.wire import is_name
+from agnt.wire.fields import is_name
 from kit.clock import approximate_now, db_now
 
 PAGE = ["GET", "HEAD", "POST"]
@@ -80,12 +89,6 @@ class RightsForm(forms.Form):
     )
     senders = SendersField(label="Senders")
 
-    def change(self, key: ApiKey) -> None:
-        """Give a key these rights."""
-        chosen = self.cleaned_data
-        tier, scope = ApiKey.Tier(chosen["tier"]), ApiKey.Scope(chosen["scope"])
-        change_key(key, tier=tier, scope=scope, customer=chosen["customer"], senders=chosen["senders"])
-
 
 class KeyForm(RightsForm):
     """A new key."""
@@ -105,23 +108,15 @@ class KeyForm(RightsForm):
         Raises:
             QuotaExceeded: the owner holds as many tokens as one may.
         """
-        chosen = self.cleaned_data
-        return mint_key(
-            owner,
-            chosen["name"],
-            tier=ApiKey.Tier(chosen["tier"]),
-            scope=ApiKey.Scope(chosen["scope"]),
-            customer=chosen["customer"],
-            senders=chosen["senders"],
-            lifetime=timedelta(days=chosen["days"]) if chosen["days"] else None,
-            source=Credential.Source.MINT,
-            user_agent=user_agent,
-        )
+        chosen = dict(self.cleaned_data)
+        days = chosen.pop("days")
+        lifetime = timedelta(days=days) if days else None
+        return mint_key(owner, **chosen, lifetime=lifetime, source=Credential.Source.MINT, user_agent=user_agent)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key, and the envelopes that came with it today (UTC)."""
+    """A key with the number of envelopes that came with the key today (UTC)."""
 
     key: ApiKey
     used: int
@@ -129,11 +124,11 @@ class KeyRow:
     @property
     def limit(self) -> int:
         """How many may come on a day."""
-        return DAILY_CALLS[ApiKey.Tier(self.key.tier)]
+        return DAILY_CALLS[self.key.tier]
 
     @property
     def is_own_customer(self) -> bool:
-        """Whether it has no other customer."""
+        """Whether the key has no customer but itself."""
         return self.key.customer == f"key-{self.key.public_id}"
 
     @property
@@ -160,7 +155,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
             form.add_error(None, f"{capfirst(str(over))}.")
             status = 429
     with_ended = request.GET.get("ended") == "1"
-    page = page_of(request, find_keys(owner, with_ended=with_ended).order_by("-created_at", "-pk"))
+    page = page_of(request, list_keys(owner, with_ended=with_ended).order_by("-created_at", "-pk"))
     context = {
         "rows": load_key_rows(page),
         "page": page,
@@ -178,9 +173,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
 @require_owner
 def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
     """One key; a POST changes its rights, revokes it, or gives it a new secret and shows that, this once."""
-    own = find_keys(owner, with_ended=True).filter(public_id=api_key_id).first()
-    if own is None:
-        raise Http404
+    own = get_object_or_404(list_keys(owner, with_ended=True), public_id=api_key_id)
     [row] = load_key_rows([own])
     action = request.POST.get("action", "")
     secret = ""
@@ -194,7 +187,7 @@ def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
         own.refresh_from_db()
     form = RightsForm(request.POST if action == "change" else None, initial=_rights_of(row))
     if form.is_bound and row.state == "live" and form.is_valid():
-        form.change(own)
+        change_key(own, **form.cleaned_data)
         messages.success(request, f"{own.credential.name} is changed. It counts from the next envelope on.")
         return HttpResponseRedirect(reverse("desk-network-key", args=[own.public_id]))
     window = window_of(db_now(), USAGE_DAYS, str(UTC))
@@ -218,20 +211,6 @@ def _rights_of(row: KeyRow) -> dict[str, Any]:
     key = row.key
     customer = "" if row.is_own_customer else key.customer
     return {"tier": key.tier, "scope": key.scope, "customer": customer, "senders": key.senders}
-
-
-def find_keys(owner: User, *, with_ended: bool = False) -> Any:
-    """The keys of an owner's network, with their credentials; those that work, or all."""
-    found = ApiKey.objects.all() if with_ended else ApiKey.objects.live()
-    return found.filter(network__owner=owner).select_related("credential", "network")
-
-
-def find_key_id(given: str) -> str:
-    """The id of a key as it was given to a filter; empty where it is none."""
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return ""
 
 
 def load_key_rows(keys: Iterable[ApiKey]) -> list[KeyRow]:

@@ -1,32 +1,51 @@
-"""What the lists of a network have in common: words of a query, the newest rows, and amounts."""
+"""What the lists of a network have in common: filters of their rows, pages and amounts."""
 
-from datetime import datetime
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
 
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from accounts.models import User
+from agents.web.desk.figures import newest_of
+from agnt.service.keys import list_keys
+from kit.filters import Filter, Filters
 from kit.money import CENT, format_usd
 
 MOST_LISTED = 100_000
 ON_A_PAGE = 50
-MAX_WORDS_CHARS = 128
-
-Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
-def read_words(request: HttpRequest, name: str) -> str:
-    """What was typed into a filter; empty for what no row can have."""
-    words = " ".join(request.GET.get(name, "").split())
-    return words if words.isprintable() and len(words) <= MAX_WORDS_CHARS else ""
+def read_key_id(given: str) -> str:
+    """The id of a key; empty where it is none."""
+    try:
+        return str(UUID(given))
+    except ValueError:
+        return ""
 
 
-def newest_of(rows: Rows, column: str) -> tuple[Rows, datetime | None]:
-    """The newest MOST_LISTED of some rows, and, where there are more, since when these are."""
-    times = rows.order_by(f"-{column}").values_list(column, flat=True)
-    oldest: datetime | None = times[MOST_LISTED : MOST_LISTED + 1].first()
-    return (rows, None) if oldest is None else (rows.filter(**{f"{column}__gt": oldest}), oldest)
+KEY = Filter("key", read_key_id, lambda value: Q(key__public_id=value))
+SENDER = Filter("from", find=lambda value: Q(sender=value))
+VENUE = Filter("venue", find=lambda value: Q(venue__slug__iexact=value) | Q(venue__name__icontains=value))
+
+
+def show_newest(
+    request: HttpRequest, owner: User, rows: QuerySet[Any], column: str, declared: Sequence[Filter]
+) -> dict[str, Any]:
+    """The context of a page that lists the newest MOST_LISTED rows; `page` has the rows, the newest first."""
+    filters = Filters(request, declared)
+    newest, cut_at = newest_of(rows, MOST_LISTED, column)
+    page = page_of(request, filters.choose(newest).order_by(f"-{column}", "-pk"))
+    return {
+        "page": page,
+        "filters": filters,
+        "keys": list_keys(owner, with_ended=True).order_by("pk"),
+        "cut_at": cut_at,
+        "most": f"{MOST_LISTED:,}",
+        "is_empty": not filters.chosen and not page.paginator.count,
+    }
 
 
 def page_of(request: HttpRequest, rows: QuerySet[Any, Any]) -> Page:  # type: ignore[type-arg]

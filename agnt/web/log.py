@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
@@ -16,12 +16,12 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.figures import moments_of, read_zone
-from agnt.errors import ErrorCode
-from agnt.metrics import DUPLICATE, OK
-from agnt.models import ApiKey, Interaction
-from agnt.web.keys import find_key_id
-from agnt.web.lists import MOST_LISTED, newest_of, page_of, read_words
-from agnt.wire import INTENTS, NETWORK
+from agnt.models import Interaction
+from agnt.service.metrics import DUPLICATE, OK
+from agnt.web.lists import KEY, SENDER, VENUE, show_newest
+from agnt.wire.errors import ErrorCode
+from agnt.wire.fields import INTENTS, NETWORK
+from kit.filters import Filter, one_of
 
 ERRORS = "errors"
 STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
@@ -33,59 +33,6 @@ WORDS = {  # of the metadata
     "via": "via {}",
 }
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the list shows; empty for all. `key`: the id of a key, `day`: a day in the zone `tz`."""
-
-    status: str
-    intent: str
-    key: str
-    sender: str
-    venue: str
-    day: date | None
-    tz: str
-
-    @classmethod
-    def read(cls, request: HttpRequest) -> Self:
-        """As they were typed; what cannot be one is left out."""
-        status, intent = request.GET.get("status", ""), request.GET.get("intent", "")
-        return cls(
-            status if status in STATUSES else "",
-            intent if intent in INTENTS else "",
-            find_key_id(request.GET.get("key", "")),
-            read_words(request, "from"),
-            read_words(request, "venue"),
-            _read_day(request.GET.get("day", "")),
-            read_zone(request.GET),
-        )
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The query that shows the same list, without the zone."""
-        named = {"status": self.status, "intent": self.intent, "key": self.key, "from": self.sender}
-        named |= {"venue": self.venue, "day": self.day.isoformat() if self.day else ""}
-        return {name: value for name, value in named.items() if value}
-
-    def choose(self, rows: QuerySet[Interaction]) -> QuerySet[Interaction]:
-        """The rows that it shows."""
-        if self.status == ERRORS:
-            rows = rows.exclude(status__in=[OK, DUPLICATE])
-        elif self.status:
-            rows = rows.filter(status=self.status)
-        if self.intent:
-            rows = rows.filter(intent=self.intent)
-        if self.key:
-            rows = rows.filter(key__public_id=self.key)
-        if self.sender:
-            rows = rows.filter(sender=self.sender)
-        if self.venue:
-            rows = rows.filter(Q(venue__slug__iexact=self.venue) | Q(venue__name__icontains=self.venue))
-        if self.day:
-            begins, ends = moments_of(self.day, self.tz)
-            rows = rows.filter(at__gte=begins, at__lt=ends)
-        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +60,48 @@ class LogRow:
 @require_owner
 def log(request: HttpRequest, owner: User) -> HttpResponse:
     """The page, newest first, of the newest MOST_LISTED envelopes."""
-    filters = Filters.read(request)
-    own = Interaction.objects.filter(network__owner=owner)
-    newest, cut_at = newest_of(own, "at")
-    chosen = filters.choose(newest).select_related("key__credential", "venue", "booking")
-    page = page_of(request, chosen.order_by("-at", "-pk"))
+    tz = read_zone(request.GET)
+    declared = (*FILTERS, Filter("day", _read_day, lambda value: _find_day(value, tz)))
+    loaded = Interaction.objects.select_related("key__credential", "venue", "booking")
+    shown = show_newest(request, owner, loaded.filter(network__owner=owner), "at", declared)
     context = {
-        "rows": [LogRow(row) for row in page],
-        "page": page,
-        "filters": filters,
+        **shown,
+        "rows": [LogRow(row) for row in shown["page"]],
+        "tz": tz,
         "statuses": STATUSES,
         "intents": sorted(INTENTS),
         "network": NETWORK,
-        "keys": ApiKey.objects.filter(network__owner=owner).select_related("credential").order_by("pk"),
-        "cut_at": cut_at,
-        "most": f"{MOST_LISTED:,}",
-        "kept": urlencode({**filters.chosen, "tz": filters.tz}),
-        "is_empty": not filters.chosen and not page.paginator.count,
+        "kept": urlencode({**shown["filters"].chosen, "tz": tz}),
     }
     return render(request, "agnt/log.html", context)
 
 
-def _read_day(given: str) -> date | None:
+def _find_status(value: str) -> Q:
+    return ~Q(status__in=[OK, DUPLICATE]) if value == ERRORS else Q(status=value)
+
+
+def _read_day(given: str) -> str:
     try:
         day = parse_date(given)
     except ValueError:
-        return None
-    return day if day and FIRST_DAY <= day <= LAST_DAY else None
+        return ""
+    return day.isoformat() if day and FIRST_DAY <= day <= LAST_DAY else ""
+
+
+def _find_day(value: str, tz: str) -> Q:
+    """The envelopes of a day in a zone."""
+    begins, ends = moments_of(date.fromisoformat(value), tz)
+    return Q(at__gte=begins, at__lt=ends)
 
 
 def _in_words(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+FILTERS = (
+    Filter("status", one_of(STATUSES), _find_status),
+    Filter("intent", one_of(INTENTS), lambda value: Q(intent=value)),
+    KEY,
+    SENDER,
+    VENUE,
+)

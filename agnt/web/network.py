@@ -18,12 +18,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.figures import window_of
-from agnt.limits import DAILY_CALLS
-from agnt.models import ApiKey, Booking, Breaker, KeyUsage, Network, Venue
-from agnt.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.models import ApiKey, Booking, KeyUsage, Network, Venue
+from agnt.service.asks.breakers import list_open_breakers
+from agnt.service.bookings import list_bookings
+from agnt.service.key_checks import DAILY_CALLS
+from agnt.service.keys import list_keys
+from agnt.service.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
 from agnt.web import bookings, keys, log, revenue, signing_page, venue_files, venues
 from agnt.web.bookings import BookingRow
-from agnt.web.keys import find_keys
 from agnt.web.revenue import load_revenue
 from kit.clock import db_now
 
@@ -82,9 +84,9 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     now = db_now()
     tiers = _load_tiers(owner)
-    waiting = Booking.objects.filter(network__owner=owner, status=Booking.Status.PENDING)
-    oldest = waiting.select_related("venue", "key__credential").order_by("created_at", "pk")
-    opened = Breaker.objects.filter(network__owner=owner, opened_at_s__isnull=False).select_related("venue")
+    waiting = list_bookings(owner).filter(status=Booking.Status.PENDING)
+    oldest = waiting.order_by("created_at", "pk")
+    opened = list_open_breakers(owner).select_related("venue")
     context = {
         "venues": Venue.objects.filter(network__owner=owner).aggregate(**COUNTS),
         "tiers": tiers,
@@ -116,7 +118,7 @@ def rules(request: HttpRequest, owner: User) -> HttpResponse:
 
 
 def _load_tiers(owner: User) -> Sequence[TierRow]:
-    live = find_keys(owner)
+    live = list_keys(owner)
     counted = dict(live.order_by().values_list("tier").annotate(count=Count("pk")))
     today = KeyUsage.objects.filter(key__in=live, day=db_now().date()).order_by()
     by_tier: Any = today.values(tier=F("key__tier")).annotate(**USED)

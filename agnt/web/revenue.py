@@ -17,9 +17,9 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.charts import Chart, amount_chart
 from agents.web.desk.figures import WINDOW_DAYS, Window, window_of
-from agnt.figures import Day, load_days
 from agnt.models import Invoice, Network, UsageEvent
-from agnt.networks import find_network
+from agnt.service.figures import Day, load_days
+from agnt.service.networks import find_network
 from agnt.web.lists import describe_cents, page_of
 from kit.clock import db_now
 

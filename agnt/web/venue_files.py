@@ -11,10 +11,10 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.web.desk import require_owner
 from agnt.models import Network
-from agnt.networks import find_network, get_or_create_network
-from agnt.venue_fields import TAG_SEPARATOR
-from agnt.venue_file import COLUMNS, MAX_ROWS, BadFile, export_venues
-from agnt.venue_import import BAD_ROWS_NAMED, ImportReport, import_venues
+from agnt.service.networks import find_network, get_or_create_network
+from agnt.service.venues.fields import TAG_SEPARATOR
+from agnt.service.venues.file import COLUMNS, MAX_ROWS, BadFile, export_venues
+from agnt.service.venues.importing import BAD_ROWS_NAMED, ImportReport, import_venues
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
 
@@ -32,7 +32,7 @@ class ImportForm(forms.Form):
     )
 
     def run(self, owner: User) -> ImportReport | None:
-        """Import the file; None where it could not be read, and the form then says why."""
+        """Import the file; None: the hub could not read the file, and the form has the error."""
         file, skips_bad_rows = self.cleaned_data["file"].file, self.cleaned_data["skips_bad_rows"]
         try:
             return import_venues(get_or_create_network(owner), file, skips_bad_rows=skips_bad_rows)

@@ -1,7 +1,7 @@
 """`/desk/network/venues`: the venues of a network, with a search, and the form of one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Self
 from urllib.parse import urlencode
 from uuid import UUID
@@ -10,7 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
@@ -22,80 +22,66 @@ from accounts.quotas import QuotaExceeded
 from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
-from agnt.models import Breaker, Network, Venue
-from agnt.networks import find_network, get_or_create_network
-from agnt.venue_fields import DEFAULTS, MAX_TAGS, BadVenue
-from agnt.venue_secrets import show_venue_secret
-from agnt.venues import (
-    NO_AGENT,
+from agnt.models import Venue
+from agnt.service.asks.breakers import list_open_breakers
+from agnt.service.keys import derive_venue_secret
+from agnt.service.networks import get_or_create_network
+from agnt.service.venues.editing import (
     VenueTaken,
     change_venue,
     create_venue,
     delete_venue,
-    find_agents,
+    find_agent,
     find_venues,
+    list_venues,
     set_venues_active,
 )
-from agnt.web.lists import page_of, read_words
+from agnt.service.venues.fields import DEFAULTS, FIELDS, NEEDED, BadVenue
+from agnt.web.lists import page_of
+from kit.filters import Filter, Filters, one_of
 
 PAGE = ["GET", "HEAD", "POST"]
+TYPED: Mapping[str, Callable[..., forms.Field]] = {  # the fields of the form that are not one line of text
+    "description": partial(LongTextField, widget=forms.Textarea(attrs={"rows": 4})),
+    "tags": LinesField,
+    "referral_fee_pct": partial(
+        forms.CharField, widget=forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
+    ),
+    "priority_rank": forms.IntegerField,
+    "is_active": forms.BooleanField,
+}
+ORDER = (  # of errors above the form
+    *("name", "slug", "category", "description", "area", "city", "tags", "price_range", "referral_fee_pct"),
+    *("priority_rank", "is_active", "agent_name", "agent", "url"),
+)
+REQUIRED = (*NEEDED, "referral_fee_pct", "priority_rank")
 STATES = {"active": True, "inactive": False}
+FILTERS = (Filter("q"), Filter("category"), Filter("location"), Filter("state", one_of(STATES)))
 
 
 class VenueForm(forms.Form):
-    """The fields of a venue as they are typed; `agnt.venue_fields` checks them. `agent`: a handle."""
+    """The fields of a venue as a visitor types them; `agnt.service.venues` checks them. `agent`: a handle."""
 
-    name = forms.CharField(label="Name")
-    slug = forms.CharField(
-        label="Slug",
-        help_text="Names the venue in envelopes and files, such as la-brisa.",
-    )
-    category = forms.CharField(label="Category", required=False, help_text="Programs ask for it in these words.")
-    description = LongTextField(label="Description", required=False, widget=forms.Textarea(attrs={"rows": 4}))
-    area = forms.CharField(label="Area", required=False)
-    city = forms.CharField(label="City", required=False)
-    tags = LinesField(label="Tags", required=False, help_text=f"One on a line, at most {MAX_TAGS}.")
-    price_range = forms.CharField(label="Price range", required=False, help_text="Such as $$.")
-    referral_fee_pct = forms.CharField(
-        label="Referral fee in per cent", widget=forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
-    )
-    priority_rank = forms.IntegerField(label="Rank", help_text="The highest is listed first.")
-    is_active = forms.BooleanField(
-        label="Offered",
-        required=False,
-        help_text="Without this it is not found, and takes no bookings.",
-    )
-    agent_name = forms.CharField(
-        label="Agent id", required=False, help_text="Envelopes to this name ask the venue itself."
-    )
-    agent = forms.CharField(
-        label="Agent of this hub",
-        required=False,
-        help_text="One of yours, @owner/name: asked before a booking is confirmed.",
-    )
-    url = forms.CharField(label="URL", required=False, help_text="Asked by HTTP instead of an agent of this hub.")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, one in FIELDS.items():
+            make, is_required = TYPED.get(name, forms.CharField), name in REQUIRED
+            self.fields[name] = make(label=one.label, help_text=one.help, required=is_required)
+        self.order_fields(ORDER)
 
     @classmethod
     def of(cls, venue: Venue | None, given: Any = None) -> Self:
-        """The form with what was typed, or else with what the venue has, or a new one."""
+        """The form with what the visitor typed, else with the fields of the venue or of a new one."""
         initial = {name: getattr(venue, name) if venue else default for name, default in DEFAULTS.items()}
         agent = initial["agent"]
         return cls(given, initial={**initial, "agent": f"@{agent.handle}" if agent else ""})
 
     def save(self, owner: User, write: Callable[[dict[str, Any]], Any]) -> bool:
-        """Check what was typed, and write it; whether it was written. The form then says what is wrong."""
+        """Check and write what the visitor typed; False: nothing was written, and the form has the errors."""
         if not self.is_valid():
             return False
-        fields = dict(self.cleaned_data)
-        if handle := fields.pop("agent"):
-            fields["agent"] = find_agents(owner, [handle]).get(handle)
-            if fields["agent"] is None:
-                self.add_error("agent", f"{capfirst(NO_AGENT)}.")
-                return False
-        else:
-            fields["agent"] = None
         try:
-            write(fields)
+            write({**self.cleaned_data, "agent": find_agent(owner, self.cleaned_data["agent"])})
         except BadVenue as bad:
             for name, reason in bad.reasons.items():
                 self.add_error(name, f"{capfirst(reason)}.")
@@ -106,48 +92,15 @@ class VenueForm(forms.Form):
         return not self.errors
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the list shows; empty for all."""
-
-    words: str
-    category: str
-    location: str
-    state: str
-
-    @classmethod
-    def read(cls, request: HttpRequest) -> Self:
-        """As they were typed; what cannot be one is left out."""
-        state = request.GET.get("state", "")
-        words, category, location = (read_words(request, name) for name in ("q", "category", "location"))
-        return cls(words, category, location, state if state in STATES else "")
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The query that shows the same list."""
-        named = {"q": self.words, "category": self.category, "location": self.location, "state": self.state}
-        return {name: value for name, value in named.items() if value}
-
-    def find(self, network: Network) -> QuerySet[Venue]:
-        """The venues that it shows."""
-        return find_venues(
-            network,
-            words=self.words,
-            category=self.category,
-            location=self.location,
-            is_active=STATES.get(self.state),
-        )
-
-
 @never_cache
 @gzip_page
 @require_safe
 @require_owner
 def venues(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, as envelopes have it: the highest rank first."""
-    filters, network = Filters.read(request), find_network(owner)
-    page = page_of(request, filters.find(network) if network else Venue.objects.none())
-    opened = Breaker.objects.filter(venue__in=list(page), opened_at_s__isnull=False)
+    filters = Filters(request, FILTERS)
+    page = page_of(request, _find_chosen(owner, filters.chosen))
+    opened = list_open_breakers(owner).filter(venue__in=list(page))
     context = {
         "page": page,
         "open": set(opened.values_list("venue_id", flat=True)),
@@ -176,9 +129,7 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
 @require_owner
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     """One venue. A POST saves it; with `action` it offers, withdraws or deletes it, or shows its secret."""
-    own = Venue.objects.filter(network__owner=owner, public_id=venue_id).select_related("network", "agent").first()
-    if own is None:
-        raise Http404
+    own = get_object_or_404(list_venues(owner), public_id=venue_id)
     action = request.POST.get("action", "")
     if act := ACTIONS.get(action):
         messages.success(request, act(own))
@@ -192,11 +143,21 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     context = {
         "form": form,
         "own": Venue.objects.get(pk=own.pk) if form.is_bound else own,
-        "secret": show_venue_secret(str(own.public_id)) if shows_secret else "",
+        "secret": derive_venue_secret(str(own.public_id)).hex() if shows_secret else "",
         "bookings": own.bookings.count(),
-        "is_open": Breaker.objects.filter(venue=own, opened_at_s__isnull=False).exists(),
+        "is_open": list_open_breakers(owner).filter(venue=own).exists(),
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
+
+
+def _find_chosen(owner: User, chosen: Mapping[str, str]) -> QuerySet[Venue]:
+    return find_venues(
+        owner,
+        words=chosen.get("q", ""),
+        category=chosen.get("category", ""),
+        location=chosen.get("location", ""),
+        is_active=STATES.get(chosen.get("state", "")),
+    )
 
 
 def _change(own: Venue, fields: dict[str, Any]) -> None:

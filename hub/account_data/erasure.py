@@ -47,7 +47,7 @@ from agnt.models import (
     UsageEvent,
     Venue,
 )
-from agnt.networks import find_network
+from agnt.service.networks import find_network
 from gateway.models import (
     ChannelWatch,
     EnvelopeKey,

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 
-from agnt.invoicing.invoicers import make_invoicer
-from agnt.invoicing.port import InvoicerDown
+from agnt.service.invoicing.invoicers import make_invoicer
+from agnt.service.invoicing.port import InvoicerDown
 from kit import env
 
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.gluster", "ceph", "lustre", "afs")

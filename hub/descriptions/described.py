@@ -8,7 +8,7 @@ from a2a_bridge.surface.described import OPERATIONS as A2A
 from a2a_bridge.surface.my_questions.rest import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agents.links.channel.protocol import SOCKET as CHANNEL
-from agnt.metadata import OPERATIONS as AGNT
+from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, Answer, Operation, Parameter, Socket

@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from a2a_bridge.models import Push
 from agents.models import Process, Turn
 from agents.models.session import alive_since
-from agnt.metering import Drift, find_drift
 from agnt.models import Invoice
+from agnt.service.metering import Drift, find_drift
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable

@@ -17,7 +17,7 @@ from statistics import median
 
 import uvloop
 
-from agnt.signing import SigningKeys, read_key, sign_payload, verify_payload
+from agnt.wire.signing import SigningKeys, read_key, sign_payload, verify_payload
 from lab.bench import load, targets
 from lab.bench.agnt_requests import LISTED, Envelopes, make_kinds
 from lab.bench.cores import LOAD_CORE, SERVER_CORE

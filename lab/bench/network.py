@@ -16,9 +16,9 @@ django.setup()
 from django.db import transaction  # noqa: E402
 
 from accounts import tokens  # noqa: E402
-from agnt.keys import mint_key  # noqa: E402
 from agnt.models import ApiKey, Network, Venue  # noqa: E402
-from agnt.networks import get_or_create_network  # noqa: E402
+from agnt.service.keys import mint_key  # noqa: E402
+from agnt.service.networks import get_or_create_network  # noqa: E402
 from lab.bench.crowd import write_rows  # noqa: E402
 from lab.bench.venue_words import CATEGORIES, PLACES, WORDS, WORDS_A_VENUE, name_venue, slug_of  # noqa: E402
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
-from agnt.bookings import NewBooking, record_bookings
-from agnt.keys import mint_key
 from agnt.models import ApiKey, Booking, Invoice, Network, Venue
+from agnt.service.bookings import NewBooking, record_bookings
+from agnt.service.keys import mint_key
 from kit.clock import db_now
 from tests.native.rows import person
 

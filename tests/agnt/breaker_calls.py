@@ -13,9 +13,9 @@ import django
 
 django.setup()
 
-from agnt.breaker import CircuitOpen  # noqa: E402
-from agnt.breakers import StoredBreakers, VenueKey  # noqa: E402
-from agnt.metrics import AgntCounts  # noqa: E402
+from agnt.client.breakers import CircuitOpen  # noqa: E402
+from agnt.service.asks.breakers import StoredBreakers, VenueKey  # noqa: E402
+from agnt.service.metrics import AgntCounts  # noqa: E402
 
 BREAKERS = StoredBreakers(AgntCounts())
 

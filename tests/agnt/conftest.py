@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from agnt.models import Network
-from agnt.networks import get_or_create_network
+from agnt.service.networks import get_or_create_network
 from lab.hub_process import HubProcess
 from tests.agnt.wire import Key, Program, add_venue, mint, new_login, program
 from tests.native import conftest as people

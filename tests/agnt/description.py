@@ -3,7 +3,7 @@
 import httpx
 import jsonschema
 
-from agnt.metadata import OPERATIONS
+from agnt.endpoint.metadata import OPERATIONS
 from hub.descriptions.openapi import Writer
 from lab.frames import Json
 

@@ -6,16 +6,15 @@ from collections.abc import Awaitable, Callable
 import httpx
 
 from accounts.open_requests import OpenRequests
-from agnt.endpoint import AgntEndpoint
-from agnt.envelope import Envelope
-from agnt.intake import Intake
-from agnt.keys import MintedKey
-from agnt.metrics import AgntCounts
-from agnt.payloads import Confirm
-from agnt.ports import NetworkRef, VenueAnswer, VenueRef
-from agnt.runner import EnvelopeRunner
-from agnt.status import StatusReports
-from agnt.venue_index import VenueIndexes
+from agnt.endpoint.http import AgntEndpoint
+from agnt.endpoint.status import StatusReports
+from agnt.service.intake.runner import EnvelopeRunner
+from agnt.service.intake.thread import Intake
+from agnt.service.keys import MintedKey
+from agnt.service.metrics import AgntCounts
+from agnt.service.ports import VenueAnswer, VenueAsk
+from agnt.service.venues.index import VenueIndexes
+from agnt.wire.payloads import Confirm
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
 from lab.frames import Json
@@ -31,17 +30,12 @@ class Venues:
         self.answering: dict[str, Answering] = {}
         self.asked: list[str] = []
 
-    async def confirm(
-        self, network: NetworkRef, venue: VenueRef, order: Confirm, envelope: Envelope, deadline: float
-    ) -> VenueAnswer:
+    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
+        venue, envelope = asked.venue, asked.envelope
         self.asked.append(venue.slug)
-        return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
-
-    async def ask(
-        self, network: NetworkRef, venue: VenueRef, intent: str, payload: Json, envelope: Envelope, deadline: float
-    ) -> Json:
-        self.asked.append(venue.slug)
-        return {"agent": venue.agent_name, "intent": intent, "payload": payload}
+        if isinstance(asked.order, Confirm):
+            return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
+        return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}
 
 
 class Hub:

@@ -6,9 +6,9 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from agnt.keys import MintedKey, mint_key
 from agnt.models import ApiKey, Booking, Interaction, KeyUsage, Network, UsageEvent, Venue
-from agnt.networks import get_or_create_network
+from agnt.service.keys import MintedKey, mint_key
+from agnt.service.networks import get_or_create_network
 
 DAY = timedelta(days=1)
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agnt.keys import find_key
 from agnt.models import Booking, Network, Venue
-from agnt.networks import get_or_create_network
-from agnt.venues import note_venue_change
+from agnt.service.keys import find_key
+from agnt.service.networks import get_or_create_network
+from agnt.service.venues.editing import note_venue_change
 from tests.agnt.network_rows import make_booking, make_interaction, make_key, make_venue
 from tests.native.admin import act
 from tests.native.desk import text

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from accounts.models import Credential
 from accounts.tokens import Limits, mint
-from agnt.keys import find_key, load_signing_keys, mint_key
 from agnt.models import ApiKey
-from agnt.signing import read_key
+from agnt.service.keys import find_key, load_signing_keys, mint_key
+from agnt.wire.signing import read_key
 from tests.agnt.network_rows import DAY, count_calls, make_key
 from tests.native.rows import Person, api, names
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agnt.bookings import BEFORE
 from agnt.models import Booking, Network
-from agnt.networks import find_network, get_or_create_network
+from agnt.service.bookings import BEFORE
+from agnt.service.networks import find_network, get_or_create_network
 from tests.agnt.network_rows import (
     DAY,
     count_calls,

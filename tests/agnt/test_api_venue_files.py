@@ -11,10 +11,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 
 from agnt.models import Network, Venue
-from agnt.networks import get_or_create_network
-from agnt.venue_file import COLUMNS, MAX_ROWS, export_venues
-from agnt.venue_import import import_venues
-from agnt.venues import create_venue
+from agnt.service.networks import get_or_create_network
+from agnt.service.venues.editing import create_venue
+from agnt.service.venues.file import COLUMNS, MAX_ROWS, export_venues
+from agnt.service.venues.importing import import_venues
 from tests.agnt.network_rows import make_venue
 from tests.native.rows import Person, api, make_agent
 

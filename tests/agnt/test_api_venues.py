@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent
 from agnt.models import Network, Venue
-from agnt.networks import find_network, get_or_create_network
+from agnt.service.networks import find_network, get_or_create_network
 from tests.agnt.network_rows import make_booking, make_key, make_venue
 from tests.native.rows import Person, api, make_agent, names
 

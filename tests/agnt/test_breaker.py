@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from agnt.breaker import Breaker, CircuitOpen, Pair, PairPermit, enter, give_back, is_failure, leave
+from agnt.client.breakers import CircuitOpen, Pair, PairPermit, enter, give_back, is_failure, leave
+from kit.breaker import Breaker
 
 
 @dataclass

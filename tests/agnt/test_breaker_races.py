@@ -15,7 +15,7 @@ WITHIN_S = 90
 MAKE = """
 from accounts.tokens import get_or_create_local_user
 from agnt.models import Breaker, Venue
-from agnt.networks import get_or_create_network
+from agnt.service.networks import get_or_create_network
 network = get_or_create_network(get_or_create_local_user("owner"))
 venue = Venue.objects.create(network=network, slug="a", name="A")
 Breaker.objects.create(network=network, venue=venue, opened_at_s={opened_at_s}, openings=1)

@@ -8,11 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agnt.breaker import CircuitOpen, PairPermit
-from agnt.breakers import StoredBreakers, VenueKey
-from agnt.metrics import AgntCounts
+from agnt.client.breakers import CircuitOpen, PairPermit
 from agnt.models import Breaker, Network, Venue
-from agnt.networks import get_or_create_network
+from agnt.service.asks.breakers import StoredBreakers, VenueKey
+from agnt.service.metrics import AgntCounts
+from agnt.service.networks import get_or_create_network
 from kit.clock import db_now
 from tests.native.rows import person
 

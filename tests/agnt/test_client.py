@@ -9,9 +9,9 @@ import pytest
 
 from agnt.client import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
 from agnt.client.httpx_transport import HttpxTransport
-from agnt.errors import ErrorCode
-from agnt.guarded_transport import GuardedTransport, parse_strictly
-from agnt.signing import SigningKeys, canonical_json, verify_body
+from agnt.service.asks.transport import GuardedTransport, parse_strictly
+from agnt.wire.errors import ErrorCode
+from agnt.wire.signing import SigningKeys, canonical_json, verify_body
 from kit.safe_http import Rules, StreamingHttp
 from lab.receivers import Canary
 from tests.agnt.lookalike import K1, Clock, client, fail, failure, network, respond, search, send

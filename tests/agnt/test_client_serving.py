@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agnt.client import Ask, SeenSignatures, describe_ask, describe_response, find_ask, read_ask
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.signing import SigningKeys, read_key
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.signing import SigningKeys, read_key
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors.json").read_text())
 K1 = b"test-signing-key-0001"

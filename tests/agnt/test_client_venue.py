@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agnt.client import Ask, CallFailed, describe_ask, read_response
-from agnt.errors import ErrorCode
+from agnt.wire.errors import ErrorCode
 from connect import Agent, Command, Welcome
 from connect.agnt_answer import build_agnt_answer
 from lab.agents import publish

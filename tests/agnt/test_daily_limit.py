@@ -10,12 +10,12 @@ import pytest
 
 from accounts.models import User
 from accounts.open_requests import OpenRequests
-from agnt.intake import Intake
-from agnt.keys import MintedKey, mint_key
-from agnt.metrics import AgntCounts
 from agnt.models import ApiKey, KeyUsage
-from agnt.runner import EnvelopeRunner
-from agnt.venue_index import VenueIndexes
+from agnt.service.intake.runner import EnvelopeRunner
+from agnt.service.intake.thread import Intake
+from agnt.service.keys import MintedKey, mint_key
+from agnt.service.metrics import AgntCounts
+from agnt.service.venues.index import VenueIndexes
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub, Venues
 from tests.agnt.wire import envelope, error_of

@@ -5,11 +5,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agnt.envelope import read_envelope
-from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode
-from agnt.hops import MAX_UNIX_S
-from agnt.payloads import read_payload
-from agnt.wire import INTENTS
+from agnt.wire.envelope import read_envelope
+from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode
+from agnt.wire.fields import INTENTS
+from agnt.wire.hops import MAX_UNIX_S
+from agnt.wire.payloads import read_payload
 from hub.descriptions.openapi import openapi
 from lab.callers import bearer, web
 from lab.frames import Json

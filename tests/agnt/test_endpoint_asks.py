@@ -13,15 +13,15 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from accounts.open_requests import OpenRequests
-from agnt.arrivals import Work
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.intake import Intake
-from agnt.keys import MintedKey, mint_key
-from agnt.metrics import AgntCounts
 from agnt.models import ApiKey, Booking, Interaction, Network, SeenEnvelope, UsageEvent, Venue
-from agnt.ports import VenueAnswer
-from agnt.runner import EnvelopeRunner
-from agnt.venue_index import VenueIndexes
+from agnt.service.intake.arrivals import Work
+from agnt.service.intake.runner import EnvelopeRunner
+from agnt.service.intake.thread import Intake
+from agnt.service.keys import MintedKey, mint_key
+from agnt.service.metrics import AgntCounts
+from agnt.service.ports import VenueAnswer
+from agnt.service.venues.index import VenueIndexes
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json

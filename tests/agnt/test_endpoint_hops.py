@@ -11,8 +11,8 @@ import pytest
 
 from agnt.client import Ask, Client, Endpoint, MemoryBreakers, describe_ask, describe_response, find_ask, read_ask
 from agnt.client.httpx_transport import HttpxTransport
-from agnt.hops import Hop, Via, add_hop, describe_via
-from agnt.signing import SigningKeys, read_key
+from agnt.wire.hops import Hop, Via, add_hop, describe_via
+from agnt.wire.signing import SigningKeys, read_key
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

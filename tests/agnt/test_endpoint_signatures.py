@@ -4,7 +4,7 @@ import hmac
 import json
 from datetime import UTC, datetime, timedelta
 
-from agnt.signing import read_key, sign_body
+from agnt.wire.signing import read_key, sign_body
 from lab.hub_process import HubProcess
 from tests.agnt.wire import (
     SENDER,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agnt.envelope import (
+from agnt.wire.envelope import (
     Envelope,
     check_timestamp,
     describe_result,
@@ -15,7 +15,7 @@ from agnt.envelope import (
     read_envelope,
     respond,
 )
-from agnt.errors import EnvelopeRefused, describe_error
+from agnt.wire.errors import EnvelopeRefused, describe_error
 
 AS_PRINTED = (
     b'{"protocol":"openclaw/a2a/v1","from":"my_agent_001","to":"network:agnt","intent":"network.ping",'

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
 from lab import ROOT
 
 REFERENCE_ROW = re.compile(r"^\| `(\w+)` \| ([45]\d\d) \| (yes|no) \|", re.MULTILINE)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from accounts.models import User
-from agnt.keys import MintedKey, mint_key
 from agnt.models import ApiKey, KeyUsage, Venue
+from agnt.service.keys import MintedKey, mint_key
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub
 from tests.agnt.wire import envelope, result_of

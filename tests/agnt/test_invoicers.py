@@ -19,10 +19,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agnt import jobs
-from agnt.invoicing.batch import BatchResult, run_batch
-from agnt.invoicing.invoicers import CsvInvoicer, make_invoicer
-from agnt.invoicing.stripe_meter import StripeInvoicer
 from agnt.models import Invoice, Network
+from agnt.service.invoicing.batch import BatchResult, run_batch
+from agnt.service.invoicing.invoicers import CsvInvoicer, make_invoicer
+from agnt.service.invoicing.stripe_meter import StripeInvoicer
 from hub.checks.settings import check_invoices
 from kit.clock import db_now
 from lab import ROOT
@@ -53,8 +53,8 @@ import os
 print(os.getpid(), flush=True)
 import django
 django.setup()
-from agnt.invoicing.batch import run_batch
-from agnt.invoicing.invoicers import make_invoicer
+from agnt.service.invoicing.batch import run_batch
+from agnt.service.invoicing.invoicers import make_invoicer
 print(run_batch(make_invoicer()).sent, flush=True)
 """
 
@@ -159,7 +159,7 @@ def test_a_key_without_the_library_of_stripe_says_what_to_install(
 ) -> None:
     settings.STRIPE_API_KEY = API_KEY
     monkeypatch.setitem(sys.modules, "stripe", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "agnt.invoicing.stripe_meter")
+    monkeypatch.delitem(sys.modules, "agnt.service.invoicing.stripe_meter")
     with pytest.raises(CommandError, match=re.escape("pip install 'clawbridge[stripe]'")):
         call_command("agnt_invoices", "--send")
     assert jobs.send_invoices() == 0

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from accounts.models import Credential
-from agnt.keys import find_key, load_signing_keys
 from agnt.models import ApiKey
-from agnt.signing import read_key
+from agnt.service.keys import find_key, load_signing_keys
+from agnt.wire.signing import read_key
 from tests.agnt.network_rows import DAY, make_key
 from tests.native.rows import Person, browser
 

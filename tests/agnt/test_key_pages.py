@@ -7,8 +7,8 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from agnt.keys import find_key, load_signing_keys, mint_key
 from agnt.models import ApiKey, KeyUsage
+from agnt.service.keys import find_key, load_signing_keys, mint_key
 from tests.agnt.desk_pages import NETWORK, text_of, value_of
 from tests.native.rows import Person
 

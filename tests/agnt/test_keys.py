@@ -17,7 +17,8 @@ from accounts.authn import digest
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
-from agnt.keys import (
+from agnt.models import ApiKey, Network, Venue
+from agnt.service.keys import (
     LEAST_OVERLAP,
     MOST_OVERLAP,
     FoundKey,
@@ -29,9 +30,8 @@ from agnt.keys import (
     reseal_secrets,
     rotate_secret,
 )
-from agnt.models import ApiKey, Network, Venue
-from agnt.networks import find_network, get_or_create_network
-from agnt.signing import read_key, sign_payload, verify_payload
+from agnt.service.networks import find_network, get_or_create_network
+from agnt.wire.signing import read_key, sign_payload, verify_payload
 from hub.account_data.closure import close
 from hub.jobs import erase_closed
 from hub.logs import without_secrets

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agnt.keys import mint_key
 from agnt.models import ApiKey, Booking, Interaction, Network, UsageEvent, Venue
+from agnt.service.keys import mint_key
 from tests.agnt.desk_pages import NETWORK, export, make_booking, make_venue, text_of
 from tests.native.rows import Person, browser
 

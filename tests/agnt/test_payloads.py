@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agnt.envelope import read_envelope
-from agnt.errors import EnvelopeRefused
-from agnt.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
+from agnt.wire.envelope import read_envelope
+from agnt.wire.errors import EnvelopeRefused
+from agnt.wire.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
 
 
 def read(intent: str, payload: dict[str, Any], *, is_strict: bool = True) -> tuple[Order, list[str]]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.signing import (
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.signing import (
     SigningKeys,
     canonical_json,
     derive_tenant_key,

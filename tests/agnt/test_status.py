@@ -7,10 +7,10 @@ import pytest
 
 from accounts.authn import digest
 from accounts.models import User
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.keys import MintedKey, revoke_key
+from agnt.endpoint.status import CACHED_FOR_S, StatusReports
 from agnt.models import Breaker
-from agnt.status import CACHED_FOR_S, StatusReports
+from agnt.service.keys import MintedKey, revoke_key
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json

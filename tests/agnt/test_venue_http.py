@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from agnt.breakers import VenueKey
-from agnt.errors import EnvelopeRefused, ErrorCode
-from agnt.signing import SigningKeys, verify_body, verify_payload
-from agnt.venue_asks import OPEN_OF_NETWORK, OPEN_OF_VENUE, OpenAsks
-from agnt.venue_replies import NETWORK_BUSY, VENUE_BUSY
-from agnt.wire import MAX_TTL_MS
+from agnt.service.asks.asker import OPEN_OF_NETWORK, OPEN_OF_VENUE, OpenAsks
+from agnt.service.asks.breakers import VenueKey
+from agnt.service.asks.replies import NETWORK_BUSY, VENUE_BUSY
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.fields import MAX_TTL_MS
+from agnt.wire.signing import SigningKeys, verify_body, verify_payload
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage

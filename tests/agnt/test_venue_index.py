@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agnt.models import Venue
-from agnt.payloads import Search, VenueList
-from agnt.venue_index import FOUND_FOR, MOST_EXPIRIES, SearchExpiries, VenueIndex
-from agnt.venue_texts import TERMS_PER_VENUE, VenueTexts
+from agnt.service.venues.index import FOUND_FOR, MOST_EXPIRIES, SearchExpiries, VenueIndex
+from agnt.service.venues.texts import TERMS_PER_VENUE, VenueTexts
+from agnt.wire.payloads import Search, VenueList
 
 NOW = datetime(2026, 4, 12, 12, tzinfo=UTC)
 MANY = 10_000

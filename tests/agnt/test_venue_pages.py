@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from agnt.models import Breaker, Network, Venue
-from agnt.venue_secrets import show_venue_secret
+from agnt.service.keys import derive_venue_secret
 from tests.agnt.desk_pages import NETWORK, export, make_booking, make_venue, text_of, value_of
 from tests.native.rows import Person, make_agent
 
@@ -51,7 +51,7 @@ def test_a_venue_with_bookings_is_kept_when_it_is_deleted(page: Client, network:
 
 def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, network: Network) -> None:
     venue = make_venue(network, url="https://venue.example/a2a")
-    own, secret = f"{NETWORK}/venues/{venue.public_id}", show_venue_secret(str(venue.public_id))
+    own, secret = f"{NETWORK}/venues/{venue.public_id}", derive_venue_secret(str(venue.public_id)).hex()
     assert secret not in page.get(own).content.decode()
     answer = page.post(own, {"action": "secret"})
     assert answer.status_code == 200

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agnt.venue_replies import VenueFailed, read_confirmation
+from agnt.service.asks.replies import VenueFailed, read_confirmation
 
 
 @pytest.mark.parametrize("name", ["slot_id", "slot_time", "note"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agnt.bookings import cancel_booking, complete_booking, confirm_booking, mark_no_show
 from agnt.models import Network
-from agnt.webhook_events import EVENT_OF_STATUS, booking_deliveries, sign_headers
+from agnt.service.bookings import Status, change_status
+from agnt.service.webhook_events import EVENT_OF_STATUS, booking_deliveries, sign_headers
 from lab.receivers import Received, Receiver, receiving
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.native.rows import person
@@ -83,10 +83,10 @@ def test_each_change_of_the_owner_is_told(network: Network, receiver: Receiver) 
     subscribed(network.owner, receiver.url)
     first, second, third = (str(booked(network).public_id) for _ in range(3))
     for booking_id in (first, second, third):
-        confirm_booking(network, booking_id)
-    cancel_booking(network, first)
-    complete_booking(network, second)
-    mark_no_show(network, third)
+        change_status(network, booking_id, Status.CONFIRMED)
+    change_status(network, first, Status.CANCELLED)
+    change_status(network, second, Status.COMPLETED)
+    change_status(network, third, Status.NO_SHOW)
     while deliver():
         pass
     told = [json.loads(one.body) for one in receiver.received]

@@ -15,7 +15,17 @@ from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from tests.agnt.wire import Key, Program, add_venue, count, mint, network_id, new_login, note_change, program
+from tests.agnt.wire import (
+    Key,
+    Program,
+    add_venue,
+    count,
+    mint,
+    network_id,
+    new_login,
+    note_change,
+    program,
+)
 from tests.channel.agents import sql
 
 CONFIRMED: Json = {"status": "confirmed"}
@@ -118,7 +128,9 @@ async def twice(agent: VenueAgent, prompt: Json) -> None:
 
 async def secret_of(hub: HubProcess, venue_id: str) -> bytes:
     """What a hub signs with for a venue."""
-    shown = f"from agnt.venue_secrets import show_venue_secret; print('is', show_venue_secret('{venue_id}'))"
+    shown = (
+        f"from agnt.service.keys import derive_venue_secret; print('is', derive_venue_secret('{venue_id}').hex())"
+    )
     said = await asyncio.to_thread(manage, hub.home.env, "shell", "-c", shown)
     return bytes.fromhex(said.split("is ")[-1].strip())
 

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Credential, User
-from agnt.keys import mint_key
 from agnt.models import ApiKey, Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
-from agnt.networks import get_or_create_network
+from agnt.service.keys import mint_key
+from agnt.service.networks import get_or_create_network
 
 KINDS = ("restaurant", "beach club", "studio", "gallery")
 AREAS = ("Canggu", "Ubud", "Seminyak", "Uluwatu")

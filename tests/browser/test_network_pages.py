@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
-from agnt.errors import Json
-from agnt.signing import SigningKeys, read_key, verify_body, verify_payload
+from agnt.wire.errors import Json
+from agnt.wire.signing import SigningKeys, read_key, verify_body, verify_payload
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from agnt.client import Ask, describe_ask, read_response
-from agnt.client.errors import CallFailed
-from agnt.errors import ErrorCode
+from agnt.client.asks import CallFailed
+from agnt.wire.errors import ErrorCode
 from connect import packing
 from lab import ROOT
 

@@ -31,7 +31,6 @@ from agents.models import (
     TokenUsage,
 )
 from agents.transcript import files
-from agnt.keys import mint_key
 from agnt.models import (
     Booking,
     Breaker,
@@ -43,6 +42,7 @@ from agnt.models import (
     UsageEvent,
     Venue,
 )
+from agnt.service.keys import mint_key
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,

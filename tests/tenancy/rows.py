@@ -34,8 +34,8 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from agnt.keys import mint_key  # noqa: E402
 from agnt.models import Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue  # noqa: E402
+from agnt.service.keys import mint_key  # noqa: E402
 from gateway.models import (  # noqa: E402
     EnvelopeKey,
     FrameRecord,

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self, cast
+from functools import partial
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
@@ -29,6 +30,7 @@ from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines
+from kit.filters import Filter, Filters, one_of, read_words
 from kit.money import decimal_usd
 from kit.search import filter_by_words
 
@@ -37,6 +39,7 @@ OPEN = "open"
 MOST_SEARCHED = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
+MAX_LOGIN_CHARS = 64
 OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
 
 
@@ -53,8 +56,8 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     window = read_window(request.GET, db_now())
     turns, cut_at = figures.asks_in_window(agent, window)
     askers = figures.top_askers(turns)
-    filters = Filters.read(request)
-    chosen, searched_since = filters.choose(turns)
+    filters = Filters(request, FILTERS)
+    chosen, searched_since = _choose(filters, turns)
     recent = Paginator(chosen.select_related("caller", "session").order_by("-asked_at", "-pk"), ON_A_PAGE)
     page = recent.get_page(request.GET.get("page"))
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
@@ -93,7 +96,7 @@ def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase
     agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
-    chosen, _ = Filters.read(request).choose(turns)
+    chosen, _ = _choose(Filters(request, FILTERS), turns)
     return csv_of(request, chosen, f"{agent.slug}-{window.count}-days.csv")
 
 
@@ -107,41 +110,25 @@ class AskRow:
     trace_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the list shows: the outcome, the asker's login and the words of the question; empty for all."""
+def _read_login(given: str) -> str:
+    login = given.strip().removeprefix("@")
+    return login if login.isprintable() and len(login) <= MAX_LOGIN_CHARS else ""
 
-    outcome: str
-    asker: str
-    words: str
 
-    @classmethod
-    def read(cls, request: HttpRequest) -> Self:
-        """As they were typed; what cannot be one is left out."""
-        outcome, asker = request.GET.get("outcome", ""), request.GET.get("asker", "").strip().removeprefix("@")
-        words = " ".join(request.GET.get("q", "").split())
-        return cls(
-            outcome if outcome in OUTCOMES else "",
-            asker if asker.isprintable() and len(asker) <= 64 else "",
-            words if words.isprintable() and len(words) <= MAX_QUERY_CHARS else "",
-        )
+FILTERS = (
+    Filter("outcome", one_of(OUTCOMES), lambda value: Q(outcome=None if value == OPEN else value)),
+    Filter("asker", _read_login, lambda value: Q(caller__login__iexact=value)),
+    Filter("q", partial(read_words, most=MAX_QUERY_CHARS)),
+)
 
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The query that shows the same list, without the days."""
-        named = {"outcome": self.outcome, "asker": self.asker, "q": self.words}
-        return {name: value for name, value in named.items() if value}
 
-    def choose(self, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
-        """Those it shows; of more than MOST_SEARCHED only the newest are searched for words, since that time."""
-        if self.outcome:
-            turns = turns.filter(outcome=None if self.outcome == OPEN else self.outcome)
-        if self.asker:
-            turns = turns.filter(caller__login__iexact=self.asker)
-        if not self.words:
-            return turns, None
-        turns, since = figures.newest_of(turns, MOST_SEARCHED)
-        return filter_by_words(turns, "question", self.words.split()[:MAX_WORDS]), since
+def _choose(filters: Filters, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
+    """What the list shows; of more than MOST_SEARCHED turns the newest alone are searched, since that time."""
+    turns = filters.choose(turns)
+    if not (words := filters.chosen.get("q")):
+        return turns, None
+    turns, since = figures.newest_of(turns, MOST_SEARCHED)
+    return filter_by_words(turns, "question", words.split()[:MAX_WORDS]), since
 
 
 def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.db.models import Case, Count, IntegerField, Max, Q, QuerySet, Sum, Value, When
@@ -17,6 +18,7 @@ from django.http import QueryDict
 from agents.models import Agent, Turn
 from agents.models.choices import Outcome
 
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 WINDOW_DAYS = (7, 30)
 MOST_TURNS = 100_000
 MOST_LATENCIES = 20_000
@@ -129,11 +131,11 @@ def asks_in_window(agent: Agent, window: Window) -> tuple[QuerySet[Turn], dateti
     return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MOST_TURNS)
 
 
-def newest_of(turns: QuerySet[Turn], most: int) -> tuple[QuerySet[Turn], datetime | None]:
-    """The newest so many of some turns, and, where there are more, since when these are."""
-    times = turns.order_by("-asked_at").values_list("asked_at", flat=True)
+def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, datetime | None]:
+    """The newest so many of some rows, and, where there are more, since when these are."""
+    times = rows.order_by(f"-{column}").values_list(column, flat=True)
     oldest: datetime | None = times[most : most + 1].first()
-    return (turns, None) if oldest is None else (turns.filter(asked_at__gt=oldest), oldest)
+    return (rows, None) if oldest is None else (rows.filter(**{f"{column}__gt": oldest}), oldest)
 
 
 def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:

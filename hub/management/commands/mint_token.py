@@ -22,9 +22,9 @@ from accounts.tokens import (
     get_or_create_local_user,
     mint,
 )
-from agnt.keys import mint_key
 from agnt.models import ApiKey
-from agnt.wire import is_name
+from agnt.service.keys import mint_key
+from agnt.wire.fields import is_name
 from hub.management.command import HubCommand
 
 LIFETIME = re.compile(r"([0-9]{1,9})([smhd]?)")
@@ -122,8 +122,8 @@ def _read_key_options(options: dict[str, Any]) -> dict[str, Any]:
     lifetime_s = options["expires_in"]
     limits = _checked("NewToken", {"expires_in": lifetime_s}) if lifetime_s is not None else NO_LIMITS
     return {
-        "tier": ApiKey.Tier(options["tier"] or ApiKey.Tier.FREE),
-        "scope": ApiKey.Scope(scope),
+        "tier": options["tier"] or ApiKey.Tier.FREE,
+        "scope": scope,
         "customer": customer,
         "senders": senders,
         "lifetime": limits.lifetime,

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 from a2a_bridge.service.pushes import configs
 from accounts import signing
 from agents.links.remote import access
-from agnt.keys import reseal_secrets as reseal_agnt_secrets
+from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
 from gateway.service.letters.sealed import reseal_letters
 from gateway.service.sessions.entries import reseal_entries
 from gateway.service.team.signatures import reseal_keys

@@ -1,0 +1,179 @@
+"""`POST /a2a/v1`, `GET /a2a/v1/status` and `GET /network/venues`."""
+
+import logging
+import time
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+from accounts.authn import digest
+from agents.core.ports import Clock
+from agnt.endpoint.status import StatusReports
+from agnt.service.intake.answers import Answer, allow, make_refusal
+from agnt.service.intake.arrivals import Arrival
+from agnt.service.intake.runner import EnvelopeRunner
+from agnt.wire.envelope import Envelope, read_body, refuse_fields
+from agnt.wire.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import MAX_BODY_BYTES, SIGNATURE_HEADER
+from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
+
+PATH = "/a2a/v1"
+STATUS_PATH = "/a2a/v1/status"
+VENUES_PATH = "/network/venues"
+PATHS = frozenset({PATH, STATUS_PATH, VENUES_PATH})
+REQUEST_TIMEOUT = 408
+KEY_PREFIX = "agnt_live_"
+KEY_NAMES = frozenset({"key", "api_key", "apikey", "token", "access_token", "authorization", "x-api-key"})
+METHOD_NOT_ALLOWED = 405
+UNENCRYPTED = frozenset({"http", "ws"})
+MAX_LIMIT_DIGITS = 9
+
+logger = logging.getLogger(__name__)
+
+
+class AgntEndpoint:
+    """Answers `PATHS`. `is_https`: whether the hub's public address is; then plain HTTP is refused."""
+
+    def __init__(
+        self, runner: EnvelopeRunner, reports: StatusReports, *, is_https: bool, clock: Clock = time.monotonic
+    ) -> None:
+        self.runner = runner
+        self._reports = reports
+        self._is_https = is_https
+        self._clock = clock
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        began = self._clock()
+        trace = request.enter_trace()
+        methods = ("POST",) if request.path == PATH else ("GET", "HEAD")
+        arrival = self._arrive(request, began)
+        try:
+            check_transport(request, methods, is_https=self._is_https)
+            if request.path == STATUS_PATH:
+                answer = await self._report_status(request, arrival)
+            elif request.path == VENUES_PATH:
+                answer = await self._list_venues(request, arrival)
+            else:
+                answer = await self._take_envelope(request, arrival)
+        except EnvelopeRefused as refused:
+            answer = make_refusal(arrival, refused, elapsed_s=self._clock() - began)
+        except ClientLeft:
+            return
+        except Exception:
+            logger.exception("agnt.failed")
+            failed = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
+            answer = make_refusal(arrival, failed, elapsed_s=self._clock() - began)
+        more = [trace, allow(methods)] if answer.status == METHOD_NOT_ALLOWED else [trace]
+        body = b"" if request.method == "HEAD" else answer.body
+        await respond(send, answer.status, body, [*answer.headers, *more])
+
+    async def _take_envelope(self, request: HttpRequest, arrival: Arrival) -> Answer:
+        """Read an envelope, keep its first flaw, and run it: the key is looked at before most of them."""
+        try:
+            body = await _read_bounded(request)
+            fields, arrival.text = read_body(body, request.headers.get("content-type", ""))
+        except EnvelopeRefused as refused:
+            arrival.envelope, arrival.is_body_refused = refused, True
+            return await self._run_refused(arrival, refused)
+        arrival.body = body
+        arrival.body_signature = request.headers.get(SIGNATURE_HEADER.lower(), "")
+        arrival.read_fields(fields)
+        return await self.runner.run(arrival)
+
+    async def _run_refused(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
+        """Answer a body that the hub cannot read; with a key, the request counts as a call."""
+        if arrival.digest:
+            return await self.runner.run(arrival)
+        return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
+
+    async def _report_status(self, request: HttpRequest, arrival: Arrival) -> Answer:
+        """The report on the network of the key, or without a key on the hub. The report counts as no call."""
+        if request.headers.get("authorization"):
+            return await self._reports.report_network(arrival.digest)
+        return await self._reports.report_hub()
+
+    async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> Answer:
+        """The list by REST: a call of the key, like the intent, without sender and response envelope."""
+        try:
+            arrival.envelope = Envelope(intent="venue.list", payload=_read_query(request), timestamp="")
+        except EnvelopeRefused as refused:
+            arrival.envelope = refused
+        return await self.runner.run(arrival)
+
+    def _arrive(self, request: HttpRequest, began: float) -> Arrival:
+        token = find_token(request)
+        arrival = Arrival.begin(digest(token) if token else "", began, request.headers.get("user-agent", ""))
+        arrival.is_envelope = request.path != VENUES_PATH
+        return arrival
+
+
+def check_transport(request: HttpRequest, methods: Sequence[str], *, is_https: bool) -> None:
+    """Refuse what came in plain text to a hub with TLS, another HTTP method, keys in the address, and two keys.
+
+    Raises:
+        EnvelopeRefused: `tls_required`; `invalid_envelope` on 405 and 400.
+    """
+    if is_https and request.scope.get("scheme", "http") in UNENCRYPTED:
+        raise EnvelopeRefused(ErrorCode.TLS_REQUIRED, "send it over HTTPS, and give this key up: it was readable")
+    if request.method not in methods:
+        raise EnvelopeRefused(
+            ErrorCode.INVALID_ENVELOPE, f"want {' or '.join(methods)}", status=METHOD_NOT_ALLOWED
+        )
+    if _has_key(request.scope.get("query_string", b"")):
+        text = "a key belongs in the header Authorization, never in the address"
+        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+    if request.contradicted:
+        text = f"the header {request.contradicted} came with two values"
+        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+
+
+def find_token(request: HttpRequest) -> str:
+    """The AGNT key in the header `Authorization`; empty where there is none, or something else."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token.startswith(KEY_PREFIX) else ""
+
+
+def _has_key(query: bytes) -> bool:
+    if not query:
+        return False
+    pairs = parse_qsl(str(query, "latin-1"), keep_blank_values=True)
+    return any(name.lower() in KEY_NAMES or KEY_PREFIX in value or KEY_PREFIX in name for name, value in pairs)
+
+
+async def _read_bounded(request: HttpRequest) -> bytes:
+    """The body.
+
+    Raises:
+        EnvelopeRefused: `payload_too_large`; `invalid_envelope`, it took too long.
+        ClientLeft: the client disconnected.
+    """
+    try:
+        request.check_length(MAX_BODY_BYTES)
+        return bytes(await request.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
+    except RequestRefused as refused:
+        if refused.status == REQUEST_TIMEOUT:
+            raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, str(refused), status=REQUEST_TIMEOUT) from None
+        text = f"an envelope holds at most {MAX_BODY_BYTES} bytes"
+        raise EnvelopeRefused(ErrorCode.PAYLOAD_TOO_LARGE, text) from None
+
+
+def _read_query(request: HttpRequest) -> Json:
+    """What a list is asked for, by its query parameters; others are ignored.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`, one came twice, or is no text or number.
+    """
+    payload: Json = {}
+    for name in ("category", "location", "limit"):
+        values = request.query_values(name)
+        if len(values) > 1 or any("\0" in value for value in values):
+            raise refuse_fields(f"{name}: want one value", [name])
+        if values:
+            payload[name] = values[0]
+    if "limit" in payload:
+        digits = payload["limit"]
+        if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_LIMIT_DIGITS:
+            raise refuse_fields("limit: want an integer above 0", ["limit"])
+        payload["limit"] = int(digits)
+    return payload

@@ -1,0 +1,256 @@
+"""Asks venues: past their breakers, through the hub or over HTTP, within an envelope's time to live."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from agents.core.dispatch import Dispatcher
+from agents.links.remote.access import rules
+from agnt import settings
+from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
+from agnt.client.breakers import CircuitOpen, PairPermit
+from agnt.models import Venue
+from agnt.service.asks.agents import AgentRoute, VenueAgents, find_agent
+from agnt.service.asks.breakers import StoredBreakers, VenueKey
+from agnt.service.asks.replies import (
+    NETWORK_BUSY,
+    NOT_IN_TIME,
+    VENUE_BUSY,
+    VenueFailed,
+    blame_venue,
+    read_confirmation,
+    refuse_unreachable,
+)
+from agnt.service.asks.transport import GuardedTransport, parse_strictly
+from agnt.service.keys import derive_venue_secret
+from agnt.service.networks import build_hop_name
+from agnt.service.ports import VenueAnswer, VenueAsk
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
+from agnt.wire.hops import check_hop_limit
+from agnt.wire.payloads import Confirm
+from kit.async_db import DbCalls
+from kit.safe_http import StreamingHttp
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
+# An ask with less time than this says nothing about a venue: it is no probe, and no breaker counts its timeout.
+FAIR_TTL_MS = 1_000
+DB_CALLS_AT_ONCE = 8
+OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
+OPEN_OF_NETWORK = 200  # over HTTP, in this process
+NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
+MAX_WHY_CHARS = 300
+Result = TypeVar("Result")
+
+
+class OpenAsks:
+    """How many asks over HTTP are open in this process, by venue and by network. For the event loop alone."""
+
+    def __init__(self) -> None:
+        self._open: Counter[VenueKey | int] = Counter()
+
+    @contextmanager
+    def hold(self, venue_key: VenueKey) -> Iterator[None]:
+        """Count an ask while the block lasts.
+
+        Raises:
+            EnvelopeRefused: `venue_unreachable`: as many are open as may be.
+        """
+        if self._open[venue_key] >= OPEN_OF_VENUE:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, VENUE_BUSY)
+        if self._open[venue_key.network_id] >= OPEN_OF_NETWORK:
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, NETWORK_BUSY)
+        counted = (venue_key, venue_key.network_id)
+        self._open.update(counted)
+        try:
+            yield
+        finally:
+            for one in counted:
+                self._open[one] -= 1
+                if not self._open[one]:
+                    del self._open[one]
+
+
+class VenueAsker:
+    """`agnt.service.ports.VenueAsks` of a hub."""
+
+    def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
+        self._breakers = breakers
+        self._agents = VenueAgents(dispatcher)
+        self._http = StreamingHttp(rules())
+        # Without breakers of its own: every ask has passed the stored ones.
+        self._client = Client(GuardedTransport(self._http), None, parse=parse_strictly, first_pause_s=NO_PAUSE)
+        self._open_asks = OpenAsks()
+        self._signatures = SeenSignatures()
+        self._db = DbCalls(DB_CALLS_AT_ONCE)
+        self._recording = TaskSet()
+        self._entering = TaskSet()
+
+    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
+        """See `VenueAsks`."""
+        order = asked.order
+        if isinstance(order, Confirm):
+            payload = {
+                "venue_id": str(asked.venue.public_id),
+                "slot_id": order.slot_id,
+                "slot_time": order.slot_time,
+                "party_size": order.party_size,
+                "user_note": order.user_note,
+            }
+            given = {name: value for name, value in payload.items() if value}
+            return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
+        given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
+        return await self._ask(asked, given, deadline - AHEAD_S, lambda result: result)
+
+    async def close(self) -> None:
+        """Finish what is being recorded."""
+        await self._recording.wait(1.0)
+        self._http.close()
+
+    async def _ask(
+        self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
+    ) -> Result:
+        """What `read` makes of the payload of the venue's answer. An error of `read` is a result of the call."""
+        ask = _make_ask(asked, payload, deadline)
+        venue_key = VenueKey(asked.key.network_id, asked.venue.pk)
+        # Before the breakers: an ask that is refused here must not be the probe of one.
+        with self._open_asks.hold(venue_key) if asked.venue.agent_id is None else nullcontext():
+            return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
+
+    async def _ask_past_breakers(
+        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Result]
+    ) -> Result:
+        is_hasty = ask.ttl_ms < FAIR_TTL_MS
+        try:
+            permit, route = await self._enter(venue_key, asked, deadline, may_probe=not is_hasty)
+        except VenueFailed as failed:
+            raise failed.refusal from None
+        try:
+            if route is None:
+                result = read(await self._ask_by_http(asked.venue, ask, deadline))
+            else:
+                envelope = self._sign(asked.venue, ask)
+                result = read(await self._agents.ask(route, asked, ask, envelope, deadline))
+        except VenueFailed as failed:
+            counts = failed.counts and not (is_hasty and failed.refusal.code == ErrorCode.TTL_EXCEEDED)
+            told = {"venue": str(asked.venue.public_id), "why": str(failed)[:MAX_WHY_CHARS], "counts": counts}
+            logger.info("agnt.venue_failed", extra=told)
+            await self._leave(venue_key, permit, failed=counts)
+            raise failed.refusal from None
+        except BaseException:
+            # The caller waits no longer, or the hub failed. Unless the time is up, that says nothing of the venue.
+            is_late = time.monotonic() >= deadline and not is_hasty
+            self._record(venue_key, permit, failed=True if is_late else None)
+            raise
+        await self._leave(venue_key, permit, failed=False)
+        return result
+
+    async def _enter(
+        self, venue_key: VenueKey, asked: VenueAsk, deadline: float, *, may_probe: bool
+    ) -> tuple[PairPermit, AgentRoute | None]:
+        """Pass the breakers; the way to the venue's agent, None: the venue is asked over HTTP.
+
+        Raises:
+            EnvelopeRefused: `circuit_open`, `ttl_exceeded`.
+            VenueFailed: it cannot be asked at all.
+        """
+
+        def enter() -> tuple[PairPermit, AgentRoute | None]:
+            has_agent = asked.venue.agent_id is not None
+            route = find_agent(asked) if has_agent else None
+            if route is None and has_agent:
+                raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
+            return self._breakers.enter(venue_key, may_probe=may_probe), route
+
+        entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
+        try:
+            done, _ = await asyncio.wait({entering}, timeout=max(0.0, deadline - time.monotonic()))
+            has_entered = bool(done)
+        finally:
+            if not has_entered:
+                entering.add_done_callback(partial(self._give_back, venue_key))
+        if not has_entered:
+            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
+        try:
+            return entering.result()
+        except CircuitOpen as refused:
+            wait_s = refused.retry_after_s
+            raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
+
+    def _give_back(
+        self, venue_key: VenueKey, entering: "asyncio.Task[tuple[PairPermit, AgentRoute | None]]"
+    ) -> None:
+        """Give back a probe that no call is left for."""
+        if not entering.cancelled() and entering.exception() is None:
+            self._record(venue_key, entering.result()[0], failed=None)
+
+    async def _leave(self, venue_key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
+        if recording := self._record(venue_key, permit, failed=failed):
+            await asyncio.shield(recording)
+
+    def _record(
+        self, venue_key: VenueKey, permit: PairPermit, *, failed: bool | None
+    ) -> "asyncio.Task[None] | None":
+        """Have the result of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
+        if not failed and not permit.is_probe:  # the success of a call past closed breakers changes nothing
+            return None
+        return self._recording.start(
+            self._db(self._breakers.leave, venue_key, permit, failed=failed), name="breaker"
+        )
+
+    async def _ask_by_http(self, venue: Venue, ask: Ask, deadline: float) -> Json:
+        endpoint = Endpoint(venue.url, secret=derive_venue_secret(str(venue.public_id)))
+        try:
+            within_s = max(0.0, deadline - time.monotonic())
+            return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
+        except CallFailed as failed:
+            counts = failed.is_failure if failed.was_sent or failed.is_failure else None
+            raise blame_venue(failed, counts=counts) from None
+
+    def _sign(self, venue: Venue, ask: Ask) -> Json:
+        """The signed envelope of an ask."""
+        secret = derive_venue_secret(str(venue.public_id))
+        return self._signatures.sign_once(
+            ask,
+            time.time(),
+            lambda at_s: describe_ask(ask, secret=secret, at_s=at_s),
+            lambda envelope: envelope["payload"]["_sig"],
+        )
+
+
+def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:
+    """What a venue is asked: by the sender and under the timestamp of the envelope, which may come again.
+
+    An envelope that came with hops is passed on by one more, the network's own.
+
+    Raises:
+        EnvelopeRefused: `ttl_exceeded`, `routing_loop`.
+    """
+    envelope, venue = asked.envelope, asked.venue
+    check_hop_limit(envelope.via)
+    left_ms = int((deadline - time.monotonic()) * 1000)
+    if left_ms < 1:
+        raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
+    ask = Ask(
+        sender=envelope.sender,
+        intent=envelope.intent,
+        payload=payload,
+        to=venue.agent_name or str(venue.public_id),
+        agent_context=envelope.agent_context if envelope.to != NETWORK else {},
+        ttl_ms=min(left_ms, MAX_TTL_MS),
+    )
+    if envelope.timestamp:
+        ask = replace(ask, timestamp=envelope.timestamp)
+    if envelope.via:
+        own = build_hop_name(asked.key.owner_login, settings.PUBLIC_URL)
+        ask = replace(ask, sender=own, origin=envelope.origin, via=envelope.via)
+    return ask

@@ -1,0 +1,126 @@
+"""The pieces of work of the intake: a request, the end of a venue ask, and a request whose time was up."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Self
+
+from msgspec import Struct
+
+from agnt.service.key_checks import Rate
+from agnt.service.keys import FoundKey
+from agnt.service.ports import VenueAnswer, VenueAsk
+from agnt.wire.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import DEFAULT_TTL_MS
+from kit.clock import approximate_now
+
+MAX_USER_AGENT_CHARS = 200
+
+
+class Answered(Struct, frozen=True):
+    """The response is known. `is_replay`: the response belongs to an earlier request."""
+
+    body: bytes
+    is_replay: bool = False
+    has_charged: bool = False
+
+
+class Refused(Struct, frozen=True):
+    """The response is an error."""
+
+    refusal: EnvelopeRefused
+
+
+class InProgress(Struct, frozen=True):
+    """Another request with the same event runs; nothing was written but the count of the call."""
+
+    key: FoundKey
+
+
+class VenuesChanged(Struct, frozen=True):
+    """The index of the key's network has to be loaded first; nothing was written."""
+
+    key: FoundKey
+
+
+class AskVenue(VenueAsk, frozen=True, kw_only=True):
+    """A venue has to be asked; then a `Settlement` writes the end. `seen_id`: the running event, 0 for none."""
+
+    seen_id: int
+    dropped: list[str]
+
+
+Outcome = Answered | Refused | InProgress | VenuesChanged | AskVenue
+
+
+def _refuse_unread() -> EnvelopeRefused:
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "no envelope was read")
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrival:
+    """A request. `digest`: of its key, empty without one. `envelope`: what was read, or the first error of it.
+
+    `is_body_refused`: the flaw is of the body, and answered before a missing key. `began`, `deadline`: of the
+    monotonic clock. `is_envelope` False: a REST list, which has no sender and no response envelope.
+    The intake sets the rest: `key` when there is a live one, `rate` when the call was counted.
+    """
+
+    digest: str
+    heading: Heading = field(default_factory=Heading)
+    began: float
+    deadline: float
+    at: datetime
+    envelope: Envelope | EnvelopeRefused = field(default_factory=_refuse_unread)
+    is_body_refused: bool = False
+    body: bytes = field(default=b"", repr=False)
+    text: str = field(default="", repr=False)
+    body_signature: str = field(default="", repr=False)
+    user_agent: str = ""
+    context_bytes: int = 0
+    is_envelope: bool = True
+    key: FoundKey | None = None
+    rate: Rate | None = None
+    outcome: Outcome | None = None
+
+    @classmethod
+    def begin(cls, digest: str, began: float, user_agent: str) -> Self:
+        """A request that has just come, with the time to live of an envelope that names none."""
+        deadline = began + DEFAULT_TTL_MS / 1000
+        user_agent = user_agent[:MAX_USER_AGENT_CHARS]
+        return cls(digest=digest, began=began, deadline=deadline, at=approximate_now(), user_agent=user_agent)
+
+    def read_fields(self, fields: Json) -> None:
+        """Set heading, deadline and `envelope` by the fields of a body."""
+        self.heading = find_heading(fields)
+        context = fields.get("agent_context")
+        self.context_bytes = count_context_bytes(context) if context and isinstance(context, dict) else 0
+        try:
+            self.envelope = self.heading = read_envelope(fields)
+        except EnvelopeRefused as refused:
+            self.envelope = refused
+        self.deadline = self.began + self.heading.ttl_ms / 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Settlement:
+    """The end of a venue ask: `answer` or `refusal`."""
+
+    arrival: Arrival
+    asked: AskVenue
+    answer: VenueAnswer | Json | None = None
+    refusal: EnvelopeRefused | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Expiry:
+    """A request whose time was up outside of a batch: the intake logs `refusal`, which the caller got."""
+
+    arrival: Arrival
+    key: FoundKey
+    refusal: EnvelopeRefused
+    outcome: Outcome | None = None
+
+
+Work = Arrival | Settlement | Expiry

@@ -1,0 +1,85 @@
+"""Chooses the invoicer by the settings. The default one writes a CSV file for each bill, in folders by day."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+
+from agnt import settings
+from agnt.service.invoicing.port import Bill, Invoicer, InvoicerDown
+from kit.clock import iso
+from kit.csv_text import csv_lines
+from kit.money import CENT, decimal_usd
+
+HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
+
+
+WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is not installed: pip install 'clawbridge[stripe]'"
+
+
+def make_invoicer() -> Invoicer:
+    """Make the invoicer: Stripe's if STRIPE_API_KEY is set, else one that writes files below DATA_DIR.
+
+    Raises:
+        InvoicerDown: Stripe's library is not installed.
+    """
+    if not settings.STRIPE_API_KEY:
+        return CsvInvoicer(settings.INVOICES_DIR)
+    try:
+        # The library is large: the hub imports it only where it is used.
+        module = import_module("agnt.service.invoicing.stripe_meter")
+    except ModuleNotFoundError as missing:
+        if missing.name != "stripe":
+            raise
+        raise InvoicerDown(WITHOUT_STRIPE) from None
+    chosen: Invoicer = module.StripeInvoicer(
+        settings.STRIPE_API_KEY, url=settings.STRIPE_API_URL, meter=settings.STRIPE_METER
+    )
+    return chosen
+
+
+class CsvInvoicer:
+    """See `Invoicer`. A bill has one file: a bill that is sent again takes the place of the first."""
+
+    remembers: timedelta | None = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def send(self, bill: Bill) -> str:
+        """See `Invoicer`; the path of the file below the folder."""
+        name = f"{bill.day.isoformat()}/{bill.idempotency_key}.csv"
+        try:
+            _write_whole(self._folder / name, csv_lines(_rows(bill)))
+        except OSError as failure:
+            raise InvoicerDown(f"no file could be written: {failure.strerror}") from failure
+        return name
+
+
+def _rows(bill: Bill) -> Iterator[tuple[str | int, ...]]:
+    yield HEADER
+    head = (bill.number, bill.network, bill.customer, bill.day.isoformat())
+    for line in bill.read_lines():
+        yield (*head, line.booking_id, iso(line.at), decimal_usd(line.amount_cents * CENT))
+
+
+def _write_whole(path: Path, lines: Iterator[str]) -> None:
+    """A reader finds the whole file or none, after a power failure too."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

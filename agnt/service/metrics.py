@@ -1,0 +1,46 @@
+"""Counters of this process for `/metrics`: envelopes, charges, openings of breakers. Counting adds to numbers."""
+
+from collections import Counter
+from typing import Final
+
+from agnt.models import ApiKey
+from agnt.wire.fields import INTENTS
+
+TIERS: Final = frozenset(ApiKey.Tier.values)
+OTHER_INTENT = "other"
+NO_TIER = "none"
+OK = "ok"
+DUPLICATE = "duplicate"
+
+
+class AgntCounts:
+    """`requests`: answered envelopes by intent, tier and status.
+
+    The event loop counts envelopes and charges; one thread at a time counts openings.
+    """
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.metered_events = 0
+        self.breakers_opened = 0
+        self.venue_breakers_opened = 0
+
+    def note_envelope(self, intent: str, tier: str, status: str) -> None:
+        """An envelope was answered. `status`: OK, DUPLICATE for a stored answer, or the code of the error.
+
+        Other texts than the four intents and three tiers count as one each: a caller cannot make up labels.
+        """
+        known_intent = intent if intent in INTENTS else OTHER_INTENT
+        self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1
+
+    def note_charge(self) -> None:
+        """A charge was committed."""
+        self.metered_events += 1
+
+    def breaker_opened(self) -> None:
+        """The breaker of a network opened."""
+        self.breakers_opened += 1
+
+    def venue_breaker_opened(self) -> None:
+        """The breaker of a venue opened."""
+        self.venue_breakers_opened += 1

@@ -1,0 +1,218 @@
+"""The fields of a venue: what may stand in each of them. REST, pages, admin and files are made from `FIELDS`."""
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from agents import settings
+from agents.models import Agent
+from agnt.models import Venue
+from agnt.wire.fields import NETWORK, is_name
+from kit.safe_http import NotSent, Rules
+from kit.safe_http.target import read_target
+
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+NOT_IN_A_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+WANTED_SLUG = "want letters, digits and any of . _ -, a letter or digit first"
+MAX_TAGS = 20
+TAG_SEPARATOR = ";"
+FEE_PLACES = Decimal("0.01")
+AGENT_OR_URL = "a venue has an agent or a URL, not both: clear the other one"
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class VenueField:
+    """A field of `Venue` that an owner writes.
+
+    Args:
+        api: its name in REST.
+        label: its name on a page.
+        check: makes what is stored from a value and `most`; raises ValueError with a public text.
+        most: the characters of a text, of each tag, or of the fee; the highest rank.
+        help: a hint on a page.
+        column: its name in a file, where that is not the name of the field.
+    """
+
+    api: str
+    label: str
+    check: Callable[[Any, int], Any]
+    most: int = 0
+    help: str = ""
+    column: str = ""
+
+
+class BadVenue(Exception):
+    """Nothing was written. `reasons`: why, a public text for each field that is wrong, by the field of `Venue`."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {reason}" for field, reason in reasons.items()))
+        self.reasons = dict(reasons)
+
+
+def check_fields(given: Fields) -> dict[str, Any]:
+    """Fields of `Venue` as they are stored: text without blanks around it, each tag once. `agent`: a row, or None.
+
+    Raises:
+        BadVenue: one or more of them are wrong.
+    """
+    fields: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    for name, value in given.items():
+        try:
+            field = FIELDS[name]
+            fields[name] = field.check(value, field.most)
+        except ValueError as wrong:
+            reasons[name] = str(wrong)
+    if fields.get("agent") is not None and fields.get("url"):
+        reasons["url"] = AGENT_OR_URL
+    if reasons:
+        raise BadVenue(reasons)
+    return fields
+
+
+def _check_slug(value: Any, most: int) -> str:
+    slug = _check_line(value, most)
+    if not SLUG.fullmatch(slug):
+        raise ValueError(WANTED_SLUG)
+    if _is_uuid(slug):
+        raise ValueError("a slug may not be a UUID: it would look like the id of a venue")
+    return slug
+
+
+def _check_agent_name(value: Any, most: int) -> str:
+    name = _check_line(value, most)
+    if name and not is_name(name):
+        raise ValueError("want letters, digits and any of _ . : -")
+    if name.lower().startswith(NETWORK.partition(":")[0] + ":"):
+        raise ValueError("this is the address of a network, not of a venue")
+    return name
+
+
+def _check_name(value: Any, most: int) -> str:
+    if not (name := _check_line(value, most)):
+        raise ValueError("a venue has a name")
+    return name
+
+
+def _check_description(value: Any, most: int) -> str:
+    text = str(value).replace("\r\n", "\n").strip()
+    _check_length(text, most)
+    if NOT_IN_A_TEXT.search(text):
+        raise ValueError("it holds a control character")
+    return text
+
+
+def _check_tags(value: Any, most: int) -> list[str]:
+    tags = list(dict.fromkeys(filter(None, (_check_line(one, most) for one in value))))
+    if len(tags) > MAX_TAGS:
+        raise ValueError(f"want at most {MAX_TAGS} tags")
+    if any(TAG_SEPARATOR in tag for tag in tags):
+        raise ValueError(f"a tag holds no {TAG_SEPARATOR!r}")
+    return tags
+
+
+def _check_fee(value: Any, most: int) -> Decimal:
+    wanted = "want a number from 0 to 100 with at most two decimals"
+    if len(text := str(value)) > most:
+        raise ValueError(wanted)
+    try:
+        fee = Decimal(text)
+        is_fine = fee.is_finite() and 0 <= fee <= 100 and fee == fee.quantize(FEE_PLACES)
+    except InvalidOperation:
+        is_fine = False
+    if not is_fine:
+        raise ValueError(wanted)
+    return fee.quantize(FEE_PLACES)
+
+
+def _check_rank(value: Any, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > most:
+        raise ValueError(f"want a whole number from -{most} to {most}")
+    return value
+
+
+def _check_active(value: Any, most: int) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("want true or false")
+    return value
+
+
+def _check_agent(value: Any, most: int) -> Agent | None:
+    if value is not None and not isinstance(value, Agent):
+        raise ValueError("want an agent")
+    return value
+
+
+def _check_url(value: Any, most: int) -> str:
+    url = _check_line(value, most)
+    if not url:
+        return ""
+    try:
+        read_target(url, Rules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE))
+    except NotSent as refused:
+        raise ValueError(str(refused)) from None
+    return url
+
+
+def _check_line(value: Any, most: int) -> str:
+    text = str(value).strip()
+    _check_length(text, most)
+    if UNPRINTABLE.search(text):
+        raise ValueError("it holds a line break or a control character")
+    return text
+
+
+def _check_length(text: str, most: int) -> None:
+    if len(text) > most:
+        raise ValueError(f"it has {len(text)} characters, and {most} are the most")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+FIELDS: Mapping[str, VenueField] = {
+    "slug": VenueField(
+        "slug", "Slug", _check_slug, 80, "Names the venue in envelopes and files, such as la-brisa."
+    ),
+    "name": VenueField("name", "Name", _check_name, 200),
+    "agent_name": VenueField(
+        "agentId", "Agent id", _check_agent_name, 128, "Envelopes to this name ask the venue itself.", "agent_id"
+    ),
+    "description": VenueField("description", "Description", _check_description, 4000),
+    "category": VenueField("category", "Category", _check_line, 80, "Programs ask for it in these words."),
+    "area": VenueField("area", "Area", _check_line, 120),
+    "city": VenueField("city", "City", _check_line, 120),
+    "tags": VenueField("tags", "Tags", _check_tags, 40, f"One on a line, at most {MAX_TAGS}."),
+    "price_range": VenueField("priceRange", "Price range", _check_line, 16, "Such as $$."),
+    "referral_fee_pct": VenueField("referralFeePct", "Referral fee in per cent", _check_fee, 16),
+    "priority_rank": VenueField("priorityRank", "Rank", _check_rank, 1_000_000, "The highest is listed first."),
+    "is_active": VenueField(
+        "active",
+        "Offered",
+        _check_active,
+        help="Without this it is not found, and takes no bookings.",
+        column="active",
+    ),
+    "agent": VenueField(
+        "agent",
+        "Agent of this hub",
+        _check_agent,
+        161,
+        "One of yours, @owner/name: asked before a booking is confirmed.",
+    ),
+    "url": VenueField("url", "URL", _check_url, 2048, "Asked by HTTP instead of an agent of this hub."),
+}
+NEEDED = ("slug", "name")
+_EMPTY = Venue()
+DEFAULTS: Fields = {name: getattr(_EMPTY, name) for name in FIELDS}  # of a field that is left empty

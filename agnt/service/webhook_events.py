@@ -1,0 +1,59 @@
+"""Webhook events of bookings: their names, their payloads, and what their deliveries have for readers of AGNT.
+
+A confirm leaves the booking pending and yet queues `booking.confirmed`: `status` in the payload is the truth.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agnt.models import Booking, Network
+from webhooks import outbox
+from webhooks.catalog import EventForm
+from webhooks.outbox import OutboxEvent
+
+BOOKING_CONFIRMED = "booking.confirmed"
+EVENT_OF_STATUS: Final[Mapping[str, str]] = {
+    Booking.Status.CONFIRMED: BOOKING_CONFIRMED,
+    Booking.Status.CANCELLED: "booking.cancelled",
+    Booking.Status.COMPLETED: "booking.completed",
+    Booking.Status.NO_SHOW: "booking.no_show",
+}
+
+
+def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
+    """Queue a delivery of this event for each subscription of the network's owner that wants it; how many.
+
+    Call it in the transaction that causes the event.
+    """
+    return outbox.record([booking_event(network.owner_id, booking, type)])
+
+
+def booking_event(owner_id: int, booking: Booking, type: str) -> OutboxEvent:
+    """An event with the present state of a booking, for the owner of its network."""
+    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking))
+
+
+def describe_booking(booking: Booking) -> dict[str, Any]:
+    """The payload of an event: the names of the AGNT contract, and not the guest's note."""
+    return {
+        "booking_id": str(booking.public_id),
+        "venue_id": str(booking.venue.public_id),
+        "status": str(booking.status),
+        "from": booking.sender,
+        "slot_id": booking.slot_id,
+        "slot_time": booking.slot_time,
+        "party_size": booking.party_size,
+    }
+
+
+def sign_headers(secrets: Sequence[str], moment_s: int, body: bytes) -> Mapping[str, str]:
+    """The headers of AGNT: the newest secret signs the time in Unix seconds, a dot and the body."""
+    signed = f"{moment_s}.".encode("ascii") + body
+    signature = hmac.new(secrets[0].encode(), signed, hashlib.sha256).hexdigest()
+    return {"X-Agnt-Timestamp": str(moment_s), "X-Agnt-Signature": signature}
+
+
+# Receivers of AGNT read `id`, `type` and `data`; those of this hub's other events, `eventId` and `payload`.
+FORM = EventForm(copies={"id": "eventId", "data": "payload"}, sign=sign_headers)

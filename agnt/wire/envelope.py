@@ -1,0 +1,212 @@
+"""The AGPEnvelope: reads and checks a request in the order of the protocol, and builds the response. No I/O.
+
+The first flaw answers. Between these steps the caller does what needs rows: keys after `read_body`, limits after
+`read_envelope`, signature and known tuples before `check_timestamp`.
+`read_payload` (`agnt.wire.payloads`) is last.
+"""
+
+import re
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agnt.wire.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import (
+    DEFAULT_TTL_MS,
+    INTENTS,
+    MAX_BODY_BYTES,
+    MAX_CONTEXT_BYTES,
+    MAX_TIMESTAMP_CHARS,
+    MAX_TTL_MS,
+    NETWORK,
+    PROTOCOL,
+    build_envelope,
+    is_name,
+    is_ttl,
+)
+from agnt.wire.hops import Via, find_origin, has_valid_origin, is_valid_via, read_via
+from agnt.wire.signing import check_age
+from kit import strict_json
+from kit.clock import iso
+from kit.strict_json import UnreadableText
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_FIELDS = frozenset(
+    {"protocol", "from", "from_agent", "to", "intent", "payload", "agent_context", "ttl_ms", "timestamp", "via"}
+)
+
+
+class Heading(Struct, frozen=True, kw_only=True):
+    """What a response repeats of a request. Empty text: the request has none, or none that can be read."""
+
+    sender: str = ""
+    to: str = NETWORK
+    intent: str = ""
+    agent_context: Json = {}  # msgspec copies it for each instance
+    ttl_ms: int = DEFAULT_TTL_MS
+
+
+class Envelope(Heading, frozen=True, kw_only=True):
+    """A checked request; its payload is still to be checked. `timestamp`: as it was sent, empty without one.
+
+    `via`: the agents that passed it on, empty: it comes from its first sender. Not every network takes hops.
+    """
+
+    payload: Json
+    timestamp: str
+    via: Via = ()
+
+    @property
+    def origin(self) -> str:
+        """The first sender."""
+        return find_origin(self.sender, self.agent_context, self.via)
+
+    @property
+    def event(self) -> tuple[str, str, str]:
+        """The tuple that names the event: equal tuples of a tenant are one event."""
+        return self.origin, self.intent, self.timestamp
+
+
+def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
+    """The fields of an envelope and its text.
+
+    Raises:
+        EnvelopeRefused: `payload_too_large`, `invalid_envelope`.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise EnvelopeRefused(ErrorCode.PAYLOAD_TOO_LARGE, f"an envelope holds at most {MAX_BODY_BYTES} bytes")
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise _refuse_body("want the content type application/json")
+    try:
+        text = strict_json.decode(body)
+        fields = strict_json.parse(text)
+        strict_json.check_strings(text, fields)
+    except UnreadableText as unreadable:
+        raise _refuse_body(str(unreadable)) from None
+    if not isinstance(fields, dict):
+        raise _refuse_body("an envelope is an object")
+    return fields, text
+
+
+def find_heading(fields: Json) -> Heading:
+    """What an error response repeats of an envelope that was refused."""
+    known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
+    heading = {name: value for name, value in known.items() if is_name(value)}
+    context = fields.get("agent_context", {})
+    if isinstance(context, dict) and count_context_bytes(context) <= MAX_CONTEXT_BYTES:
+        heading["agent_context"] = context
+    if is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
+        heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
+    return Heading(**heading)
+
+
+def read_envelope(fields: Json) -> Envelope:
+    """The envelope with these fields: checks names and types, then protocol, ttl and intent.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`, `payload_too_large`, `unsupported_protocol`, `unknown_intent`.
+    """
+    _refuse_unknown_fields(fields)
+    sender, context = _find_sender(fields), fields.get("agent_context", {})
+    timestamp = fields.get("timestamp", "")
+    fine = {
+        "from": is_name(sender),
+        "to": is_name(fields.get("to", NETWORK)),
+        "intent": isinstance(fields.get("intent"), str) and fields["intent"] != "",
+        "payload": isinstance(fields.get("payload", {}), dict),
+        "agent_context": isinstance(context, dict) and ("via" not in fields or has_valid_origin(context)),
+        "via": "via" not in fields or is_valid_via(fields["via"], sender),
+        "timestamp": timestamp == "" or read_moment(timestamp) is not None,
+    }
+    if wrong := [name for name, is_fine in fine.items() if not is_fine]:
+        raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", wrong)
+    if count_context_bytes(context) > MAX_CONTEXT_BYTES:
+        raise EnvelopeRefused(
+            ErrorCode.PAYLOAD_TOO_LARGE, f"agent_context holds at most {MAX_CONTEXT_BYTES} bytes"
+        )
+    if fields.get("protocol", PROTOCOL) != PROTOCOL:
+        raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
+    ttl_ms = fields.get("ttl_ms", DEFAULT_TTL_MS)
+    if not is_ttl(ttl_ms):
+        raise refuse_fields("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
+    if fields["intent"] not in INTENTS:
+        raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
+    return Envelope(
+        sender=sender,
+        to=fields.get("to", NETWORK),
+        intent=fields["intent"],
+        payload=fields.get("payload", {}),
+        agent_context=context,
+        ttl_ms=min(ttl_ms, MAX_TTL_MS),
+        timestamp=timestamp,
+        via=read_via(fields),
+    )
+
+
+def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> None:
+    """Refuse an envelope that is too old; call it after the look at known tuples, which are answered at any age.
+
+    Raises:
+        EnvelopeRefused: `timestamp_expired`; `invalid_envelope`: a confirmation without one, where it is strict.
+    """
+    moment = read_moment(envelope.timestamp)
+    if moment is not None:
+        check_age(moment.timestamp(), now_s)
+    elif is_strict and envelope.intent == "booking.confirm":
+        raise refuse_fields("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
+
+
+def respond(heading: Heading, payload: Json, *, elapsed_s: float, now: datetime) -> Json:
+    """The response to a request with this heading, `elapsed_s` after it came; its `ttl_ms` is the rest."""
+    return build_envelope(
+        sender=heading.to,
+        to=heading.sender,
+        intent=heading.intent,
+        payload=payload,
+        agent_context=heading.agent_context,
+        ttl_ms=max(0, heading.ttl_ms - round(elapsed_s * 1000)),
+        timestamp=iso(now),
+    )
+
+
+def describe_result(result: Json) -> Json:
+    """The result of an intent as the payload of a response. A result with a status of its own keeps it."""
+    return {"status": "ok"} | result
+
+
+def read_moment(value: Any) -> datetime | None:
+    """The moment that a text names in ISO 8601 with Z or an offset; None when it names none."""
+    if not isinstance(value, str) or len(value) > MAX_TIMESTAMP_CHARS or not _MOMENT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def refuse_fields(message: str, fields: list[str]) -> EnvelopeRefused:
+    """The error for fields that are missing, unknown or wrong."""
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=fields)
+
+
+def _refuse_body(message: str) -> EnvelopeRefused:
+    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, status=MALFORMED)
+
+
+def _refuse_unknown_fields(fields: Json) -> None:
+    if unknown := sorted(fields.keys() - _FIELDS):
+        raise refuse_fields("the envelope has unknown fields", unknown)
+    both = (fields.get("from"), fields.get("from_agent"))
+    if "from" in fields and "from_agent" in fields and both[0] != both[1]:
+        raise refuse_fields("from and from_agent name two senders", ["from", "from_agent"])
+
+
+def _find_sender(fields: Json) -> Any:
+    return fields.get("from", fields.get("from_agent"))
+
+
+def count_context_bytes(context: Json) -> int:
+    """The bytes of an `agent_context`, as JSON."""
+    return len(msgspec.json.encode(context))

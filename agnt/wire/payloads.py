@@ -1,0 +1,167 @@
+"""The payloads of the four intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import FieldInfo
+
+from agnt.wire.envelope import Envelope, refuse_fields
+from agnt.wire.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
+from agnt.wire.fields import PING, SIGNATURE_KEYS
+
+MAX_CATEGORY_CHARS = 80
+MAX_LOCATION_CHARS = 120
+MAX_QUERY_CHARS = 500
+MAX_ID_CHARS = 128
+MAX_TIME_CHARS = 64
+MAX_NOTE_CHARS = 500
+MAX_PARTY_SIZE = 10_000
+DEFAULT_LISTED, MAX_LISTED = 50, 100
+DEFAULT_FOUND, MAX_FOUND = 10, 25
+
+
+Category = Annotated[str, Meta(max_length=MAX_CATEGORY_CHARS, description="Exactly this category.")]
+Location = Annotated[str, Meta(max_length=MAX_LOCATION_CHARS, description="A part of the area or the city.")]
+ListLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_LISTED} it counts as that.")]
+SearchLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_FOUND} it counts as that.")]
+SlotTime = Annotated[str, Meta(max_length=MAX_TIME_CHARS, description="As the venue writes it.")]
+
+
+class _Signed(
+    Struct,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"signed_at": "_ts", "signed_by": "_from", "signature": "_sig"},
+):
+    signed_at: Annotated[int, Meta(description="Unix seconds.")] | UnsetType = UNSET
+    signed_by: Annotated[str, Meta(description="The `from` of the envelope.")] | UnsetType = UNSET
+    signature: (
+        Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the canonical JSON.")]
+        | UnsetType
+    ) = UNSET
+
+
+class AgntListOrder(_Signed, kw_only=True):
+    """The payload of `venue.list`."""
+
+    category: Category = ""
+    location: Location = ""
+    limit: ListLimit = DEFAULT_LISTED
+
+
+class AgntSearchOrder(_Signed, kw_only=True):
+    """The payload of `booking.search`. `query`: words, each of the name, the description or the category."""
+
+    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)] = ""
+    location: Location = ""
+    limit: SearchLimit = DEFAULT_FOUND
+
+
+class AgntConfirmOrder(_Signed, kw_only=True):
+    """The payload of `booking.confirm`. `venue_id`: the id or the slug. `time` is another name of `slot_time`."""
+
+    venue_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    slot_id: Annotated[str, Meta(max_length=MAX_ID_CHARS)] = ""
+    slot_time: SlotTime | UnsetType = UNSET
+    time: SlotTime | UnsetType = UNSET
+    party_size: Annotated[int, Meta(ge=1, le=MAX_PARTY_SIZE)] | UnsetType = UNSET
+    user_note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
+
+
+class Ping(Struct, frozen=True):
+    """`network.ping`: whatever its payload holds is ignored."""
+
+
+class VenueList(Struct, frozen=True, kw_only=True):
+    """`venue.list`. Empty text: no condition. `location`: a part of the area or the city."""
+
+    category: str = ""
+    location: str = ""
+    limit: int = DEFAULT_LISTED
+
+
+class Search(Struct, frozen=True, kw_only=True):
+    """`booking.search`. Empty text: no condition."""
+
+    query: str = ""
+    location: str = ""
+    limit: int = DEFAULT_FOUND
+
+
+class Confirm(Struct, frozen=True, kw_only=True):
+    """`booking.confirm`. `venue_id`: slug or UUID. `party_size`: None without one."""
+
+    venue_id: str
+    slot_id: str = ""
+    slot_time: str = ""
+    party_size: int | None = None
+    user_note: str = ""
+
+
+Order = Ping | VenueList | Search | Confirm
+
+
+def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[str]]:
+    """What an envelope asks for, and the first 16 unknown keys that were dropped: none where it is strict.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`.
+    """
+    if envelope.intent == PING:
+        return Ping(), []
+    shape = _SHAPES[envelope.intent]
+    unknown = sorted(envelope.payload.keys() - shape.fields.keys() - SIGNATURE_KEYS)
+    if unknown and is_strict:
+        raise refuse_fields("the payload has unknown keys", [f"payload.{key}" for key in unknown])
+    given = {key: value for key, value in envelope.payload.items() if key in shape.fields}
+    wrong = [key for key, field in shape.fields.items() if not _fits(field, given)]
+    if wrong:
+        raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", [f"payload.{key}" for key in wrong])
+    dropped = [key[:MAX_FIELD_CHARS] for key in unknown[:MAX_NAMED_FIELDS]]
+    return shape.type(**shape.settle(given)), dropped
+
+
+def _fits(field: FieldInfo, given: Json) -> bool:
+    """Whether a payload has a right value in a field, or may leave the field out."""
+    if field.encode_name not in given:
+        return not field.required
+    try:
+        msgspec.convert(given[field.encode_name], field.type)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _clamp(max_limit: int) -> Callable[[Json], Json]:
+    return lambda given: given | ({"limit": min(given["limit"], max_limit)} if "limit" in given else {})
+
+
+def _join_times(given: Json) -> Json:
+    """`time` and `slot_time` are one field with two names."""
+    others = {key: value for key, value in given.items() if key not in ("time", "slot_time")}
+    time = given.get("time", given.get("slot_time", ""))
+    if given.get("slot_time", time) != time:
+        raise refuse_fields("time and slot_time differ", ["payload.time", "payload.slot_time"])
+    return others | {"slot_time": time}
+
+
+class _Shape(NamedTuple):
+    """How an intent is read. `fields`: of the described payload. `settle`: makes the arguments of `type`."""
+
+    type: type[VenueList | Search | Confirm]
+    settle: Callable[[Json], Json]
+    fields: Mapping[str, FieldInfo]
+
+
+def _fields_of(described: type[_Signed]) -> dict[str, FieldInfo]:
+    named = {field.encode_name: field for field in msgspec.structs.fields(described)}
+    return {name: field for name, field in named.items() if name not in SIGNATURE_KEYS}
+
+
+_SHAPES = {
+    "venue.list": _Shape(VenueList, _clamp(MAX_LISTED), _fields_of(AgntListOrder)),
+    "booking.search": _Shape(Search, _clamp(MAX_FOUND), _fields_of(AgntSearchOrder)),
+    "booking.confirm": _Shape(Confirm, _join_times, _fields_of(AgntConfirmOrder)),
+}

@@ -1,0 +1,234 @@
+"""The envelopes of AGNT as the hub's public description has them.
+
+`agnt.wire.payloads` has the shapes of payloads, by which it checks them; `agnt.wire.envelope` checks the rest of a
+request, and names all flaws of it.
+"""
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from agnt.wire.errors import ErrorCode
+from agnt.wire.fields import (
+    DEFAULT_TTL_MS,
+    MAX_CONTEXT_BYTES,
+    MAX_TIMESTAMP_CHARS,
+    MAX_TTL_MS,
+    NAME,
+    NETWORK,
+    PROTOCOL,
+)
+from agnt.wire.hops import MAX_HOPS, MAX_UNIX_S
+from agnt.wire.payloads import AgntConfirmOrder, AgntListOrder, AgntSearchOrder
+from kit.describe import Time, Uuid
+
+Protocol = Literal["openclaw/a2a/v1"]
+BreakerState = Literal["closed", "half_open", "open", "unknown"]
+Name = Annotated[str, Meta(pattern=f"^{NAME}$")]
+
+
+class AgntHop(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An agent that passed an envelope on. `sig`: HMAC-SHA256 of canonical JSON: `agent`, `prev` and `ts`."""
+
+    agent: Name
+    ts: Annotated[int, Meta(ge=0, lt=MAX_UNIX_S, description="Unix seconds.")]
+    sig: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class _Request(Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
+    sender: Name
+    from_agent: Annotated[str, Meta(description="Another name of `from`.")] | UnsetType = UNSET
+    to: Annotated[str, Meta(pattern=f"^{NAME}$", description="The network, or the `agent_id` of a venue.")] = (
+        NETWORK
+    )
+    ttl_ms: Annotated[
+        int, Meta(ge=1, description=f"Of the whole round trip; above {MAX_TTL_MS} it counts as that.")
+    ] = DEFAULT_TTL_MS
+    timestamp: Annotated[
+        str,
+        Meta(
+            max_length=MAX_TIMESTAMP_CHARS,
+            description="ISO 8601 with Z or an offset. With `from` and `intent` it names the event.",
+        ),
+    ] = ""
+    agent_context: Annotated[
+        dict[str, Any], Meta(description=f"Comes back unchanged; at most {MAX_CONTEXT_BYTES} bytes.")
+    ] = msgspec.field(default_factory=dict)
+    protocol: Protocol = PROTOCOL
+    via: (
+        Annotated[
+            list[AgntHop],
+            Meta(min_length=1, max_length=MAX_HOPS, description="Who passed it on, where the network takes that."),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class AgntPing(_Request, kw_only=True):
+    """Whether a network answers. The payload is ignored."""
+
+    intent: Literal["network.ping"]
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class AgntVenueList(_Request, kw_only=True):
+    """The venues of a network, in its order."""
+
+    intent: Literal["venue.list"]
+    payload: AgntListOrder = msgspec.field(default_factory=AgntListOrder)
+
+
+class AgntSearch(_Request, kw_only=True):
+    """Venues to book at. It reserves nothing."""
+
+    intent: Literal["booking.search"]
+    payload: AgntSearchOrder = msgspec.field(default_factory=AgntSearchOrder)
+
+
+class AgntConfirm(_Request, kw_only=True):
+    """Book at a venue, and be charged. It wants a `timestamp`, unless the network is not strict."""
+
+    intent: Literal["booking.confirm"]
+    payload: AgntConfirmOrder
+
+
+class AgntVenue(TypedDict):
+    """A venue. `agent_id`: what an envelope is `to` for its agent; empty without one."""
+
+    venue_id: Uuid
+    slug: str
+    agent_id: str
+    name: str
+    category: str
+    area: str
+    city: str
+    tags: list[str]
+    price_range: str
+    referral_fee_pct: int | float
+
+
+class AgntVenues(TypedDict):
+    """Active venues, the highest rank first."""
+
+    venues: list[AgntVenue]
+    count: int
+
+
+class AgntPingResult(TypedDict):
+    """What `network.ping` finds. `agent_id`: the sender of the envelope."""
+
+    status: Literal["ok"]
+    active_venues: int
+    tier: Literal["free", "pro", "enterprise"]
+    agent_id: str
+    network_version: str
+
+
+class AgntListResult(AgntVenues):
+    """What `venue.list` finds."""
+
+    status: Literal["ok"]
+
+
+class AgntSearchResult(TypedDict):
+    """What `booking.search` finds; it is found anew after `expires_at`."""
+
+    status: Literal["ok"]
+    results: list[AgntVenue]
+    count: int
+    fee_pct: int
+    expires_at: Time
+
+
+class AgntBooking(TypedDict):
+    """A booking. Slot, time and size are those of the order, unless the venue confirmed others."""
+
+    booking_id: Uuid
+    venue: AgntVenue
+    status: Literal["pending"]
+    slot_id: NotRequired[str]
+    slot_time: NotRequired[str]
+    party_size: NotRequired[int]
+    note: NotRequired[str]
+
+
+class AgntError(TypedDict):
+    """An error. `retryable`: the same envelope may succeed later. `fields`: what is wrong in it."""
+
+    code: ErrorCode
+    message: str
+    retryable: bool
+    retry_after_s: NotRequired[int]
+    fields: NotRequired[list[str]]
+    supported: NotRequired[list[Protocol]]
+
+
+class AgntFailure(TypedDict):
+    """The payload of an error."""
+
+    status: Literal["error"]
+    error: AgntError
+
+
+class _Response(Struct, kw_only=True, rename={"sender": "from"}):
+    protocol: Protocol
+    sender: str
+    to: str
+    agent_context: dict[str, Any]
+    ttl_ms: Annotated[int, Meta(ge=0, le=MAX_TTL_MS, description="What is left of it.")]
+    timestamp: Time
+
+
+class AgntPingResponse(_Response, kw_only=True):
+    """The answer to `network.ping`."""
+
+    intent: Literal["network.ping"]
+    payload: AgntPingResult
+
+
+class AgntListResponse(_Response, kw_only=True):
+    """The answer to `venue.list`."""
+
+    intent: Literal["venue.list"]
+    payload: AgntListResult
+
+
+class AgntSearchResponse(_Response, kw_only=True):
+    """The answer to `booking.search`."""
+
+    intent: Literal["booking.search"]
+    payload: AgntSearchResult
+
+
+class AgntConfirmResponse(_Response, kw_only=True):
+    """The answer to `booking.confirm`."""
+
+    intent: Literal["booking.confirm"]
+    payload: AgntBooking
+
+
+class AgntAgentResponse(_Response, kw_only=True):
+    """The answer of a venue's agent to an envelope that was `to` it; the agent says what the payload holds."""
+
+    intent: Literal["network.ping", "venue.list", "booking.search"]
+    payload: dict[str, Any]
+
+
+class AgntErrorResponse(_Response, kw_only=True):
+    """An error. `to`, `intent`: empty where the request cannot be read."""
+
+    intent: str
+    payload: AgntFailure
+
+
+class AgntStatus(TypedDict):
+    """Whether venues are asked. `breaker`: with a key that of its network; without one `open` while those of all
+    networks with venues are. `unknown`: the database does not answer.
+    """
+
+    status: Literal["ok", "degraded"]
+    protocol: Protocol
+    network_version: str
+    time: Time
+    breaker: BreakerState

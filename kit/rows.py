@@ -1,0 +1,60 @@
+"""Shows rows as the shapes of answers declare: each field of a `TypedDict` is an attribute of the row.
+
+The attribute has the name of the field in snake_case, unless `Annotated[..., Source("venue.slug")]` names another.
+Times and UUIDs become text, and an empty text becomes null where the field may be null.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
+from uuid import UUID
+
+from kit.clock import iso
+
+Shape = TypeVar("Shape")
+_CAPITAL = re.compile(r"(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The attribute that a field shows. Dots lead to other rows; a field of an absent row is null."""
+
+    path: str
+
+
+class _Field(NamedTuple):
+    path: tuple[str, ...]
+    is_nullable: bool
+
+
+def show(shape: type[Shape], row: object, **given: Any) -> Shape:
+    """A row as a shape. `given`: the fields that are no attributes of the row."""
+    declared: Any = shape
+    fields = _fields_of(declared).items()
+    return cast(Shape, {name: given[name] if name in given else _read(row, field) for name, field in fields})
+
+
+@cache
+def _fields_of(shape: Any) -> Mapping[str, _Field]:
+    fields = {}
+    for name, hint in get_type_hints(shape, include_extras=True).items():
+        sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, Source)]
+        [path] = sources or [_CAPITAL.sub("_", name).lower()]
+        is_nullable = type(None) in get_args(hint.__origin__ if sources else hint)
+        fields[name] = _Field(tuple(path.split(".")), is_nullable)
+    return fields
+
+
+def _read(row: Any, field: _Field) -> Any:
+    for name in field.path:
+        row = getattr(row, name) if row is not None else None
+    if isinstance(row, datetime):
+        return iso(row)
+    if isinstance(row, date):
+        return row.isoformat()
+    if isinstance(row, UUID):
+        return str(row)
+    return None if field.is_nullable and row == "" else row

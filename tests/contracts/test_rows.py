@@ -1,0 +1,81 @@
+"""Rows as the shapes of answers declare them."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, TypedDict
+from uuid import UUID
+
+import pytest
+
+from kit.describe import Time, Uuid
+from kit.rows import Source, show
+
+NIL = UUID(int=0)
+
+
+@dataclass
+class Venue:
+    public_id: UUID
+    city: str
+
+
+@dataclass
+class Booking:
+    public_id: UUID
+    venue: Venue | None
+    slot_id: str
+    user_note: str
+    created_at: datetime
+    day: date
+    ended_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Shown(TypedDict):
+    id: Annotated[Uuid, Source("public_id")]
+    venueId: Annotated[Uuid | None, Source("venue.public_id")]
+    venueCity: Annotated[str | None, Source("venue.city")]
+    slotId: str | None
+    userNote: str
+    createdAt: Time
+    endedAt: Time | None
+    day: str
+    price: str
+
+
+class ShownWithTags(Shown):
+    tags: tuple[str, ...]
+
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+BOOKING = Booking(NIL, Venue(NIL, "Canggu"), "s1", "window", AT, AT.date())
+
+
+def test_fields_are_attributes_and_those_of_other_rows() -> None:
+    assert show(Shown, BOOKING, price="7.00") == {
+        "id": str(NIL),
+        "venueId": str(NIL),
+        "venueCity": "Canggu",
+        "slotId": "s1",
+        "userNote": "window",
+        "createdAt": "2026-01-02T03:04:05.000Z",
+        "endedAt": None,
+        "day": "2026-01-02",
+        "price": "7.00",
+    }
+
+
+def test_a_row_that_is_absent_and_an_empty_text_are_null_where_the_field_may_be() -> None:
+    shown = show(Shown, Booking(NIL, None, "", "", AT, AT.date()), price="")
+    assert (shown["venueId"], shown["venueCity"], shown["slotId"]) == (None, None, None)
+    assert (shown["userNote"], shown["price"]) == ("", "")
+
+
+def test_a_shape_has_the_fields_of_the_shape_that_it_extends() -> None:
+    assert show(ShownWithTags, BOOKING, price="")["tags"] == ()
+    assert list(show(ShownWithTags, BOOKING, price=""))[:2] == ["id", "venueId"]
+
+
+def test_a_field_that_is_neither_an_attribute_nor_given_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="price"):
+        show(Shown, BOOKING)
