@@ -1,4 +1,4 @@
-"""What measures and breaks a hub, and what tests share with it. No program of the hub imports it."""
+"""Benches and faults for a hub, and the parts that tests share with them. No program of the hub imports `lab`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Agents as they come: honest, slow, silent, careless, lying. Each is a real program on a real socket."""
+"""Agents of tests: honest, slow, silent, careless and lying ones. Each has a real socket."""
 
 import asyncio
 import base64
@@ -20,9 +20,9 @@ Kind = TypeVar("Kind", bound=ChannelAgent)
 
 
 class Echo(ChannelAgent):
-    """Says what it is asked, and notes when each question came and when its answer left.
+    """Echoes each question, and notes when the question came and when the answer left.
 
-    `usage`: what it reports that each answer used.
+    `usage`: the usage that the agent reports with each answer.
     """
 
     def __init__(self, *args: Any, usage: Json | None = None, **options: Any) -> None:
@@ -52,7 +52,7 @@ class Slow(Echo):
 
 
 class Held(Echo):
-    """Echoes once its test lets go of it."""
+    """Echoes once the test has set `release`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -90,14 +90,14 @@ class Stall(Echo):
 
 
 class Drop(ChannelAgent):
-    """Tears its socket down at a question, without a closing handshake."""
+    """Aborts the socket when a question comes, without a closing handshake."""
 
     async def answer(self, prompt: Json) -> None:
         self.socket.transport.abort()
 
 
 class Flood(ChannelAgent):
-    """Sends as many chunks of a size as it is told to, whatever the caps are."""
+    """Sends `chunks` chunks of `chunk_bytes`, also beyond the limits of the hub."""
 
     def __init__(self, *args: Any, chunks: int, chunk_bytes: int, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -120,7 +120,7 @@ class TwoAnswers(ChannelAgent):
 
 
 class SpeaksWhenEvicted(ChannelAgent):
-    """Answers its open question only when it is told that another took its place."""
+    """Answers the open question only when the hub tells it that another socket replaced its own."""
 
     async def on_frame(self, frame: Json) -> None:
         await super().on_frame(frame)
@@ -240,7 +240,7 @@ STEPS = {"say", "rest", "hold", "wait", "reply", *STATES, *PARTS}
 
 
 async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fields: Any) -> Json:
-    """Publish a session as an agent; the ApiAgent."""
+    """Publish a session as an agent; the JSON of the agent."""
     body = {"sessionId": session_id, "name": slug, "slug": slug, "status": "published"} | fields
     async with web(hub.url) as client:
         response = await client.post("/api/v1/agents", json=body, headers=bearer(token))
@@ -250,7 +250,7 @@ async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fie
 
 
 async def gone(hub: HubProcess, agent: ChannelAgent, owner: str = "owner") -> None:
-    """Wait until the hub has seen that an agent left; closing its socket does not wait for that."""
+    """Wait until the hub has noted that an agent left; closing the socket does not wait for that."""
 
     async def offline() -> bool:
         async with web(hub.url, headers=bearer(hub.mint(owner, "session"))) as client:

@@ -1,4 +1,4 @@
-"""Who asks: a small client of the hub dialect over real HTTP."""
+"""Callers: a small client of the hub dialect over real HTTP."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ _message_ids = itertools.count(1)
 
 
 def web(url: str, *, limits: httpx.Limits = LIMITS, **options: Any) -> httpx.AsyncClient:
-    """A client of one hub process; it follows nothing and trusts no proxy."""
+    """A client of one hub process, which follows no redirect and uses no proxy."""
     return httpx.AsyncClient(
         base_url=url, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS, limits=limits, **options
     )
@@ -68,7 +68,7 @@ async def get_task(url: str, handle: str, task_id: str, token: str) -> Json:
 
 
 async def inbound(url: str, agent_id: int, owner_token: str) -> Json:
-    """The owner's view of who asked."""
+    """The asks of an agent, as its owner sees them."""
     async with web(url) as client:
         response = await client.get(f"/api/v1/agents/{agent_id}/inbound?days=1", headers=bearer(owner_token))
     assert response.status_code == 200, response.text
@@ -124,7 +124,7 @@ def text_of(message: Json) -> str:
 
 
 def failed_text(task: Json) -> str:
-    """Why the hub says the task failed; fails the test when it did not."""
+    """The text of a failed task; fails the test when the task did not fail."""
     assert task["status"]["state"] == "FAILED", task
     return text_of(task["status"]["message"])
 

@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 
 class ChannelAgent:
-    """An agent that registers, answers pings and keeps every frame; its subclasses say what a question gets.
+    """An agent that registers, answers pings and keeps every frame; subclasses define the answer to a question.
 
     Used as a context manager it connects on entry and leaves on exit. An error in `answer` fails the test.
     """
@@ -86,13 +86,13 @@ class ChannelAgent:
         self.session_id, self.routing_name = welcome["sessionId"], welcome["routingName"]
 
     async def leave(self) -> None:
-        """Close the socket and end what is still being answered."""
+        """Close the socket and cancel unfinished answers."""
         await self.socket.close()
         await self.closed.wait()
         await self.end_tasks()
 
     async def end_tasks(self) -> None:
-        """Cancel what is still being answered. Raises what an answer raised."""
+        """Cancel unfinished answers. Raises the exception of an answer."""
         tasks = list(self._tasks)
         self.cancel_answers()
         for end in await asyncio.gather(*tasks, return_exceptions=True):
@@ -105,7 +105,7 @@ class ChannelAgent:
             self._socket.transport.abort()
 
     def cancel_answers(self) -> None:
-        """End what is still being answered, and the reading of a closed socket."""
+        """Cancel unfinished answers, and the reading of a closed socket."""
         for task in list(self._tasks):
             task.cancel()
 
@@ -124,7 +124,7 @@ class ChannelAgent:
         return [frame for frame in self.frames if frame["type"] == kind][count - 1]
 
     async def answer(self, prompt: Json) -> None:
-        """What a question gets; nothing here."""
+        """Answer a question; this agent does not."""
 
     def on_prompt(self, prompt: Json) -> None:
         """Begin to answer a prompt."""
@@ -177,7 +177,7 @@ class ChannelAgent:
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        """Nothing stays of a task that ended well; `end_tasks` raises what others raised."""
+        """Drop a task that ended without an exception; `end_tasks` raises the exceptions of the others."""
         if task.cancelled() or isinstance(task.exception(), (ConnectionClosed, NoneType)):
             self._tasks.discard(task)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -12,7 +12,7 @@ from lab.minting import mint_tokens
 from lab.processes import Program, free_port, printed, python
 from lab.waiting import SCALE
 
-SERVE = python("manage.py", "serve")
+SERVE = tuple(python("manage.py", "serve"))
 CELERY = python("-m", "celery", "-A", "hub")
 DEFAULTS = {
     "HOST": "127.0.0.1",
@@ -26,21 +26,38 @@ DEFAULTS = {
 
 @dataclass
 class HubProcess:
-    """A running hub. `urls` has one address per web process; `url` is the first."""
+    """A running hub, which a block with it stops at the end. `urls`: one of each web process; `url` is the first.
+
+    `command`: what a web process runs. `cores`: each web process may use one of them, in turn. Without `is_forked`
+    no process is forked from one that has imported the libraries: its memory is its own, and it reads PYTHONPATH.
+    """
 
     home: HubStorage
     urls: list[str]
     programs: list[Program] = field(default_factory=list)
     worker: Program | None = None
+    command: Sequence[str] = SERVE
+    cores: Sequence[int] = ()
+    is_forked: bool = True
     _tokens: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _env: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, home: HubStorage, *, processes: int = 1, worker: bool = False, **env: object) -> Self:
+    def start(
+        cls,
+        home: HubStorage,
+        *,
+        processes: int = 1,
+        worker: bool = False,
+        command: Sequence[str] = SERVE,
+        cores: Sequence[int] = (),
+        **env: object,
+    ) -> Self:
         """Start the web processes, and the Celery worker if wanted; return when all are ready."""
         urls = [f"http://127.0.0.1:{free_port()}" for _ in range(processes)]
         settings = DEFAULTS | {"PUBLIC_URL": urls[0]} | {name: str(value) for name, value in env.items()}
         hub = cls(home, urls, _env=hub_env(settings | dict(home.env)))
+        hub.command, hub.cores, hub.is_forked = command, cores, not cores
         try:
             for index in range(processes):
                 hub.serve(index)
@@ -51,8 +68,14 @@ class HubProcess:
             raise
         return hub
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.stop()
+
     def check_running(self, index: int = 0) -> None:
-        """Raise ProgramError, with what it printed, when the process is gone."""
+        """Raise ProgramError, with the last output, when the process has ended."""
         self.programs[index].check()
 
     @property
@@ -65,11 +88,18 @@ class HubProcess:
         self.programs[index : index + 1] = [program]
         program.start()
 
-    def web_program(self, index: int) -> Program:
-        """How the web process of `urls[index]` is started."""
-        env = self._env | {"PORT": self.urls[index].rpartition(":")[2]}
-        is_ready = printed(f"ready {self.urls[index]}")
-        return Program(SERVE, self._log(f"serve-{index}"), env=env, is_ready=is_ready, is_forked=True)
+    def web_program(self, index: int, **env: object) -> Program:
+        """How the web process of `urls[index]` is started. `env`: settings of this process alone."""
+        port, ready = self.urls[index].rpartition(":")[2], f"ready {self.urls[index]}"
+        program = self.program(self.command, f"serve-{index}", ready, PORT=port, **env)
+        program.core = self.cores[index % len(self.cores)] if self.cores else None
+        return program
+
+    def program(self, command: Sequence[str], name: str, ready: str, **env: object) -> Program:
+        """A program of the hub with a log of its own, not yet started. `ready`: what it prints then."""
+        own = {key: str(value) for key, value in env.items()}
+        is_ready = printed(ready)
+        return Program(command, self._log(name), env=self._env | own, is_ready=is_ready, is_forked=self.is_forked)
 
     def mint(self, login: str, kind: str, *, admin: bool = False) -> str:
         """A token of that login; the same one each time."""
@@ -85,20 +115,26 @@ class HubProcess:
 
     def mint_sessions(self, logins: Iterable[str]) -> list[str]:
         """Session tokens of many logins."""
-        wanted = [(login, "session", False) for login in logins]
-        self._mint(set(wanted) - set(self._tokens))
-        return [self._tokens[each] for each in wanted]
+        wanted = [(login, "session") for login in logins]
+        tokens = self.mint_all(wanted)
+        return [tokens[each] for each in wanted]
+
+    def mint_all(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Tokens by login and kind; the same ones each time."""
+        keys = {(login, kind): (login, kind, False) for login, kind in wanted}
+        self._mint(set(keys.values()) - set(self._tokens))
+        return {each: self._tokens[key] for each, key in keys.items()}
 
     def kill9(self, index: int = 0) -> None:
-        """kill -9."""
+        """Kill a web process."""
         self.programs[index].kill()
 
     def terminate(self, index: int = 0) -> None:
-        """SIGTERM; it may take a while to stop."""
+        """Send SIGTERM to a web process, which drains before it ends."""
         self.programs[index].ask_to_stop()
 
     async def exit_code(self, index: int = 0, *, within_s: float = 40) -> int:
-        """What it stopped with."""
+        """The exit code of a web process."""
         return await asyncio.to_thread(self.programs[index].exit_code, within_s=within_s)
 
     def stop(self) -> None:
@@ -112,16 +148,17 @@ class HubProcess:
     def _start_worker(self) -> None:
         schedule = str(self.home.folder / "beat-schedule")
         options = ["-B", "-s", schedule, "-c", "1", "-l", "INFO"]
-        command = [*CELERY, "worker", *options]
-        self.worker = Program(
-            command, self._log("celery"), env=self._env, is_ready=printed(" ready."), is_forked=True
-        )
+        self.worker = self.program([*CELERY, "worker", *options], "celery", " ready.")
         self.worker.start()
 
+    @property
+    def logs(self) -> Path:
+        """The folder of what the hub's programs print."""
+        return self.home.folder.parent / f"{self.home.folder.name}-logs"
+
     def _log(self, name: str) -> Path:
-        folder = self.home.folder.parent / f"{self.home.folder.name}-logs"
-        folder.mkdir(exist_ok=True)
-        return folder / f"{name}-{len(os.listdir(folder))}.log"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self.logs / f"{name}-{len(os.listdir(self.logs))}.log"
 
 
 StartHub = Callable[..., HubProcess]

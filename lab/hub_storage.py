@@ -5,6 +5,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,9 +75,14 @@ class DistributedStorages:
     @staticmethod
     def make_template(cluster: Path) -> None:
         """A data folder of PostgreSQL whose database TEMPLATE has all tables."""
-        with running_servers(is_durable=False, keep_as=cluster) as servers, TemporaryDirectory() as folder:
-            _run(servers, f"CREATE DATABASE {TEMPLATE}")
-            manage({"DATA_DIR": folder} | servers.env(TEMPLATE), "migrate", "--verbosity", "0")
+        with running_servers(is_durable=False, keep_as=cluster) as servers:
+            DistributedStorages(servers).create_template()
+
+    def create_template(self) -> None:
+        """Make the database TEMPLATE, for servers that were not started from a data folder with it."""
+        _run(self.servers, f"CREATE DATABASE {TEMPLATE}")
+        with TemporaryDirectory() as folder:
+            manage({"DATA_DIR": folder} | self.servers.env(TEMPLATE), "migrate", "--verbosity", "0")
 
     def new(self, folder: Path) -> HubStorage:
         database = f"hub_{secrets.token_hex(6)}"
@@ -86,6 +92,28 @@ class DistributedStorages:
     def create_database(self, name: str) -> None:
         """A new database with all tables."""
         _run(self.servers, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+
+
+NewStorage = Callable[[], HubStorage]
+
+
+@contextmanager
+def storages(folder: Path, *, is_distributed: bool) -> Iterator[NewStorage]:
+    """Makes storages below a folder, each with all tables and nothing else; PostgreSQL is durable."""
+    with ExitStack() as stack:
+        maker: EmbeddedStorages | DistributedStorages
+        if is_distributed:
+            maker = DistributedStorages(stack.enter_context(running_servers()))
+            maker.create_template()
+        else:
+            maker = EmbeddedStorages(folder / "template")
+            if not maker.template.exists():
+                maker.make_template(maker.template)
+
+        def new_storage() -> HubStorage:
+            return maker.new(folder / f"storage-{secrets.token_hex(4)}" / "data")
+
+        yield new_storage
 
 
 def _run(servers: Servers, statement: str) -> None:

@@ -1,4 +1,4 @@
-"""Child processes: started when needed, ready when they say so, ended for certain."""
+"""Child processes: they are started, awaited until they are ready, and always ended."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ _offsets = count()
 
 
 class ProgramError(Exception):
-    """A program did not start, ended too early or did not end in time; the text holds what it printed last."""
+    """A program did not start, ended too early or did not end in time; the text has its last output."""
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Program:
         self.stop()
 
     def start(self) -> None:
-        """Start it, and return when it is ready.
+        """Start the program, and return when it is ready.
 
         Raises:
             ProgramError: the program ended, or was not ready in time; in the second case it still runs.
@@ -85,7 +85,7 @@ class Program:
             time.sleep(LOOKS_AGAIN_S)
 
     def launch(self) -> None:
-        """Start it, and return before it is ready. A later start adds to its log."""
+        """Start the program, and return before it is ready. A later start adds to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log.touch(mode=0o600)
         if self.process is None:
@@ -96,29 +96,29 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last."""
+        """The id of the process that was started last."""
         return self._started.pid
 
     @property
     def output(self) -> str:
-        """Everything it printed since it was started last."""
+        """The output since the last start."""
         with self.log.open("rb") as log:
             log.seek(self._printed_before)
             return log.read().decode(errors="replace")
 
     @property
     def lines(self) -> list[str]:
-        """What it printed so far, whole lines only."""
+        """The whole lines of the output."""
         text = self.output
         return text[: text.rfind("\n") + 1].splitlines()
 
     @property
     def has_ended(self) -> bool:
-        """Whether it ran and runs no more."""
+        """Whether the program was started and has ended."""
         return self.process is not None and self.process.poll() is not None
 
     def check(self) -> None:
-        """Raise ProgramError when it has ended."""
+        """Raise ProgramError when the program has ended."""
         if self.has_ended:
             raise ProgramError(self.last_output())
 
@@ -128,22 +128,22 @@ class Program:
             raise ProgramError(f"{self.name} was not ready in {self.within_s:g} s; {self.last_output()}")
 
     def last_output(self) -> str:
-        """How it ended, if it did, and the end of its log."""
+        """The exit code, if the program has ended, and the end of the log."""
         code = self._started.poll()
         tail = "\n".join(f"    {line}" for line in self.output.splitlines()[-TAIL_LINES:])
         return f"{self.name} {'runs' if code is None else f'ended with {code}'}; the end of {self.log}:\n{tail}"
 
     def send_signal(self, number: int) -> None:
-        """To the process alone; nothing when it was not started or has ended."""
+        """Send a signal to the process, not to its children; do nothing when it does not run."""
         if self.process is not None and not self.has_ended:
             self.process.send_signal(number)
 
     def ask_to_stop(self) -> None:
-        """Send its `stop_signal`."""
+        """Send the `stop_signal`."""
         self.send_signal(self.stop_signal)
 
     def exit_code(self, *, within_s: float | None = None) -> int:
-        """Wait for its end.
+        """Wait for the end of the program; the exit code.
 
         Raises:
             ProgramError: it did not end in time, and was killed.
@@ -156,19 +156,19 @@ class Program:
             raise ProgramError(f"{self.name} did not stop in {within_s:g} s: {self.last_output()}") from None
 
     def stop(self, how: signal.Signals | None = None) -> bool:
-        """End it by a signal, by default its own; False when it did not end in time, and was killed."""
+        """Send a signal, by default `stop_signal`, and wait; False when the program had to be killed."""
         self.send_signal(how or self.stop_signal)
         return self.wait()
 
     def wait(self) -> bool:
-        """Wait for its end; False when it did not end in time, and was killed."""
+        """Wait for the end of the program; False when it did not end in time, and was killed."""
         try:
             return self.process is None or self.exit_code() is not None
         except ProgramError:
             return False
 
     def kill(self) -> None:
-        """End it and its children at once; nothing when it was not started or has ended."""
+        """Kill the program and its children; do nothing when it does not run."""
         if self.process is not None and not self.has_ended:
             self.kill_children()
             self.process.kill()
@@ -180,12 +180,12 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)
 
     def cpu_s(self) -> float:
-        """Processor time of all its threads."""
+        """The processor time of all threads of the process."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 
     def rss_kib(self) -> int:
-        """Resident memory."""
+        """The resident memory of the process."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -211,7 +211,7 @@ class Program:
 
 
 def printed(text: str) -> Callable[[Program], bool]:
-    """Ready when it printed this."""
+    """A condition: the program has printed this text."""
     return lambda program: text in program.output
 
 

@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from lab import frames
-from lab.bench.sockets import RawSocket
+from lab.bench.sockets import RawSocket, dial
 
 AT_ONCE = 16
 CHUNK_CHARS = 60_000  # a chunk holds at most 64 KiB
@@ -23,13 +23,12 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
-class EchoAgent(RawSocket):
-    """One agent's socket. `welcomed` is done when the hub has registered it."""
+class RawEchoAgent(RawSocket):
+    """One agent's socket."""
 
     def __init__(self, token: str, session_id: str | None) -> None:
         super().__init__("/channel", f"Authorization: Bearer {token}\r\n")
         self._session_id = session_id
-        self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def begin(self) -> None:
         self._send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
@@ -44,12 +43,10 @@ class EchoAgent(RawSocket):
             case "welcome":
                 self.welcomed.set_result(None)
             case "error" | "bye":
-                self.fail(frame)
+                self.lost(frame)
 
-    def fail(self, why: object) -> None:
+    def lost(self, why: object) -> None:
         print(f"agent: {why}", flush=True)
-        if not self.welcomed.done():
-            self.welcomed.set_exception(ConnectionError(str(why)))
 
     def _answer(self, chat_id: str, text: str) -> None:
         if text.startswith("hold"):
@@ -79,16 +76,11 @@ class EchoAgent(RawSocket):
 
 async def serve(port: int, agents: list[dict[str, str | None]]) -> None:
     """Connect them all, say `ready`, and stay until the process is ended."""
-    loop = asyncio.get_running_loop()
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def connect(agent: dict[str, str | None]) -> EchoAgent:
+    async def connect(agent: dict[str, str | None]) -> RawEchoAgent:
         async with room:
-            _, protocol = await loop.create_connection(
-                lambda: EchoAgent(agent["channel_token"] or "", agent["session_id"]), "127.0.0.1", port
-            )
-            await protocol.welcomed
-            return protocol
+            return await dial(lambda: RawEchoAgent(agent["channel_token"] or "", agent["session_id"]), port)
 
     await asyncio.gather(*map(connect, agents))
     print("ready", flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from lab.bench.sdk_server import Server
+from lab.bench.sdk_server import ReadyServer
 
 HEADERS = [(b"content-type", b"application/json")]
 RESULT = {"active_venues": 10_000, "tier": "enterprise", "agent_id": "bench", "network_version": "1.0"}
@@ -37,7 +37,7 @@ async def application(
 
 
 if __name__ == "__main__":
-    Server(
+    ReadyServer(
         uvicorn.Config(
             application,
             port=int(sys.argv[1]),

@@ -1,26 +1,22 @@
 """`python -m lab.bench.calls`: what an ask costs the hub in calls, whatever the speed of the machine."""
 
-import argparse
 import asyncio
-import json
-import os
-import signal
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab.bench import report, targets
-from lab.bench.round_trips import RoundTrips, counted
-from lab.bench.soak_asks import LENGTH
-from lab.bench.streams import FIRST_CHUNK, LAST
-from lab.bench.targets import USERS, Target
-from lab.hub_storage import manage
-from lab.servers import running_servers
-from lab.waiting import until
+from lab.bench import hubs
+from lab.bench.client import BenchCaller, connected, question_template
+from lab.bench.command import HOMES, Option, Options, bench, say
+from lab.bench.hubs import Hub, Target
+from lab.bench.probes import Probe, serve_command
+from lab.bench.streams import FIRST_CHUNK
+from lab.figures import BenchResult
+from lab.hub_storage import HubStorage
+from lab.proxy import Proxy, proxied
 
 DIALECTS = {"hub": "", "1.0": "1.0", "0.3": "0.3"}
 KINDS = {"unary": ("SendMessage", "say"), "stream": ("SendStreamingMessage", "stream")}
@@ -33,10 +29,12 @@ THREADS = {"MainThread": "loop", "ledger": "ledger"}
 LEDGER = "agents/core/ledger/"
 HANDS_OVER = "SimpleQueue.put"
 SQLITE = {f"{kind}.{name}" for kind in ("Connection", "Cursor") for name in ("execute", "executemany", "commit")}
+HEAD = ("hub", "dialect", "kind", "conns", "calls", "loop Py+C", "ledger Py+C", "others Py+C", "modules",
+        "functions", "ledger trips", "database trips")  # fmt: skip
 
 
-class Row(NamedTuple):
-    """A line of what `lab.bench.calls_server` counted."""
+class CallCount(NamedTuple):
+    """A count of `lab.bench.probes`."""
 
     thread: str
     file: str
@@ -46,8 +44,8 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was asked, and how often."""
+class CountedAsks:
+    """The asks that were counted."""
 
     home: str
     dialect: str
@@ -57,16 +55,24 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class RunCode:
+    """The modules and functions of ours that ran at least for every second request."""
+
+    modules: Sequence[str]
+    functions: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Cost:
     """What one ask took. `threads`: calls of Python and of C functions in the loop's thread, the ledger's, others.
 
-    `calls`: of the loop and the ledger. Other threads do what the clock asks for, so theirs say little of an ask.
-    `modules`, `functions`: of ours that ran at least in every second ask. `ledger_trips`: how often the loop gave
-    the ledger something to do. `database_trips`: of the ledger; statements on SQLite, round trips on PostgreSQL.
-    `top`: the functions that are called most, with their calls an ask.
+    `calls`: of the loop and the ledger. Other threads do periodic work, so theirs say little of an ask.
+    `modules`, `functions`: see `RunCode`. `ledger_trips`: how often the loop gave the ledger something to do.
+    `database_trips`: of the ledger; statements on SQLite, round trips on PostgreSQL. `top`: the functions that are
+    called most, with their calls an ask.
     """
 
-    asked: Asked
+    asked: CountedAsks
     calls: float
     threads: Mapping[str, tuple[float, float]]
     modules: int
@@ -78,147 +84,139 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counting:
-    """A running hub that counts. `round_trips`: of its way to PostgreSQL."""
+    """A running hub that counts. `proxy`: before its PostgreSQL."""
 
-    target: Target
-    users: Sequence[dict[str, str]]
-    counts: Path
-    round_trips: RoundTrips | None = None
+    name: str
+    hub: Hub
+    probe: Probe
+    proxy: Proxy | None = None
+
+    @property
+    def target(self) -> Target:
+        """The hub's process, asked by its users in the hub's dialect."""
+        return self.hub.asked()[0]
 
     def cost(self, dialect: str, kind: str, connections: int, asks: int) -> Cost:
         """Ask so often in all, each connection an agent of its own, one ask after the other."""
-        callers = tuple(targets.caller_of(user, DIALECTS[dialect]) for user in self.users[:connections])
-        target = Target(self.target.name, self.target.port, self.target.server, callers)
-        method, word = KINDS[kind]
+        callers = [hubs.caller_of(user, DIALECTS[dialect]) for user in self.hub.users[:connections]]
         each = asks // connections
-        asyncio.run(_ask(target, method, word, WARM_UP))
-        self._signal()
-        before = self.round_trips.counts() if self.round_trips else []
-        asyncio.run(_ask(target, method, word, each))
-        after = self.round_trips.counts() if self.round_trips else []
-        rows = [Row._make(row) for row in self._signal()]
-        asked = Asked(self.target.name, dialect, kind, connections, each * connections)
-        trips = [count - then for count, then in zip(after, before, strict=False)]  # the busiest is the ledger's
-        return cost_of(rows, asked, round_trips=max(trips) if self.round_trips else None)
 
-    def _signal(self) -> list[list[Any]]:
-        """Have it begin or end to count; what it then says."""
-        before = len(self._lines())
-        os.kill(self.target.server.pid, signal.SIGUSR1)
-        until(lambda: len(self._lines()) > before, "the hub counted its calls", within_s=WITHIN_S)
-        said: list[list[Any]] = json.loads(self._lines()[-1])
-        return said
+        async def ask(times: int) -> None:
+            async with asyncio.TaskGroup() as tasks:
+                for caller in callers:
+                    tasks.create_task(ask_over_one(self.target.port, caller, kind, times))
 
-    def _lines(self) -> list[str]:
-        text = self.counts.read_text() if self.counts.exists() else ""
-        return text[: text.rfind("\n") + 1].splitlines()
+        asyncio.run(ask(WARM_UP))
+        before = self._trips()
+        rows = self.count(ask(each))
+        trips = [count - then for count, then in zip(self._trips(), before, strict=False)]
+        asked = CountedAsks(self.name, dialect, kind, connections, each * connections)
+        return cost_of(rows, asked, round_trips=max(trips) if self.proxy else None)  # the busiest is the ledger's
+
+    def count(self, work: Awaitable[None]) -> list[CallCount]:
+        """The calls that the hub makes while some work is done."""
+        self.probe.read()
+
+        async def run() -> None:
+            await work
+
+        asyncio.run(run())
+        return [CallCount._make(row) for row in self.probe.read()]
+
+    def _trips(self) -> list[int]:
+        return [one.count for one in self.proxy.connections] if self.proxy else []
 
 
-def cost_of(rows: Sequence[Row], asked: Asked, *, round_trips: int | None = None) -> Cost:
+def calls_of_ours(rows: Sequence[CallCount]) -> Counter[tuple[str, str]]:
+    """How often each of our functions, by its file, was called in all threads."""
+    times: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if not row.c_function and not row.file.startswith(("/", "<")):
+            times[row.file, row.function] += row.times
+    return times
+
+
+def code_of(times: Mapping[tuple[str, str], float], requests: int) -> RunCode:
+    """The code of ours that ran for so many requests. `times`: the calls of each function."""
+    often = [one for one, count in times.items() if count * 2 >= requests]
+    return RunCode(sorted({file for file, _ in often}), sorted(f"{file}:{function}" for file, function in often))
+
+
+def cost_of(rows: Sequence[CallCount], asked: CountedAsks, *, round_trips: int | None = None) -> Cost:
     """The cost of each of these asks, of what was counted meanwhile."""
-    asks = asked.asks
+    asks, code = asked.asks, code_of(calls_of_ours(rows), asked.asks)
     threads: dict[str, list[int]] = {name: [0, 0] for name in (*THREADS.values(), "others")}
     functions: Counter[str] = Counter()
-    often: set[tuple[str, str]] = set()
     for row in rows:
         threads[THREADS.get(row.thread, "others")][bool(row.c_function)] += row.times
         functions[f"C {row.c_function}" if row.c_function else f"{row.file}:{row.function}"] += row.times
-        if not row.c_function and row.times * 2 >= asks and not row.file.startswith(("/", "<")):
-            often.add((row.file, row.function))
     handed = _times(rows, lambda row: row.c_function == HANDS_OVER and row.file.startswith(LEDGER))
     statements = _times(rows, lambda row: row.c_function in SQLITE and row.thread == "ledger")
     return Cost(
         asked=asked,
         calls=sum(sum(threads[name]) for name in THREADS.values()) / asks,
         threads={name: (of_python / asks, of_c / asks) for name, (of_python, of_c) in threads.items()},
-        modules=len({file for file, _ in often}),
-        functions=len(often),
+        modules=len(code.modules),
+        functions=len(code.functions),
         ledger_trips=handed / asks,
         database_trips=(statements if round_trips is None else round_trips) / asks,
         top=[(times / asks, name) for name, times in functions.most_common()],
     )
 
 
-def _times(rows: Sequence[Row], is_meant: Callable[[Row], bool]) -> int:
+def _times(rows: Sequence[CallCount], is_meant: Callable[[CallCount], bool]) -> int:
     return sum(row.times for row in rows if is_meant(row))
 
 
 @contextmanager
-def counting(home: str, env: Mapping[str, str], folder: Path, *, users: int = USERS) -> Iterator[Counting]:
-    """A hub that counts, and agents of so many users connected to it.
-
-    `env`: of the hub; its database has all tables. A PostgreSQL is reached by a way that counts, too.
-    """
+def counting(storage: HubStorage, *, users: int = hubs.USERS, **settings: Any) -> Iterator[Counting]:
+    """A hub that counts, and agents of so many users connected to it; a PostgreSQL is behind a counting proxy."""
     with ExitStack() as stack:
-        round_trips, own = None, dict(env)
-        if url := env["DATABASE_URL"]:
+        proxy, seeded, folder = None, hubs.seed(storage, users), storage.folder.parent
+        if url := storage.env.get("DATABASE_URL"):
             address, _, name = url.rpartition("/")
             host, _, port = address.rpartition(":")
-            round_trips = stack.enter_context(counted(int(port)))
-            own["DATABASE_URL"] = f"{host}:{round_trips.port}/{name}"
-        seeded = targets.seed(env, users)
-        counts = folder / "counts"
-        command = ("-m", "lab.bench.calls_server", str(counts))
-        server = stack.enter_context(targets.process(home, folder, own, command=command))
-        agents = stack.enter_context(targets.agents(int(env["PORT"]), seeded, folder / "agents.log"))
-        target = Target(home, int(env["PORT"]), server, (), agents)
-        yield Counting(target, seeded, counts, round_trips)
+            proxy = stack.enter_context(proxied(int(port)))
+            storage = replace(storage, env={**storage.env, "DATABASE_URL": f"{host}:{proxy.port}/{name}"})
+        command = serve_command("calls", folder)
+        hub = stack.enter_context(hubs.running(storage, seeded, command=command, **settings))
+        yield Counting(storage.name, hub, Probe(hub.web[0].pid, folder), proxy)
 
 
-async def _ask(target: Target, method: str, word: str, times: int) -> None:
-    """Ask over one connection for each caller."""
-    async with asyncio.TaskGroup() as tasks:
-        for template in target.templates(method, word):
-            tasks.create_task(_ask_over_one(target.port, template, times))
+async def ask_over_one(port: int, caller: BenchCaller, kind: str, times: int) -> None:
+    """Ask over one connection, one ask after the other."""
+    template = question_template(caller, *KINDS[kind])
+    async with asyncio.timeout(WITHIN_S), connected(port) as connection:
+        for number in range(times):
+            response = await connection.ask(template.fill(number))
+            if FIRST_CHUNK not in response.body:
+                raise RuntimeError(f"not answered: {response.body[-300:]!r}")
 
 
-async def _ask_over_one(port: int, template: targets.Template, times: int) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            for number in range(times):
-                writer.write(template.fill(number))
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = LENGTH.search(head.lower())
-                answer = await (reader.readexactly(int(length[1])) if length else reader.readuntil(LAST))
-                if FIRST_CHUNK not in answer:
-                    raise RuntimeError(f"not answered: {answer[-300:]!r}")
-    finally:
-        writer.close()
-
-
-def main() -> None:
-    """Count every combination that is wanted, and print a table."""
-    options = _options()
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Count the calls of every combination that is wanted."""
     costs: list[Cost] = []
-    with targets.temporary_folder() as above:
-        for home in options.homes:
-            (folder := above / home).mkdir(mode=0o755)
-            costs += _costs(home, folder, options)
-    print(text(costs, options.top))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(cost) for cost in costs], indent=1))
+    for home in options.homes:
+        with (
+            hubs.storages(home, folder) as new_storage,
+            counting(new_storage(), users=max(2, *options.connections)) as hub,
+        ):
+            costs += _costs(replace(hub, name=home), options)
+    return report(costs, options.top)
 
 
-def _costs(home: str, folder: Path, options: argparse.Namespace) -> Iterator[Cost]:
-    with ExitStack() as stack:
-        urls = stack.enter_context(running_servers(folder)).env() if home == "postgres" else {}
-        env = targets.environment(folder) | urls
-        manage(env, "migrate", "--verbosity", "0")
-        hub = stack.enter_context(counting(home, env, folder, users=max(2, *options.connections)))
-        for connections in options.connections:
-            asks = options.asks or ASKS.get(connections, ASKS_A_CONNECTION * connections)
-            for dialect in options.dialects:
-                for kind in options.kinds:
-                    print(f"{home}, {dialect}, {kind}, {connections} connections", file=sys.stderr, flush=True)
-                    yield hub.cost(dialect, kind, connections, asks)
+def _costs(hub: Counting, options: Options) -> Iterator[Cost]:
+    for connections in options.connections:
+        asks = options.asks or ASKS.get(connections, ASKS_A_CONNECTION * connections)
+        for dialect in options.dialects:
+            for kind in options.kinds:
+                say(f"{hub.name}, {dialect}, {kind}, {connections} connections")
+                yield hub.cost(dialect, kind, connections, asks)
 
 
-def text(costs: Sequence[Cost], top: int = 0) -> str:
-    """The table, and `top` functions of each line of it."""
-    head = ["hub", "dialect", "kind", "conns", "calls", "loop Py+C", "ledger Py+C", "others Py+C"]
-    head += ["modules", "functions", "ledger trips", "database trips"]
-    rows, lists = [], []
+def report(costs: Sequence[Cost], top: int = 0) -> BenchResult:
+    """The table, and the `top` functions of each row of the table."""
+    result, rows = BenchResult("calls", "Calls an ask costs the hub"), []
     for cost in costs:
         asked = cost.asked
         threads = [f"{of_python:.0f}+{of_c:.0f}" for of_python, of_c in cost.threads.values()]
@@ -226,20 +224,23 @@ def text(costs: Sequence[Cost], top: int = 0) -> str:
         trips = [f"{cost.ledger_trips:.2f}", f"{cost.database_trips:.2f}"]
         rows.append([*what, f"{cost.calls:.0f}", *threads, str(cost.modules), str(cost.functions), *trips])
         if top:
-            lists += ["", ", ".join(what), *(f"  {times:7.2f}  {name}" for times, name in cost.top[:top])]
-    return "\n".join(["Calls an ask costs the hub", report.table(head, rows), *lists])
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lab.bench.calls", description=main.__doc__)
-    for name, known in (("homes", targets.HOMES), ("dialects", tuple(DIALECTS)), ("kinds", tuple(KINDS))):
-        parser.add_argument(f"--{name}", nargs="+", choices=known, default=known, help="default: all")
-    parser.add_argument("--connections", nargs="+", type=int, default=CONNECTIONS, help="default: 1 32")
-    parser.add_argument("--asks", type=int, help="in all; default 200 over one connection, else 20 over each")
-    parser.add_argument("--top", type=int, default=0, metavar="N", help="also list the N functions called most")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all counts there")
-    return parser.parse_args()
+            called = [[name, f"{times:.2f}"] for times, name in cost.top[:top]]
+            result.table(f"Functions called most: {', '.join(what)}", ["function", "calls an ask"], called)
+    result.tables.insert(0, ("By hub, dialect and kind", HEAD, rows))
+    result.runs = [asdict(cost) for cost in costs]
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    chosen = [
+        Option(f"--{name}", known, "what is asked", {"nargs": "+", "choices": known})
+        for name, known in (("homes", HOMES), ("dialects", tuple(DIALECTS)), ("kinds", tuple(KINDS)))
+    ]
+    bench(
+        "calls",
+        measure,
+        *chosen,
+        Option("--connections", CONNECTIONS, "at once", {"nargs": "+", "type": int}),
+        Option("--asks", 0, "asks in all; otherwise 200 over one connection, else 20 over each"),
+        Option("--top", 0, "also list the functions called most", {"metavar": "N"}),
+    )

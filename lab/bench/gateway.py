@@ -7,36 +7,31 @@ The hub has one core, its clients, in this process, the other one; their frames 
 a deadline: the bench ends by itself.
 """
 
-import argparse
 import asyncio
 import itertools
 import json
-import os
-import re
-import resource
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
-import httpx
 import uvloop
 
-from lab.bench import targets
-from lab.bench.cores import LOAD_CORE
-from lab.bench.report import goal, table
-from lab.bench.sockets import RawSocket
-from lab.bench.targets import QUESTION, Target
+from lab.bench import command, hubs, memory
+from lab.bench.client import QUESTION, connected, fetch_json, question_template
+from lab.bench.command import Option, Options, bench, say
+from lab.bench.hubs import AGENTS_PATH, Target
+from lab.bench.sockets import RawSocket, dial
+from lab.figures import BenchResult, median_ratio, percentile
 
 SENDERS = 60
 TOLD_A_SECOND, RELAYED_A_SECOND = 25, 90  # of each sender: below the rate of one client
 ASKS_A_SECOND = 90  # of the one seat that answers them, for the same reason
-SECONDS = 5
 SEATS = 1_000
 BROADCASTS = 20
-ROUNDS = 5
 ASKS = 100
 AT_ONCE = 8
 TRIES = 5
@@ -48,19 +43,14 @@ TOLD_GOAL, RELAYED_GOAL = 1_000.0, 5_000.0
 FAN_OUT_GOAL_MS, SEAT_GOAL_KIB, ANSWERED_GOAL = 200.0, 30.0, 1.3
 SENT_AT = b'"sent":'
 STAMP_DIGITS, ID_DIGITS = 19, 9
+TOLD_HEAD = ("told messages", "way p95 ms", "share of the hub's core", "carried by a second of it")
 STAMP_BASE = 10**18  # so that each time has as many digits
 
 _numbers = itertools.count(1)
-_began = time.monotonic()
 
 
 class BenchError(Exception):
     """Something was not done in time."""
-
-
-def say(text: str) -> None:
-    """Print progress, with the seconds since the start."""
-    print(f"  {time.monotonic() - _began:6.1f} s  {text}", flush=True)
 
 
 @asynccontextmanager
@@ -73,7 +63,7 @@ async def deadline(within_s: float, what: str) -> AsyncIterator[None]:
         raise BenchError(f"not within {within_s:g} s: {what}") from None
 
 
-class Seat(RawSocket):
+class GatewayClient(RawSocket):
     """A client of the gateway; with a name it is an agent. `took_ms`: how long each message was on its way."""
 
     def __init__(self, token: str, name: str = "") -> None:
@@ -83,7 +73,6 @@ class Seat(RawSocket):
         )
         self.took_ms: list[float] = []
         self.refused = 0
-        self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.answered: asyncio.Future[None] | None = None
         self._told: tuple[bytes, bytes, bytes] = (b"", b"", b"")
 
@@ -110,11 +99,8 @@ class Seat(RawSocket):
             case "error":
                 self.refused += 1
 
-    def fail(self, why: object) -> None:
-        if self.welcomed.done():
-            say(f"a seat is lost: {why!r}")
-        else:
-            self.welcomed.set_exception(ConnectionError(str(why)))
+    def lost(self, why: object) -> None:
+        say(f"a seat is lost: {why!r}")
 
     def send(self, type_name: str, content: dict[str, Any], **fields: Any) -> None:
         """Send a frame."""
@@ -147,17 +133,15 @@ def stamp() -> int:
     return time.perf_counter_ns() + STAMP_BASE
 
 
-async def connect(port: int, token: str, names: Sequence[str]) -> list[Seat]:
+async def connect(port: int, token: str, names: Sequence[str]) -> list[GatewayClient]:
     """Seats of these names; without a name a client. One that the hub sends away comes back, as programs do."""
     room, done, again = asyncio.Semaphore(AT_ONCE), itertools.count(1), itertools.count()
-    loop = asyncio.get_running_loop()
 
-    async def one(name: str) -> Seat:
+    async def one(name: str) -> GatewayClient:
         async with room:
             for left in reversed(range(TRIES)):
                 try:
-                    _, seat = await loop.create_connection(lambda: Seat(token, name), "127.0.0.1", port)
-                    await seat.welcomed
+                    seat = await dial(lambda: GatewayClient(token, name), port)
                     break
                 except ConnectionError:
                     if not left:
@@ -220,7 +204,7 @@ async def measure_told(target: Target, token: str, seconds: int, rate: int) -> T
     say(f"{arrived} arrived in {took_s:.1f} s, {refused} refused; the hub worked {cpu_s:.1f} s for them")
     took_ms = [took for one in recipients for took in one.took_ms]
     await leave(target, [*senders, *recipients])
-    return Told(arrived / took_s, p95(took_ms), cpu_s / took_s, arrived / cpu_s)
+    return Told(arrived / took_s, percentile(took_ms, 0.95), cpu_s / took_s, arrived / cpu_s)
 
 
 async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float, float]:
@@ -240,28 +224,16 @@ async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float
                 await asyncio.sleep(TICK_S)
     say(f"{BROADCASTS} broadcasts arrived at {len(everyone)} seats")
     await leave(target, [*everyone, sender])
-    return p95([took for one in everyone for took in one.took_ms]), seat_kib
+    return percentile([took for one in everyone for took in one.took_ms], 0.95), seat_kib
 
 
 async def measure_answered(target: Target, rounds: int, asks: int) -> float:
     """How many times an ask over A2A a message takes that the same seat answers; the median of the rounds."""
-    session_token = token_of(target)
+    session_token = target.callers[0].token
     (seat,) = await connect(target.port, target.channel_token, ["oracle"])
-    caller = replace(
-        target.callers[0], path=f"/api/a2a/v1/agents/{await publish(target, session_token, 'oracle')}"
-    )
+    handle = await publish(target, session_token, "oracle")
     (client,) = await connect(target.port, session_token, [""])
-    template = replace(target, callers=(caller,)).templates("SendMessage")[0]
-
-    async def over_gateway(number: int) -> None:
-        await client.ask("oracle", f"say: {QUESTION}{number}")
-
-    async def over_a2a(number: int) -> None:
-        writer.write(template.fill(number))
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = re.search(rb"content-length: (\d+)", head)
-        if template.answered not in (body := (await reader.readexactly(int(length[1]) if length else 0)).decode()):
-            raise RuntimeError(body)
+    template = question_template(replace(target.callers[0], path=f"{AGENTS_PATH}{handle}"), "SendMessage")
 
     async def times(ask: Callable[[int], Awaitable[None]]) -> float:
         took: list[float] = []
@@ -273,37 +245,35 @@ async def measure_answered(target: Target, rounds: int, asks: int) -> float:
                 await asyncio.sleep(max(0.0, 1 / ASKS_A_SECOND - took[-1]))
         return median(took)
 
-    ratios: list[float] = []
+    async def over_gateway(number: int) -> None:
+        await client.ask("oracle", f"say: {QUESTION}{number}")
+
+    async def over_a2a(number: int) -> None:
+        body = (await a2a.ask(template.fill(number))).body
+        if template.answered.encode() not in body:
+            raise RuntimeError(body.decode())
+
+    pairs: list[tuple[float, float]] = []
     for number in range(rounds):
         took_s = await times(over_gateway)
-        reader, writer = await asyncio.open_connection("127.0.0.1", target.port)  # the hub closes idle ones
-        a2a_s = await times(over_a2a)
-        writer.close()
-        ratios.append(took_s / a2a_s)
-        say(f"round {number + 1} of {rounds}: p50 {1000 * took_s:.1f} ms, over A2A {1000 * a2a_s:.1f} ms")
+        async with connected(target.port) as a2a:  # a new one, because the hub closes idle ones
+            pairs.append((took_s, await times(over_a2a)))
+        took_ms, a2a_ms = (1000 * one for one in pairs[-1])
+        say(f"round {number + 1} of {rounds}: p50 {took_ms:.1f} ms, over A2A {a2a_ms:.1f} ms")
     await leave(target, [client, seat])
-    return median(ratios)
+    return median_ratio([mine for mine, _ in pairs], [base for _, base in pairs])
 
 
 async def publish(target: Target, token: str, name: str) -> str:
     """Publish a seat; its handle."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{target.port}") as client:
-        headers = {"Authorization": f"Bearer {token}"}
-        listed = (await client.get("/api/v1/sessions", headers=headers)).json()["items"]
-        session = next(str(one["id"]) for one in listed if one["routingName"] == f"@{name}")
-        wanted = {"sessionId": session, "name": name, "status": "published", "dailyBudgetQueries": 100_000}
-        made = await client.post("/api/v1/agents", json=wanted, headers=headers)
-        made.raise_for_status()
-        return str(made.json()["handle"]).removeprefix("@")
+    listed = (await fetch_json(target.port, "GET", "/api/v1/sessions", token))["items"]
+    session = next(str(one["id"]) for one in listed if one["routingName"] == f"@{name}")
+    wanted = {"sessionId": session, "name": name, "status": "published", "dailyBudgetQueries": 100_000}
+    made = await fetch_json(target.port, "POST", "/api/v1/agents", token, wanted)
+    return str(made["handle"]).removeprefix("@")
 
 
-def token_of(target: Target) -> str:
-    """The session token of the team's owner."""
-    headers = dict(line.split(": ", 1) for line in target.callers[0].headers.splitlines())
-    return headers["Authorization"].removeprefix("Bearer ")
-
-
-async def leave(target: Target, seats: Sequence[Seat]) -> None:
+async def leave(target: Target, seats: Sequence[GatewayClient]) -> None:
     """Close these sockets, and wait until the hub has noted it."""
     for seat in seats:
         seat.leave()
@@ -320,74 +290,52 @@ async def settle(target: Target) -> None:
                 return
 
 
-async def set_policy(target: Target, token: str, **policy: object) -> None:
-    """Change the rules of the team."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{target.port}") as client:
-        headers = {"Authorization": f"Bearer {token}"}
-        (await client.patch("/api/v1/team/policy", json=policy, headers=headers)).raise_for_status()
-
-
-async def measure(target: Target, options: argparse.Namespace) -> list[list[str]]:
-    """Each figure beside its goal."""
-    token = target.channel_token
-    say("told messages, each a turn")
-    told = await measure_told(target, token, options.seconds, TOLD_A_SECOND)
-    await set_policy(target, token_of(target), storesTold=False)
-    say("told messages, not stored")
-    relayed = await measure_told(target, token, options.seconds, RELAYED_A_SECOND)
+async def _measure_messages(target: Target, options: Options, result: BenchResult) -> None:
+    """Told messages with a turn each, the same without, and answered messages."""
+    rates = {"each a turn": (TOLD_A_SECOND, TOLD_GOAL), "not stored": (RELAYED_A_SECOND, RELAYED_GOAL)}
+    rows = []
+    for what, (rate, wanted) in rates.items():
+        say(f"told messages, {what}")
+        told = await measure_told(target, target.channel_token, options.seconds, rate)
+        rows.append([what, f"{told.p95_ms:.1f}", f"{told.cpu:.0%}", f"{told.carried:.0f}"])
+        result.goal(f"told messages a second, {what}", "at least", wanted, told.a_second)
+        policy = {"storesTold": False}
+        await fetch_json(target.port, "PATCH", "/api/v1/team/policy", target.callers[0].token, policy)
+    result.table(f"{target.name}: told messages", TOLD_HEAD, rows)
     say("answered messages")
-    answered = await measure_answered(target, options.rounds, options.asks)
-    for what, one in (("with a turn", told), ("not stored", relayed)):
-        print(
-            f"  told, {what}: way p95 {one.p95_ms:.1f} ms; the hub had {one.cpu:.0%} of its core,"
-            f" and a second of it carries {one.carried:.0f}"
-        )
-    return [
-        goal("told messages a second, each a turn", "at least", TOLD_GOAL, told.a_second),
-        goal("told messages a second, not stored", "at least", RELAYED_GOAL, relayed.a_second),
-        goal("answered message beside an A2A ask", "at most", ANSWERED_GOAL, answered),
-    ]
+    ratio = await measure_answered(target, options.rounds, options.asks)
+    result.goal("answered message beside an A2A ask", "at most", ANSWERED_GOAL, ratio)
 
 
-async def measure_seats(target: Target, options: argparse.Namespace) -> list[list[str]]:
-    """The figures of a fresh hub with many seats, each beside its goal."""
+async def _measure_seats(target: Target, options: Options, result: BenchResult) -> None:
+    """The figures of a fresh hub with many seats."""
     say(f"a broadcast to {options.seats} seats")
     fan_out_ms, seat_kib = await measure_fan_out(target, target.channel_token, options.seats)
-    return [
-        goal(f"broadcast to {options.seats} seats: p95, ms", "under", FAN_OUT_GOAL_MS, fan_out_ms),
-        goal("an idle seat, KiB", "under", SEAT_GOAL_KIB, seat_kib),
-    ]
+    result.goal(f"broadcast to {options.seats} seats: p95, ms", "under", FAN_OUT_GOAL_MS, fan_out_ms)
+    result.goal("an idle seat, KiB", "under", SEAT_GOAL_KIB, seat_kib)
 
 
-def p95(took: Sequence[float]) -> float:
-    """The 95th percentile; 0 without any."""
-    return sorted(took)[len(took) * 95 // 100] if took else 0.0
-
-
-def main() -> None:
-    """Measure each home; print a table of the goals."""
-    parser = argparse.ArgumentParser(prog="python -m lab.bench.gateway", description=main.__doc__)
-    parser.add_argument("--homes", default="embedded")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"of sending (default {SECONDS})")
-    parser.add_argument("--seats", type=int, default=SEATS, help=f"for a broadcast (default {SEATS})")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of answered messages (default {ROUNDS})")
-    parser.add_argument("--asks", type=int, default=ASKS, help=f"in a round (default {ASKS})")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, {LOAD_CORE})
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with targets.temporary_folder() as folder:
-        for home in options.homes.split(","):
-            print(f"{home}, gateway", flush=True)
-            rows: list[list[str]] = []
-            for part in (measure, measure_seats):
-                with targets.hub(f"{home} 1.0", folder, users=1, GATEWAY="1") as target:
-                    try:
-                        rows += uvloop.run(part(target, options))
-                    except (BenchError, ConnectionError) as failure:
-                        say(f"FAILED: {failure}\n{target.server.last_output()}")
-            print(f"\n{table(['goal', 'wanted', 'measured', ''], rows)}\n", flush=True)
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Send messages between the agents of a team, over one process of each kind of hub."""
+    memory.room_for(options.seats)
+    result = BenchResult("gateway", f"The gateway of agent teams, {', '.join(options.homes)}")
+    for home in options.homes:
+        for part in (_measure_messages, _measure_seats):
+            with hubs.hub(f"{home} 1.0", folder, users=1, GATEWAY="1") as target:
+                try:
+                    uvloop.run(part(target, options, result))
+                except (BenchError, ConnectionError) as failure:
+                    result.notes.append(f"FAILED: {failure}\n{target.server.last_output()}")
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    bench(
+        "gateway",
+        measure,
+        command.homes(*command.HOMES, default="embedded"),
+        command.seconds(5, "length of the sending"),
+        command.rounds(5),
+        Option("--seats", SEATS, "seats for a broadcast"),
+        Option("--asks", ASKS, "answered messages in a round"),
+    )

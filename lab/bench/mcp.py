@@ -1,19 +1,19 @@
 """`python -m lab.bench.mcp`: what an ask over MCP costs the hub beside one over A2A (docs/howto/bench.md)."""
 
-import argparse
-import http.client
-import json
-import os
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lab.bench import targets
-from lab.bench.cores import LOAD_CORE
-from lab.bench.report import goal, table
-from lab.bench.targets import QUESTION, Caller, Target
+import uvloop
 
-ROUNDS = 5
+from lab.bench import command, hubs
+from lab.bench.client import QUESTION, BenchCaller, HttpConnection, connect, message_params, request
+from lab.bench.command import HOMES, Option, Options, bench
+from lab.bench.hubs import AGENTS_PATH, Target
+from lab.callers import envelope
+from lab.figures import BenchResult
+
 ASKS = 300
 WARM_UP = 30
 ADDED_GOAL_MS = 2.0
@@ -26,98 +26,70 @@ CLIENT = {
     f"{ABOUT}clientInfo": {"name": "bench", "version": "1"},
     f"{ABOUT}clientCapabilities": {},
 }
+Times = Mapping[str, list[float]]
 
 
-class Asker:
-    """Asks one agent in one way over one connection, one ask after the other."""
-
-    def __init__(self, target: Target, way: str) -> None:
-        self._target, self._way = target, way
-        self._caller = target.callers[0]
-        self._connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=60)
-        self._count = 0
-
-    def ask(self, times: int) -> float:
-        """Ask so often; the milliseconds of processor time that an ask cost the hub."""
-        before = self._target.server.cpu_s()
-        for _ in range(times):
-            self._ask_once()
-        return (self._target.server.cpu_s() - before) / times * 1000
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-    def _ask_once(self) -> None:
-        self._count += 1
-        path, headers, body = request_of(self._way, self._caller, f"say: {QUESTION}{self._way} {self._count}")
-        self._connection.request("POST", path, json.dumps(body), headers)
-        response = self._connection.getresponse()
-        text = response.read()
-        if response.status != 200 or ENDS[self._way] not in text:
-            raise RuntimeError(f"{self._way}: {response.status} {text[:300]!r}")
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Ask each hub in each way, in turns over one connection each."""
+    measured: dict[str, Times] = {}
+    for home in options.homes:
+        with hubs.hub(f"{home} 1.0", folder, users=1) as target:
+            measured[home] = uvloop.run(_ask_in_turns(target, options.rounds, options.asks))
+    return report(measured, options.rounds)
 
 
-def request_of(way: str, caller: Caller, text: str) -> tuple[str, dict[str, str], dict[str, Any]]:
-    """The path, headers and body of one ask. Each text is new: the hub joins identical open questions."""
-    headers = dict(line.split(": ", 1) for line in caller.headers.splitlines())
-    headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    if way == A2A:
-        message = {"messageId": text[-60:], "role": "ROLE_USER", "parts": [{"text": text}]}
-        call = {"jsonrpc": "2.0", "id": "1", "method": "SendMessage", "params": {"message": message}}
-        return caller.path, headers, call
-    version = way.removeprefix("MCP ")
-    headers |= {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "ask_agent"}
-    handle = caller.path.rpartition("/agents/")[2]
-    params: dict[str, Any] = {"name": "ask_agent", "arguments": {"handle": handle, "message": text}}
-    if way == MCP_2026:
-        params["_meta"] = CLIENT
-    return "/mcp", headers, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-
-
-def measure(target: Target, rounds: int, asks: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time per ask, by way, each round for itself: the ways take turns."""
-    askers = {way: Asker(target, way) for way in WAYS}
-    for asker in askers.values():
-        asker.ask(WARM_UP)
+async def _ask_in_turns(target: Target, rounds: int, asks: int) -> Times:
+    """Milliseconds of the hub's processor time for an ask, by way, each round for itself."""
+    connections = {way: await connect(target.port) for way in WAYS}
     took: dict[str, list[float]] = {way: [] for way in WAYS}
-    for _ in range(rounds):
-        for way, asker in askers.items():
-            took[way].append(asker.ask(asks))
-    for asker in askers.values():
-        asker.close()
+    for number in range(-1, rounds):
+        for way, connection in connections.items():
+            before_s, times = target.server.cpu_s(), WARM_UP if number < 0 else asks
+            await _ask(connection, way, target.callers[0], number, times)
+            if number >= 0:
+                took[way].append((target.server.cpu_s() - before_s) / times * 1000)
+    for connection in connections.values():
+        connection.close()
     return took
 
 
-def text(measured: Mapping[str, Mapping[str, list[float]]]) -> str:
-    """The figures, and whether MCP adds as little as wanted, within one round each."""
-    rows, goals = [], []
+async def _ask(connection: HttpConnection, way: str, caller: BenchCaller, round_number: int, times: int) -> None:
+    """Ask so often, one ask after the other. Each text is new: the hub joins identical open questions."""
+    for number in range(times):
+        path, headers, body = request_of(way, caller, f"say: {QUESTION}{way} {round_number} {number}")
+        response = await connection.ask(request("POST", path, headers, body))
+        if response.status != 200 or ENDS[way] not in response.body:
+            raise RuntimeError(f"{way}: {response.status} {response.body[:300]!r}")
+
+
+def request_of(way: str, caller: BenchCaller, text: str) -> tuple[str, str, dict[str, Any]]:
+    """The path, the header lines and the body of one ask."""
+    headers = caller.headers + "Accept: application/json, text/event-stream\r\n"
+    if way == A2A:
+        return caller.path, headers, envelope("SendMessage", message_params(text[-60:], [{"text": text}]))
+    version = way.removeprefix("MCP ")
+    headers += f"MCP-Protocol-Version: {version}\r\nMcp-Method: tools/call\r\nMcp-Name: ask_agent\r\n"
+    arguments = {"handle": caller.path.removeprefix(AGENTS_PATH), "message": text}
+    params: dict[str, Any] = {"name": "ask_agent", "arguments": arguments}
+    if way == MCP_2026:
+        params["_meta"] = CLIENT
+    return "/mcp", headers, envelope("tools/call", params)
+
+
+def report(measured: Mapping[str, Times], rounds: int) -> BenchResult:
+    """The figures, and what MCP adds to an ask within one round each."""
+    title = f"An ask over MCP beside A2A, one connection, medians of {rounds} rounds"
+    result, rows = BenchResult("mcp", title, runs=[measured]), []
     for home, took in measured.items():
         for way, times in took.items():
             added = median(mine - base for mine, base in zip(times, took[A2A], strict=True))
             rows.append([f"{home}, {way}", f"{median(times):.2f}", "" if way == A2A else f"{added:.2f}"])
             if way != A2A:
-                goals.append(goal(f"{home}, {way}: ms that it adds to an ask", "under", ADDED_GOAL_MS, added))
-    figures = table(["processor time", "ms an ask", "more than A2A"], rows)
-    return figures + "\n\nGoals\n" + table(["goal", "wanted", "measured", ""], goals)
-
-
-def main() -> None:
-    """Ask each home in each way, in turns; print a table and the goal."""
-    parser = argparse.ArgumentParser(prog="python -m lab.bench.mcp", description=main.__doc__)
-    parser.add_argument("--homes", default=",".join(targets.HOMES))
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
-    parser.add_argument("--asks", type=int, default=ASKS, help=f"of each way in a round (default {ASKS})")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, {LOAD_CORE})
-    measured: dict[str, dict[str, list[float]]] = {}
-    with targets.temporary_folder() as folder:
-        for home in options.homes.split(","):
-            with targets.hub(f"{home} 1.0", folder, users=1) as target:
-                measured[home] = measure(target, options.rounds, options.asks)
-    print(f"An ask over MCP beside A2A, one connection, medians of {options.rounds} rounds\n")
-    print(text(measured))
+                result.goal(f"{home}, {way}: ms that it adds to an ask", "under", ADDED_GOAL_MS, added)
+    result.table("Processor time of the hub", ["processor time", "ms an ask", "more than A2A"], rows)
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    asks = Option("--asks", ASKS, "asks of each way in a round")
+    bench("mcp", measure, command.homes(*HOMES), command.rounds(5), asks)

@@ -1,13 +1,14 @@
 """Memory of a fresh server: at rest, for each idle agent socket, for each open stream."""
 
+import asyncio
 import resource
-import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import uvloop
+
+from lab.bench.hubs import Start, Target, idle_agents
 from lab.bench.streams import first_chunks_ms, open_streams
-from lab.bench.targets import Start, Target, agents
 
 STREAMS_A_CALLER = 20  # the most that one caller may hold of one agent
 WARM_UP = 50
@@ -28,18 +29,17 @@ class Memory:
 
 
 def measure(start: Start, folder: Path, *, sockets: int, streams: int) -> Memory:
-    """Open many, see what the server grew by, divide. The first few only warm it up.
+    """Open many, read what the server grew by, divide. The first few only warm the server up.
 
     Sockets and streams get a server each: the second would find room that the first one left.
     """
     with start(folder) as target:
-        time.sleep(SETTLE_S)
-        name, rest_kib = target.name, target.server.rss_kib()
-        stream_kib, held = _stream_kib(target, streams)
-    if target.agents is None:
+        name, has_agents = target.name, target.agents is not None
+        rest_kib, stream_kib, held = uvloop.run(_stream_kib(target, streams))
+    if not has_agents:
         return Memory(name, rest_kib, stream_kib, held)
     with start(folder) as target:
-        return Memory(name, rest_kib, stream_kib, held, _socket_kib(target, folder, sockets), sockets)
+        return Memory(name, rest_kib, stream_kib, held, uvloop.run(_socket_kib(target, folder, sockets)), sockets)
 
 
 def room_for(wanted: int) -> int:
@@ -49,26 +49,25 @@ def room_for(wanted: int) -> int:
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard - DESCRIPTORS_SPARE)
 
 
-def _stream_kib(target: Target, count: int) -> tuple[float, int]:
-    first_chunks_ms(target, WARM_UP)
+async def settled_kib(target: Target) -> int:
+    """The resident memory of a server after a moment of rest."""
+    await asyncio.sleep(SETTLE_S)
+    return target.server.rss_kib()
+
+
+async def _stream_kib(target: Target, count: int) -> tuple[int, float, int]:
+    rest_kib = await settled_kib(target)
+    await first_chunks_ms(target, WARM_UP)
     each = count if target.agents is None else STREAMS_A_CALLER
     held = min(count, each * len(target.callers))
-    return _growth_kib(target, open_streams(target, held, streams_a_caller=each)) / held, held
-
-
-def _socket_kib(target: Target, folder: Path, count: int) -> float:
-    with _idle_agents(target, folder, WARM_UP):
-        time.sleep(SETTLE_S)
-    return _growth_kib(target, _idle_agents(target, folder, count)) / count
-
-
-def _growth_kib(target: Target, opened: AbstractContextManager[object]) -> int:
     before = target.server.rss_kib()
-    with opened:
-        time.sleep(SETTLE_S)
-        return target.server.rss_kib() - before
+    async with open_streams(target, held, streams_a_caller=each):
+        return rest_kib, (await settled_kib(target) - before) / held, held
 
 
-def _idle_agents(target: Target, folder: Path, count: int) -> AbstractContextManager[object]:
-    newcomer = {"channel_token": target.channel_token, "session_id": ""}
-    return agents(target.port, [newcomer] * count, folder / f"{target.name}-idle-{count}.log")
+async def _socket_kib(target: Target, folder: Path, count: int) -> float:
+    with idle_agents(target, [target.channel_token] * WARM_UP, folder):
+        await asyncio.sleep(SETTLE_S)
+    before = target.server.rss_kib()
+    with idle_agents(target, [target.channel_token] * count, folder):
+        return (await settled_kib(target) - before) / count

@@ -1,33 +1,22 @@
-"""`python -m lab.bench.network VENUES`, with the environment of a hub: a network with venues and keys, as JSON.
+"""An AGNT network to measure: its venues, and the keys that ask for them (`lab.in_django`)."""
 
-The answer is the text and the signing secret of each key.
-"""
-
-import json
-import os
-import sys
 from collections.abc import Iterator
 
-import django
+from django.db import transaction
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
-django.setup()
-
-from django.db import transaction  # noqa: E402
-
-from accounts import tokens  # noqa: E402
-from agnt.models import ApiKey, Network, Venue  # noqa: E402
-from agnt.service.keys import mint_key  # noqa: E402
-from agnt.service.networks import get_or_create_network  # noqa: E402
-from lab.bench.crowd import write_rows  # noqa: E402
-from lab.bench.venue_words import CATEGORIES, PLACES, WORDS, WORDS_A_VENUE, name_venue, slug_of  # noqa: E402
+from accounts import tokens
+from agnt.models import ApiKey, Network, Venue
+from agnt.service.keys import mint_key
+from agnt.service.networks import get_or_create_network
+from lab.bench.seed import write_rows
+from lab.bench.venue_words import CATEGORIES, PLACES, WORDS, WORDS_A_VENUE, name_venue, slug_of
 
 KEYS = 4  # so that no daily limit ends a long run
 
 
 @transaction.atomic
 def seed(count: int) -> list[dict[str, str]]:
-    """Make them all in one go."""
+    """A network with so many venues; the text and the signing secret of each of its keys."""
     owner = tokens.get_or_create_local_user("bench-network")
     network = get_or_create_network(owner)
     write_rows(Venue, _venues(network, count))
@@ -53,7 +42,3 @@ def _venues(network: Network, count: int) -> Iterator[Venue]:
             price_range="$" * (1 + number % 4),
             priority_rank=number % 10,
         )
-
-
-if __name__ == "__main__":
-    json.dump(seed(int(sys.argv[1])), sys.stdout)

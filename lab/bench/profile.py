@@ -1,12 +1,12 @@
-"""Where the time goes: py-spy on a server under load; raw stacks for a flame graph, and the top functions."""
+"""Profiles of a server under load by py-spy: raw stacks for a flame graph, and the top functions."""
 
 import shutil
 from collections import Counter
 from pathlib import Path
 
 from lab.bench import load
-from lab.bench.cores import LOAD_CORE
-from lab.bench.targets import Target
+from lab.bench.hubs import Target
+from lab.bench.meter import LOAD_CORE
 from lab.processes import Program
 
 SECONDS = 10

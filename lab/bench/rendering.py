@@ -1,9 +1,9 @@
 """`python -m lab.bench.rendering`: what a dialect costs for each event, as bytes on their way out."""
 
-import argparse
 import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import django
 
@@ -27,7 +27,8 @@ from a2a_bridge.wire.task import (  # noqa: E402
 )
 from a2a_bridge.wire.versions import DIALECTS  # noqa: E402
 from agents.transcript.pieces import Part  # noqa: E402
-from lab.bench.report import goal, table  # noqa: E402
+from lab.bench.command import Option, Options, bench  # noqa: E402
+from lab.figures import BenchResult  # noqa: E402
 
 GOAL_US = 100.0
 TIMES = 2_000
@@ -35,23 +36,17 @@ AT = "2026-01-02T03:04:05.678Z"
 TEXT = "what is the status of the build on the main branch, and who broke it last? " * 4
 
 
-def main() -> None:
-    """Render a task's events in every dialect; print a table and the goal."""
-    parser = argparse.ArgumentParser(prog="python -m lab.bench.rendering", description=main.__doc__)
-    parser.add_argument("--times", type=int, default=TIMES, help=f"how often (default {TIMES})")
-    times = parser.parse_args().times
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Render a task's events in every dialect."""
     task, events = _story()
-    took: dict[str, dict[str, float]] = {}
-    for dialect in DIALECTS:
-        took[dialect.name] = _costs_us(dialect, task, events, times)
+    took = {one.name: _costs_us(one, task, events, options.times) for one in DIALECTS}
+    result = BenchResult("rendering", "Processor time to render an event as JSON, microseconds", runs=[took])
     names = [*events, "snapshot"]
     rows = [[name, *(f"{each[one]:.1f}" for one in names)] for name, each in took.items()]
-    print("processor time to render an event as JSON, microseconds\n")
-    print(table(["dialect", *names], rows))
-    goals = [
-        goal(f"{name}: dearest event, us", "at most", GOAL_US, max(each.values())) for name, each in took.items()
-    ]
-    print("\nGoals\n" + table(["goal", "wanted", "measured", ""], goals))
+    result.table("By dialect", ["dialect", *names], rows)
+    for name, each in took.items():
+        result.goal(f"{name}: slowest event, us", "at most", GOAL_US, max(each.values()))
+    return result
 
 
 def _costs_us(dialect: Dialect, task: Task, events: Mapping[str, TaskEvent], times: int) -> dict[str, float]:
@@ -97,4 +92,4 @@ def _message(message_id: str, text: str) -> Message:
 
 
 if __name__ == "__main__":
-    main()
+    bench("rendering", measure, Option("--times", TIMES, "how often each is rendered"))

@@ -1,41 +1,38 @@
 """`python -m lab.bench.scale_crowded`: thousands of idle agents and open streams on one machine."""
 
-import argparse
+import asyncio
 import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
 
-from lab.bench import memory, scale, targets
-from lab.bench.memory import STREAMS_A_CALLER
-from lab.bench.scale import Result, percentile, say
-from lab.bench.scale_hubs import Hubs, homes, hubs
-from lab.bench.scale_meter import Meter, Used
+import uvloop
+
+from lab.bench import command, hubs, memory
+from lab.bench.command import Option, Options, bench, say
+from lab.bench.hubs import Hub, Target, User
+from lab.bench.memory import STREAMS_A_CALLER, settled_kib
+from lab.bench.meter import Meter, Used
 from lab.bench.streams import count_alive, first_chunks_ms, open_streams
-from lab.bench.targets import Target
+from lab.figures import BenchResult, spread
 from lab.processes import Program
 
 AGENTS = 5_000
 STREAMS = 1_000
-SECONDS = 60
 SOCKET_GOAL_KIB = 32.0
 STREAM_GOAL_KIB = 16.0
 CPU_GOAL = 0.25
 ALIVE_WITHIN_S = 10.0
 TIMES = 200
-SETTLE_S = 2.0
-SETTINGS = {"REPLY_WAIT_S": "3600"}
 AT_ONCE = 500
 AGENTS_AN_OWNER = 20
-Users = Sequence[dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """What was held, what of it was still there in the end, and what it cost the web process."""
+    """The agents and streams that were held, those that stayed to the end, and their cost for the web process."""
 
     agents: int
     agents_left: int
@@ -50,65 +47,72 @@ class Crowd:
     crowded_ms: Sequence[float]
 
 
-def main() -> None:
-    """Connect many agents and open many streams, leave them alone for a while, and count who stayed."""
-    options = _options()
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Connect many agents and open many streams, leave them alone for a while, and count those that stayed."""
     agents = memory.room_for(options.agents + options.streams) - options.streams
-    with ExitStack() as stack:
-        folder = stack.enter_context(scale.folder())
-        env = stack.enter_context(homes(options.home, folder))() | SETTINGS
-        online = -(-options.streams // STREAMS_A_CALLER) + 2
-        users = targets.seed(env, max(online, agents // AGENTS_AN_OWNER))
-        crowd = crowded(stack.enter_context(hubs(1, env, folder, users[:online])), users, agents, folder, options)
-    scale.publish(report(crowd, options.home), options.results)
+    online = -(-options.streams // STREAMS_A_CALLER) + 2
+    with hubs.storages(options.home, folder) as new_storage:
+        storage = new_storage()
+        users = hubs.seed(storage, max(online, agents // AGENTS_AN_OWNER))
+        with hubs.running(storage, users[:online], REPLY_WAIT_S="3600") as hub:
+            crowd = uvloop.run(crowded(hub, users, agents, folder, options))
+    return report(crowd, options.home)
 
 
-def crowded(target: Hubs, owners: Users, count: int, folder: Path, options: argparse.Namespace) -> Crowd:
-    """Fill the first process of a hub with agents of these owners.
+async def crowded(hub: Hub, owners: Sequence[User], count: int, folder: Path, options: Options) -> Crowd:
+    """Fill a hub with agents of these owners.
 
-    Whom its last user asks may be away: the last but one asks, the others hold streams.
+    The agent that the last user asks may not be connected: the last user but one asks, the others hold streams.
     """
-    process = target.asked("any")[0]
-    asker, holders = (
-        replace(process, callers=process.callers[-2:-1]),
-        replace(process, callers=process.callers[:-2]),
-    )
-    quiet = first_chunks_ms(asker, options.times)
-    rest = _settled_kib(process)
+    process = hub.asked()[0]
+    asker = replace(process, callers=process.callers[-2:-1])
+    holders = replace(process, callers=process.callers[:-2])
+    quiet = await first_chunks_ms(asker, options.times)
+    rest = await settled_kib(process)
     with ExitStack() as stack:
         say(f"connecting {count} agents")
         began = time.monotonic()
         connected = [stack.enter_context(each) for each in _idle(process, owners, count, folder)]
         came_in_s = time.monotonic() - began
-        with_agents = _settled_kib(process)
+        with_agents = await settled_kib(process)
         say(f"opening {options.streams} streams")
-        held = stack.enter_context(open_streams(holders, options.streams, streams_a_caller=STREAMS_A_CALLER))
-        with_streams = _settled_kib(process)
-        say(f"leaving them alone for {options.seconds} s")
-        meter = Meter(target.web, [*target.agents, *connected])
-        time.sleep(options.seconds)
-        idle = meter.used()
-        crowd_ms = first_chunks_ms(asker, options.times)
-        lost = sum(line.startswith("agent:") for one in connected for line in one.lines)
-        return Crowd(
-            agents=count,
-            agents_left=count - lost,
-            streams=options.streams,
-            streams_left=count_alive(held, ALIVE_WITHIN_S),
-            came_in_s=came_in_s,
-            rest_kib=rest,
-            agents_kib=with_agents - rest,
-            streams_kib=with_streams - with_agents,
-            idle=idle,
-            quiet_ms=quiet,
-            crowded_ms=crowd_ms,
-        )
+        async with open_streams(holders, options.streams, streams_a_caller=STREAMS_A_CALLER) as held:
+            with_streams = await settled_kib(process)
+            say(f"leaving them alone for {options.seconds} s")
+            meter = Meter(hub.web, [*hub.agents, *connected])
+            await asyncio.sleep(options.seconds)
+            idle = meter.used()
+            crowd_ms = await first_chunks_ms(asker, options.times)
+            lost = sum(line.startswith("agent:") for one in connected for line in one.lines)
+            return Crowd(
+                agents=count,
+                agents_left=count - lost,
+                streams=options.streams,
+                streams_left=await count_alive(held, ALIVE_WITHIN_S),
+                came_in_s=came_in_s,
+                rest_kib=rest,
+                agents_kib=with_agents - rest,
+                streams_kib=with_streams - with_agents,
+                idle=idle,
+                quiet_ms=quiet,
+                crowded_ms=crowd_ms,
+            )
 
 
-def report(crowd: Crowd, home: str) -> Result:
-    """Who stayed, what each takes, and what holding all of them costs while nothing happens."""
+def _idle(
+    process: Target, owners: Sequence[User], count: int, folder: Path
+) -> Iterator[AbstractContextManager[Program]]:
+    """Programs with some hundred agents each, which only answer pings."""
+    tokens = itertools.cycle(owner["channel_token"] for owner in owners)
+    for first in range(0, count, AT_ONCE):
+        some = list(itertools.islice(tokens, min(AT_ONCE, count - first)))
+        yield hubs.idle_agents(process, some, folder)
+
+
+def report(crowd: Crowd, home: str) -> BenchResult:
+    """The agents and streams that stayed, what each takes, and what holding them costs while nothing happens."""
     title = f"{crowd.agents:,} idle agents and {crowd.streams:,} open streams on one web process, {home}"
-    result = Result("scale-crowded", title)
+    result = BenchResult("scale-crowded", title)
     socket_kib = crowd.agents_kib / max(1, crowd.agents)
     stream_kib = crowd.streams_kib / max(1, crowd.streams)
     cpu = crowd.idle.web_s / crowd.idle.took_s
@@ -122,10 +126,10 @@ def report(crowd: Crowd, home: str) -> Result:
         ["an open stream, KiB", f"{stream_kib:.1f}"],
         ["web process, pings and keep-alives alone, share of a core", f"{cpu:.1%}"],
         ["PostgreSQL meanwhile, share of a core", f"{crowd.idle.postgres_s / crowd.idle.took_s:.1%}"],
-        ["a streamed ask's first chunk before, p50 and p99 ms", _two(crowd.quiet_ms)],
-        ["the same among the crowd", _two(crowd.crowded_ms)],
+        ["a streamed ask's first chunk before, p50 and p99 ms", ", ".join(spread(crowd.quiet_ms, 0.5, 0.99))],
+        ["the same among the crowd", ", ".join(spread(crowd.crowded_ms, 0.5, 0.99))],
     ]
-    result.tables.append((f"Left alone for {crowd.idle.took_s:.0f} s", ["", ""], rows))
+    result.table(f"Left alone for {crowd.idle.took_s:.0f} s", ["", ""], rows)
     result.goal("agents lost", "at most", 0.5, crowd.agents - crowd.agents_left)
     result.goal("streams lost", "at most", 0.5, crowd.streams - crowd.streams_left)
     result.goal("KiB of an agent's socket", "at most", SOCKET_GOAL_KIB, socket_kib)
@@ -136,36 +140,13 @@ def report(crowd: Crowd, home: str) -> Result:
     return result
 
 
-def _two(took: Sequence[float]) -> str:
-    return f"{median(took):.1f}, {percentile(took, 0.99):.1f}"
-
-
-def _settled_kib(process: Target) -> int:
-    time.sleep(SETTLE_S)
-    return process.server.rss_kib()
-
-
-def _idle(process: Target, owners: Users, count: int, folder: Path) -> Iterator[AbstractContextManager[Program]]:
-    """Programs with some hundred agents each, which only answer pings."""
-    tokens = itertools.cycle(owner["channel_token"] for owner in owners)
-    for first in range(0, count, AT_ONCE):
-        some = [{"channel_token": next(tokens), "session_id": ""} for _ in range(min(AT_ONCE, count - first))]
-        yield targets.agents(process.port, some, folder / f"idle-{first}.log")
-
-
-def _options() -> argparse.Namespace:
-    parser = scale.parser("scale_crowded", main.__doc__)
-    parser.add_argument("--home", choices=targets.HOMES, default="postgres")
-    parser.add_argument("--agents", type=int, default=AGENTS, help=f"default {AGENTS}")
-    parser.add_argument("--streams", type=int, default=STREAMS, help=f"default {STREAMS}")
-    parser.add_argument(
-        "--seconds", type=int, default=SECONDS, help=f"left alone for that long (default {SECONDS})"
-    )
-    parser.add_argument(
-        "--times", type=int, default=TIMES, help=f"streamed asks before and among (default {TIMES})"
-    )
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    main()
+    bench(
+        "scale_crowded",
+        measure,
+        command.home(),
+        Option("--agents", AGENTS, "idle agents"),
+        Option("--streams", STREAMS, "open streams"),
+        command.seconds(60, "how long they are left alone"),
+        Option("--times", TIMES, "streamed asks before and among them"),
+    )

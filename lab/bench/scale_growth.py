@@ -1,10 +1,7 @@
 """`python -m lab.bench.scale_growth`: what an ask costs as agents and turns grow (docs/howto/bench.md)."""
 
-import argparse
 import json
-import os
 import subprocess
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,13 +10,14 @@ from typing import Any
 
 import psycopg
 
-from lab import ROOT
-from lab.bench import scale, targets
-from lab.bench.scale import Result, say
-from lab.bench.scale_hubs import Hubs, homes, hubs
-from lab.bench.scale_processes import PINNED, Run, measure
-from lab.hub_storage import hub_env
-from lab.processes import python, run
+from lab import ROOT, in_django
+from lab.bench import command, hubs
+from lab.bench.command import Option, Options, bench, say
+from lab.bench.hubs import Hub
+from lab.bench.load import LoadRun, cells
+from lab.bench.scale_processes import load_all
+from lab.figures import NOT_A_NUMBER, BenchResult, median_ratio
+from lab.hub_storage import HubStorage, hub_env
 
 ASKED = 10
 SIZES = ((10, 10_000), (10_000, 10_000), (10, 1_000_000), (10_000, 1_000_000))
@@ -27,18 +25,23 @@ FLAT_GOAL = 1.2
 CONNECTIONS = 32
 BATCHES = 200
 SIZE = "SELECT pg_database_size(current_database())"
+BATCH_TIMES = ("admit_ms", "settle_ms", "cpu_ms")
+HEAD = ("hub", "MiB", "admit ms", "settle ms", "cpu ms", "p50 ms at 1", "asks/s at 32", "web ms/ask", "pg ms/ask")
 
 
-class Ledger:
+class LedgerProcess:
     """A process that does batches of asks in a hub's database, when told."""
 
-    def __init__(self, hub: Hubs) -> None:
-        env = {**os.environ, **hub.env}
-        command = python("-m", "lab.bench.scale_plans")
+    def __init__(self, hub: Hub) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env
+            in_django.command("lab.bench.scale_plans:answer_lines"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=hub_env(hub.env),
         )
-        self.plans: list[dict[str, Any]] = self._ask(json.dumps(hub.users))
+        self.plans: list[dict[str, Any]] = self._ask(json.dumps([dict(user) for user in hub.users]))
 
     def batch(self) -> dict[str, float]:
         """Do one; its milliseconds."""
@@ -46,7 +49,7 @@ class Ledger:
         return told
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
 
     def _ask(self, line: str) -> Any:
@@ -56,7 +59,7 @@ class Ledger:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"bench.scale_plans ended with {self._process.wait()}")
+            raise RuntimeError(f"lab.bench.scale_plans ended with {self._process.wait()}")
         return json.loads(answer)
 
 
@@ -64,83 +67,87 @@ class Ledger:
 class Grown:
     """A hub with a past: agents and turns in its database."""
 
-    agents: int
-    turns: int
-    hub: Hubs
-    ledger: Ledger
-
-    @property
-    def name(self) -> str:
-        """How the tables call it."""
-        return f"{self.agents:,} agents, {self.turns:,} turns"
+    name: str
+    hub: Hub
+    ledger: LedgerProcess
 
     def mib(self) -> float:
         """Size of its database."""
-        if not self.hub.env["DATABASE_URL"]:
+        url = self.hub.env.get("DATABASE_URL")
+        if not url:
             return sum(one.stat().st_size for one in Path(self.hub.env["DATA_DIR"]).glob("*.sqlite3*")) / 2**20
-        with psycopg.connect(self.hub.env["DATABASE_URL"]) as connection:
+        with psycopg.connect(url) as connection:
             row = connection.execute(SIZE).fetchone()
         return float(row[0]) / 2**20 if row else 0.0
 
 
 @dataclass(frozen=True)
-class Loaded:
+class GrowthRound:
     """One hub in one round: one asker, then many."""
 
-    alone: Run
-    many: Run
+    alone: LoadRun
+    many: LoadRun
 
     @property
     def cpu_ms(self) -> float:
         """Processor time of the web process and PostgreSQL an ask, among many."""
         used = self.many.used
-        return (used.web_s + used.postgres_s) / self.many.asks * 1000 if self.many.asks else float("nan")
+        return (used.web_s + used.postgres_s) / self.many.asks * 1000 if self.many.asks else NOT_A_NUMBER
 
 
 @dataclass
-class Findings:
+class GrowthFindings:
     """By hub: the ledger's batches, one of each hub in turn; whole asks, in rounds too; plans and sizes."""
 
     batches: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    loaded: dict[str, list[Loaded]] = field(default_factory=dict)
+    loaded: dict[str, list[GrowthRound]] = field(default_factory=dict)
     plans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     mib: dict[str, float] = field(default_factory=dict)
 
 
-def main() -> None:
+def measure(options: Options, folder: Path) -> BenchResult:
     """Fill databases of several sizes, then measure all of them in turns: the ledger's statements, whole asks."""
-    options = _options()
     with ExitStack() as stack:
-        folder = stack.enter_context(scale.folder())
-        new_home = stack.enter_context(homes(options.home, folder))
-        grown = [_start(new_home(), size, folder, stack) for size in options.sizes]
-        found = Findings(plans={one.name: one.ledger.plans for one in grown})
+        new_storage = stack.enter_context(hubs.storages(options.home, folder))
+        grown = [_start(new_storage(), size, stack) for size in options.sizes]
+        found = GrowthFindings(plans={one.name: one.ledger.plans for one in grown})
         say(f"{options.batches} batches in the ledger of each")
         for _ in range(options.batches):
             for one in grown:
                 found.batches.setdefault(one.name, []).append(one.ledger.batch())
         for number in range(options.rounds):
             for one in grown:
-                found.loaded.setdefault(one.name, []).append(_load(one, number, options.seconds))
+                alone, many = (load_all(one.hub, "any", count, options.seconds) for count in (1, CONNECTIONS))
+                found.loaded.setdefault(one.name, []).append(GrowthRound(alone, many))
+                say(f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s, {many.web_ms:.3f} ms an ask")
         found.mib = {one.name: one.mib() for one in grown}
-    scale.publish(report(found), options.results)
+    return report(found)
 
 
-def report(found: Findings) -> Result:
+def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> Grown:
+    agents, turns = size
+    name = f"{agents:,} agents, {turns:,} turns"
+    say(f"filling a database with {name}")
+    users = in_django.call(storage.env, "lab.bench.scale_seed:fill", ASKED, agents, turns)
+    hub = stack.enter_context(hubs.running(storage, users))
+    ledger = LedgerProcess(hub)
+    stack.callback(ledger.close)
+    return Grown(name, hub, ledger)
+
+
+def report(found: GrowthFindings) -> BenchResult:
     """Medians; each size beside the first, each round of batches or load for itself."""
-    result = Result(
-        "scale-growth", f"Asks to {ASKED} agents of hubs with a past, batches of {ASKED} in the ledger"
-    )
+    title = f"Asks to {ASKED} agents of hubs with a past, batches of {ASKED} in the ledger"
+    result = BenchResult("scale-growth", title)
     first, *others = found.batches
-    result.tables.append(("Medians", HEAD, [_row(found, name) for name in found.batches]))
+    result.table("Medians", HEAD, [_row(found, name) for name in found.batches])
     for name in others:
         for what in ("admit_ms", "settle_ms"):
-            pairs = zip(found.batches[name], found.batches[first], strict=True)
-            ratio = median(one[what] / other[what] for one, other in pairs)
+            times, base = ([one[what] for one in found.batches[each]] for each in (name, first))
+            ratio = median_ratio(times, base)
             result.goal(f"{what[:-3]} in the ledger: {name} / {first}", "at most", FLAT_GOAL, ratio)
-        ratio = median(
-            one.cpu_ms / other.cpu_ms for one, other in zip(found.loaded[name], found.loaded[first], strict=True)
-        )
+        times, base = ([one.cpu_ms for one in found.loaded[each]] for each in (name, first))
+        ratio = median_ratio(times, base)
         result.goal(f"cpu an ask, web and database: {name} / {first}", "at most", FLAT_GOAL, ratio)
     scans = [(name, plan) for name, plans in found.plans.items() for plan in plans if plan["scans"]]
     count = sum(map(len, found.plans.values()))
@@ -153,37 +160,16 @@ def report(found: Findings) -> Result:
     return result
 
 
-HEAD = ("hub", "MiB", "admit ms", "settle ms", "cpu ms", "p50 ms at 1", "asks/s at 32", "web ms/ask", "pg ms/ask")
-
-
-def _row(found: Findings, name: str) -> list[str]:
-    batches, runs = found.batches[name], found.loaded[name]
+def _row(found: GrowthFindings, name: str) -> list[str]:
+    batches, alone = found.batches[name], [one.alone for one in found.loaded[name]]
+    many = [one.many for one in found.loaded[name]]
     return [
         name,
         f"{found.mib[name]:.0f}",
-        *(f"{median(one[what] for one in batches):.2f}" for what in ("admit_ms", "settle_ms", "cpu_ms")),
-        f"{median(one.alone.p50_ms for one in runs):.2f}",
-        f"{median(one.many.asks_per_s for one in runs):.0f}",
-        f"{median(one.many.web_ms for one in runs):.3f}",
-        f"{median(one.cpu_ms - one.many.web_ms for one in runs):.3f}",
+        *(f"{median(one[what] for one in batches):.2f}" for what in BATCH_TIMES),
+        *cells(alone, "p50 ms"),
+        *cells(many, "asks/s", "web ms/ask", "pg ms/ask"),
     ]
-
-
-def _load(one: Grown, number: int, seconds: int) -> Loaded:
-    alone = measure(one.hub, number, "any", 1, seconds, PINNED)
-    many = measure(one.hub, number, "any", CONNECTIONS, seconds, PINNED)
-    say(f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s, {many.web_ms:.3f} ms of web cpu an ask")
-    return Loaded(alone, many)
-
-
-def _start(env: Mapping[str, str], size: tuple[int, int], folder: Path, stack: ExitStack) -> Grown:
-    agents, turns = size
-    say(f"filling a database with {agents:,} agents and {turns:,} turns")
-    told = run(python("-m", "lab.bench.scale_seed", *map(str, (ASKED, agents, turns))), hub_env(env))
-    hub = stack.enter_context(hubs(1, env, folder, json.loads(told)))
-    ledger = Ledger(hub)
-    stack.callback(ledger.close)
-    return Grown(agents, turns, hub, ledger)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -191,18 +177,8 @@ def _size(text: str) -> tuple[int, int]:
     return int(agents), int(turns)
 
 
-def _options() -> argparse.Namespace:
-    parser = scale.parser("scale_growth", main.__doc__)
-    parser.add_argument("--home", choices=targets.HOMES, default="postgres")
-    shown = " ".join(f"{agents}x{turns}" for agents, turns in SIZES)
-    parser.add_argument(
-        "--sizes", type=_size, nargs="+", default=SIZES, metavar="AGENTSxTURNS", help=f"default {shown}"
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=4, help="length of one load (default 4)")
-    parser.add_argument("--batches", type=int, default=BATCHES, help=f"in each ledger (default {BATCHES})")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    main()
+    sizes = Option("--sizes", SIZES, "agents and turns of each hub",
+                   {"type": _size, "nargs": "+", "metavar": "AGENTSxTURNS"})  # fmt: skip
+    batches = Option("--batches", BATCHES, "batches in each ledger")
+    bench("scale_growth", measure, command.home(), sizes, command.rounds(), command.seconds(4), batches)

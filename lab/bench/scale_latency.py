@@ -1,153 +1,99 @@
 """`python -m lab.bench.scale_latency`: how long an ask takes at half load, and streams beside the SDK's."""
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 
-import uvloop
-
-from lab.bench import load, scale, targets
-from lab.bench.load import Run
-from lab.bench.scale import Result, percentile, say
-from lab.bench.scale_meter import Meter, Used
-from lab.bench.scale_pace import Paced, pace
-from lab.bench.targets import SDK, Target
+from lab.bench import command, hubs, load
+from lab.bench.command import HOMES, Options, bench, say
+from lab.bench.hubs import SDK, Target
+from lab.bench.load import LoadRun, cells
+from lab.figures import BenchResult, median_ratio
 
 CONNECTIONS = 32
 LINES = 64
 HALF = 0.5
 P99_GOAL_MS = 25.0
 STREAMS_GOAL = 4.0
+HEAD = ("target", "streams/s", "x SDK", "cpu ms/stream", "SDK's / it", "p50 ms", "p99 ms", "asks/s", "errors",
+        "server cpu", "stolen")  # fmt: skip
+HALF_COLUMNS = ("asks/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "errors", "others")
 
 
 @dataclass(frozen=True)
 class Round:
-    """One target in one round: streams and asks as many as go, then half as many asks a second."""
+    """One target in one round: streams and asks as many as go, then, of a hub, half as many asks a second."""
 
-    streams: Run
-    asks: Run
-    half: Paced | None
-    used: Used | None
+    streams: LoadRun
+    asks: LoadRun
+    half: LoadRun | None
 
 
-def main() -> None:
-    """Load the SDK's server and the hub in turns with streams and asks, then the hub at half of what it can do."""
-    options = _options()
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Load the SDK's server and hubs in turns with streams and asks, then each hub at half of what it can do."""
     rounds: list[list[Round]] = []
     with ExitStack() as stack:
-        folder = stack.enter_context(scale.folder())
-        running = [stack.enter_context(targets.sdk(folder))]
-        running += [stack.enter_context(targets.hub(home, folder)) for home in options.homes.split(",")]
+        running = [stack.enter_context(hubs.sdk(folder))]
+        running += [stack.enter_context(hubs.hub(home, folder)) for home in options.homes]
         for number in range(options.rounds):
             say(f"round {number + 1} of {options.rounds}")
-            rounds.append([_measure(target, options) for target in running])
-    scale.publish(report(rounds), options.results)
+            rounds.append([_measure(target, options.seconds) for target in running])
+    return report(rounds)
 
 
-def report(rounds: Sequence[Sequence[Round]]) -> Result:
-    """Streams beside the SDK's of the same round; asks at half load by all rounds together."""
-    result = Result("scale-latency", f"Medians of {len(rounds)} rounds, {CONNECTIONS} connections")
+def _measure(target: Target, seconds: float) -> Round:
+    streams = load.measure(target, CONNECTIONS, seconds, method="SendStreamingMessage", kind="stream")
+    asks = load.measure(target, CONNECTIONS, seconds)
+    if target.name == SDK:
+        return Round(streams, asks, None)
+    half = load.measure(target, LINES, seconds, rate=max(1.0, asks.asks_per_s * HALF))
+    say(f"{target.name}: {half.rate:.0f} asks/s, p99 {half.p99_ms:.1f} ms")
+    return Round(streams, asks, half)
+
+
+def report(rounds: Sequence[Sequence[Round]]) -> BenchResult:
+    """Streams beside the SDK's of the same round; asks at half load by the median of the rounds."""
+    result = BenchResult("scale-latency", f"Medians of {len(rounds)} rounds, {CONNECTIONS} connections")
     of: dict[str, list[Round]] = {}
     for one in (one for runs in rounds for one in runs):
         of.setdefault(one.streams.target, []).append(one)
-    result.tables.append(("As many as go", HEAD, [_row(name, runs, rounds) for name, runs in of.items()]))
-    hubs = {name: runs for name, runs in of.items() if name != SDK}
-    result.tables.append(("Asks at half of that", HALF_HEAD, [_half_row(*each) for each in hubs.items()]))
-    for name, runs in hubs.items():
-        result.goal(f"{name}: times the SDK's streams/s", "at least", STREAMS_GOAL, _ratio(rounds, name))
-        result.goal(f"{name}: p99 ms at half load", "at most", P99_GOAL_MS, _p99(runs))
-    result.note_others([one.used.others for runs in rounds for one in runs if one.used])
-    errors = {run.first_error for runs in rounds for one in runs for run in (one.streams, one.asks)}
-    result.notes += [f"an error: {error}" for error in sorted(errors) if error]
+    streams = {name: [one.streams for one in runs] for name, runs in of.items()}
+    result.table("As many as go", HEAD, [_row(name, of[name], streams) for name in of])
+    halves = {name: [one.half for one in runs if one.half] for name, runs in of.items() if name != SDK}
+    rows = [[name, *cells(runs, *HALF_COLUMNS)] for name, runs in halves.items()]
+    result.table("Asks at half of that", ["target", *HALF_COLUMNS], rows)
+    for name, runs in halves.items():
+        ratio = _ratio(streams, name)
+        result.goal(f"{name}: times the SDK's streams/s", "at least", STREAMS_GOAL, ratio)
+        result.goal(f"{name}: p99 ms at half load", "at most", P99_GOAL_MS, median(one.p99_ms for one in runs))
+    result.note_others([one.used.others for runs in halves.values() for one in runs])
+    result.note_errors(run.first_error for runs in rounds for one in runs for run in (one.streams, one.asks))
     result.runs = [asdict(one) for runs in rounds for one in runs]
     return result
 
 
-HEAD = (
-    "target",
-    "streams/s",
-    "x SDK",
-    "cpu ms/stream",
-    "SDK's / it",
-    "p50 ms",
-    "p99 ms",
-    "asks/s",
-    "errors",
-    "server cpu",
-    "stolen",
-)
-HALF_HEAD = ("target", "asks/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "errors", "others")
-
-
-def _row(name: str, runs: Sequence[Round], rounds: Sequence[Sequence[Round]]) -> list[str]:
+def _row(name: str, runs: Sequence[Round], streams: dict[str, list[LoadRun]]) -> list[str]:
+    mine, asks = streams[name], [one.asks for one in runs]
+    # Processor time holds better than streams a second where others take the processors.
+    cheaper = median_ratio([run.web_ms for run in streams[SDK]], [run.web_ms for run in mine])
     return [
         name,
-        f"{median(one.streams.asks_per_s for one in runs):.0f}",
-        f"{_ratio(rounds, name):.2f}",
-        f"{median(map(_cpu_ms, runs)):.2f}",
-        f"{1 / median(_cpu_ratios(rounds, name)):.2f}",
-        f"{median(one.streams.p50_ms for one in runs):.1f}",
-        f"{median(one.streams.p99_ms for one in runs):.1f}",
-        f"{median(one.asks.asks_per_s for one in runs):.0f}",
-        str(sum(one.streams.errors + one.asks.errors for one in runs)),
-        f"{median(one.streams.server_cpu for one in runs):.0%}",
-        f"{median(one.streams.stolen for one in runs):.0%}",
+        *cells(mine, "asks/s"),
+        f"{_ratio(streams, name):.2f}",
+        f"{median(run.web_ms for run in mine):.2f}",
+        f"{cheaper:.2f}",
+        *cells(mine, "p50 ms", "p99 ms"),
+        *cells(asks, "asks/s"),
+        *cells([*mine, *asks], "errors"),
+        *cells(mine, "server cpu", "stolen"),
     ]
 
 
-def _half_row(name: str, runs: Sequence[Round]) -> list[str]:
-    halves = [one.half for one in runs if one.half]
-    took = [ms for half in halves for ms in half.took_ms]
-    return [
-        name,
-        f"{median(half.rate for half in halves):.0f}",
-        *(f"{percentile(took, share):.1f}" for share in (0.5, 0.95, 0.99, 1.0)),
-        str(sum(half.errors for half in halves)),
-        f"{median(one.used.others for one in runs if one.used):.0%}",
-    ]
-
-
-def _p99(runs: Sequence[Round]) -> float:
-    """The median round's: one stall of the machine spoils one round, not all."""
-    return median(percentile(one.half.took_ms, 0.99) for one in runs if one.half)
-
-
-def _ratio(rounds: Sequence[Sequence[Round]], name: str) -> float:
-    speeds = [{one.streams.target: one.streams.asks_per_s for one in runs} for runs in rounds]
-    return median(speed[name] / speed[SDK] for speed in speeds)
-
-
-def _cpu_ratios(rounds: Sequence[Sequence[Round]], name: str) -> list[float]:
-    """Processor time of a stream beside the SDK's: it holds better where others take the processors."""
-    costs = [{one.streams.target: _cpu_ms(one) for one in runs} for runs in rounds]
-    return [cost[name] / cost[SDK] for cost in costs]
-
-
-def _cpu_ms(one: Round) -> float:
-    return one.streams.server_cpu / one.streams.asks_per_s * 1000 if one.streams.asks_per_s else float("nan")
-
-
-def _measure(target: Target, options: argparse.Namespace) -> Round:
-    streams = load.measure(target, CONNECTIONS, options.seconds, method="SendStreamingMessage", kind="stream")
-    asks = load.measure(target, CONNECTIONS, options.seconds)
-    if target.name == SDK:
-        return Round(streams, asks, None, None)
-    meter = Meter([target.server], [target.agents] if target.agents else [])
-    rate = max(1.0, asks.asks_per_s * HALF)
-    half = uvloop.run(pace(target.templates("SendMessage"), target.port, LINES, rate, options.seconds))
-    say(f"{target.name}: {rate:.0f} asks/s, p99 {percentile(half.took_ms, 0.99):.1f} ms")
-    return Round(streams, asks, half, meter.used())
-
-
-def _options() -> argparse.Namespace:
-    parser = scale.parser("scale_latency", main.__doc__)
-    parser.add_argument("--homes", default=",".join(targets.HOMES), help="default embedded,postgres")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=4, help="length of one run (default 4)")
-    return parser.parse_args()
+def _ratio(streams: dict[str, list[LoadRun]], name: str) -> float:
+    return median_ratio([run.asks_per_s for run in streams[name]], [run.asks_per_s for run in streams[SDK]])
 
 
 if __name__ == "__main__":
-    main()
+    bench("scale_latency", measure, command.homes(*HOMES), command.rounds(), command.seconds(4))

@@ -1,35 +1,29 @@
-"""`python -m lab.bench.scale_plans`, with the environment of a running hub: what admission costs there, as JSON.
+"""What admission costs in the database of a hub, told line by line (`lab.in_django`).
 
-The first line of standard input holds what lab.bench.seed printed; the first line of the answer holds the plans.
-Each line after it asks for a batch: one ask for each user is looked up, admitted and settled, by the code that the
-hub's ledger runs, and its times are the line that comes back. `scans`: the tables of over 5,000 rows that a
-statement reads whole.
+The first line of standard input holds what `lab.bench.seed` said of the users; the first line of the answer
+holds the plans. Each line after it asks for a batch: one ask for each user is looked up, admitted and settled, by
+the code that the hub's ledger runs, and its times are the line that comes back. `scans`: the tables of over 5,000
+rows that a statement reads whole.
 """
 
 import json
-import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import django
+from django.db import connection
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
-django.setup()
-
-from django.db import connection  # noqa: E402
-
-from accounts.authn import digest  # noqa: E402
-from agents.core.ledger.batch import commit  # noqa: E402
-from agents.core.ledger.database import thread_database  # noqa: E402
-from agents.core.ledger.state import LookUp, look_up  # noqa: E402
-from agents.core.ledger.texts import READ_CLOCK, Statement  # noqa: E402
-from agents.core.ledger.work import Admit, Settle  # noqa: E402
-from agents.core.types import Ask, Ending, OpenTurn  # noqa: E402
-from agents.models.choices import Outcome, Surface  # noqa: E402
-from kit.ids import unguessable  # noqa: E402
+from accounts.authn import digest
+from agents.core.ledger.batch import commit
+from agents.core.ledger.database import thread_database
+from agents.core.ledger.state import LookUp, look_up
+from agents.core.ledger.texts import READ_CLOCK, Statement
+from agents.core.ledger.work import Admit, Settle
+from agents.core.types import Ask, Ending, OpenTurn
+from agents.models.choices import Outcome, Surface
+from kit.ids import unguessable
 
 BIG = 5_000
 ALIAS = re.compile(r"(?:FROM|JOIN) \(?(\w+) (\w)\b")
@@ -72,7 +66,7 @@ def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
 
 
 def settle(turns: Sequence[OpenTurn]) -> None:
-    """End them, answered."""
+    """Settle turns as answered."""
     ending = Ending(outcome=Outcome.COMPLETED, text="it is well", latency_ms=20)
     commit([Settle(turn, ending) for turn in turns], home=HOME)
 
@@ -148,13 +142,9 @@ def _big_tables() -> set[str]:
     return {name for name, count in counts.items() if count > BIG}
 
 
-def main() -> None:
-    """Answer line by line."""
+def answer_lines() -> None:
+    """Answer line by line, until standard input ends."""
     users = json.loads(sys.stdin.readline())
     print(json.dumps(plans(users)), flush=True)
     for _ in sys.stdin:
         print(json.dumps(batch(users)), flush=True)
-
-
-if __name__ == "__main__":
-    main()

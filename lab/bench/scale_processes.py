@@ -1,19 +1,17 @@
 """`python -m lab.bench.scale_processes`: what 1, 2 and 4 web processes do, and what an ask costs them."""
 
-import argparse
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, median
 
-from lab.bench import load, scale, targets
-from lab.bench.cores import CPUS, LOAD_CORE
-from lab.bench.scale import Result, say
-from lab.bench.scale_hubs import SERVER_CORES, Hubs, Way, homes, hubs
-from lab.bench.scale_meter import Meter, Used, kin, place
+from lab.bench import command, hubs, load
+from lab.bench.command import Option, Options, bench, say
+from lab.bench.hubs import Hub, Way
+from lab.bench.load import AskedServer, LoadRun, cells
+from lab.bench.meter import CPUS, LOAD_CORE, SERVER_CORES, kin, place
+from lab.figures import BenchResult, median_ratio
 
 COUNTS = (1, 2, 4)
 CONNECTIONS = (32, 64, 128)
@@ -21,194 +19,129 @@ SECOND_PROCESS_GOAL = 1.15
 CROSSING_GOAL = 2.0
 WARM_UP_S = 1
 PINNED, FREE = "own core", "all cores"
-Load = tuple[int, Way, int]  # processes, way, connections
+WAYS: dict[int, tuple[Way, ...]] = {1: ("any",), 2: ("stay", "cross", "any")}
+COLUMNS = ("asks/s", "p50 ms", "p99 ms", "errors", "web ms/ask", "pg ms/ask", "redis ms/ask", "others")
+LoadKey = tuple[int, Way, int]  # processes, way, connections
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run. `cores`: those of the web processes, beside the load's, or all for all processes.
-
-    Times are milliseconds: `p50_ms` the mean of the processes', `p99_ms` that of the slowest.
-    """
+class ProcessesRun:
+    """One run. `cores`: those of the web processes, beside the load's, or all for all processes."""
 
     round: int
     cores: str
     processes: int
     way: Way
-    connections: int
-    asks_per_s: float
-    p50_ms: float
-    p99_ms: float
-    errors: int
-    first_error: str
-    used: Used
+    run: LoadRun
 
     @property
-    def asks(self) -> float:
-        """How many were answered."""
-        return self.asks_per_s * self.used.took_s
-
-    @property
-    def web_ms(self) -> float:
-        """Processor time of web processes an ask."""
-        return self.used.web_s / self.asks * 1000 if self.asks else float("nan")
+    def load(self) -> LoadKey:
+        """The kind of load, by which runs are compared."""
+        return self.processes, self.way, self.run.connections
 
 
-def main() -> None:
-    """Load hubs of 1, 2 and 4 web processes on one PostgreSQL and Redis in turns; see what an ask costs them."""
-    options = _options()
-    runs: list[Run] = []
+def measure(options: Options, folder: Path) -> BenchResult:
+    """Load hubs of 1, 2 and 4 web processes on one PostgreSQL and Redis in turns."""
+    runs: list[ProcessesRun] = []
     with ExitStack() as stack:
-        folder = stack.enter_context(scale.folder())
-        running = _start(options.processes, folder, stack)
+        new_storage = stack.enter_context(hubs.storages("postgres", folder))
+        running = []
+        for count in options.processes:
+            say(f"starting a hub of {count} web processes")
+            storage = new_storage()
+            hub = hubs.running(storage, hubs.seed(storage), processes=count)
+            running.append(stack.enter_context(hub))
         for one in running:
-            measure(one, 0, "any", max(options.connections), WARM_UP_S, PINNED)
+            load_all(one, "any", max(options.connections), WARM_UP_S)
         for cores in (PINNED, FREE):
             _place(running, cores)
             for number in range(options.rounds):
-                runs += [_said(run) for run in _round(running, number, cores, options)]
-    scale.publish(report(runs), options.results)
+                runs += _round(running, number, cores, options)
+    return report(runs)
 
 
-def measure(target: Hubs, number: int, way: Way, connections: int, seconds: int, cores: str) -> Run:
+def load_all(hub: Hub, way: Way, connections: int, seconds: float) -> LoadRun:
     """Load all processes of one hub at once, the connections spread evenly over them."""
-    asked = target.asked(way)
-    each = max(1, connections // len(asked))
-    templates = [one.templates("SendMessage") for one in asked]
-    ports = [one.port for one in asked]
-    with ThreadPoolExecutor(len(asked)) as pool:
-        meter = Meter(target.web, target.agents)
-        said = list(
-            pool.map(lambda one: load.generate(one[0], one[1], each, seconds), zip(templates, ports, strict=True))
-        )
-        used = meter.used()
-    return Run(
-        round=number,
-        cores=cores,
-        processes=len(asked),
-        way=way,
-        connections=each * len(asked),
-        asks_per_s=sum(one["asks_per_s"] for one in said),
-        p50_ms=fmean(one["p50_ms"] for one in said),
-        p99_ms=max(one["p99_ms"] for one in said),
-        errors=sum(one["errors"] for one in said),
-        first_error=next((one["first_error"] for one in said if one["first_error"]), ""),
-        used=used,
-    )
+    targets = hub.asked(way)
+    asked = [AskedServer(one.port, one.templates("SendMessage")) for one in targets]
+    each = max(1, connections // len(targets))
+    return load.measure_servers(way, hub.web, asked, each, seconds, agents=hub.agents)
 
 
-def report(runs: Sequence[Run]) -> Result:
+def _round(running: Sequence[Hub], number: int, cores: str, options: Options) -> list[ProcessesRun]:
+    found = []
+    for connections in options.connections:
+        for hub in running:
+            count = len(hub.web)
+            for way in ("any",) if cores == FREE else WAYS.get(count, ("stay", "any")):
+                run = load_all(hub, way, connections, options.seconds)
+                found.append(ProcessesRun(number, cores, count, way, run))
+                say(
+                    f"round {number + 1}, {cores}: {count} x {way}, {run.connections} connections:"
+                    f" {run.asks_per_s:.0f} asks/s, {run.web_ms:.3f} ms of web cpu an ask,"
+                    f" others {run.used.others:.0%}"
+                )
+    return found
+
+
+def report(runs: Sequence[ProcessesRun]) -> BenchResult:
     """Medians over rounds; what is compared, is compared within each round."""
-    result = Result("scale-processes", "SendMessage to hubs of several web processes, PostgreSQL and Redis")
-    groups: dict[tuple[str, int, int, Way], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.cores, run.connections, run.processes, run.way), []).append(run)
+    result = BenchResult("scale-processes", "SendMessage to hubs of several web processes, PostgreSQL and Redis")
     for cores in (PINNED, FREE):
-        rows = [_row(group) for key, group in groups.items() if key[0] == cores]
+        groups: dict[LoadKey, list[LoadRun]] = {}
+        for one in runs:
+            if one.cores == cores:
+                groups.setdefault(one.load, []).append(one.run)
         where = (
             f"on {len(SERVER_CORES)} core(s) beside the load's" if cores == PINNED else f"all on {len(CPUS)} cores"
         )
-        result.tables.append((f"Web processes {where}", HEAD, rows))
-    for connections in sorted({run.connections for run in runs}):
-        _hold_against_goals(result, [run for run in runs if run.cores == PINNED], connections)
-    result.note_others([run.used.others for run in runs])
-    result.notes += [
-        f"an error: {error}" for error in sorted({run.first_error for run in runs if run.first_error})
-    ]
-    result.runs = [asdict(run) for run in runs]
+        rows = [[str(count), way, str(conns), *cells(of, *COLUMNS)] for (count, way, conns), of in groups.items()]
+        result.table(f"Web processes {where}", ["processes", "asked", "conns", *COLUMNS], rows)
+    pinned = [one for one in runs if one.cores == PINNED]
+    for connections in sorted({one.run.connections for one in runs}):
+        _hold_against_goals(result, pinned, connections)
+    result.note_others([one.run.used.others for one in runs])
+    result.note_errors(one.run.first_error for one in runs)
+    result.runs = [asdict(one) for one in runs]
     return result
 
 
-HEAD = ("processes", "asked", "conns", "asks/s", "p50 ms", "p99 ms", "errors", "web ms/ask", "pg ms/ask",
-        "redis ms/ask", "others")  # fmt: skip
-
-
-def _hold_against_goals(result: Result, runs: Sequence[Run], connections: int) -> None:
+def _hold_against_goals(result: BenchResult, runs: Sequence[ProcessesRun], connections: int) -> None:
     """`connections` in all, and once as many for each of the two."""
-    alone: Load = (1, "any", connections)
-    compared: list[tuple[str, Load, Load, float]] = [
+    alone: LoadKey = (1, "any", connections)
+    compared: list[tuple[str, LoadKey, LoadKey, float]] = [
         ("2 processes / 1, asked for their own agents", (2, "stay", connections), alone, SECOND_PROCESS_GOAL),
         ("the same, each as loaded as the 1", (2, "stay", 2 * connections), alone, SECOND_PROCESS_GOAL),
         ("2 processes / 1, asked as a proxy spreads", (2, "any", connections), alone, SECOND_PROCESS_GOAL),
         ("the same, each as loaded as the 1", (2, "any", 2 * connections), alone, SECOND_PROCESS_GOAL),
         ("crosses / stays", (2, "cross", connections), (2, "stay", connections), CROSSING_GOAL),
     ]
+    cost = {(one.round, one.load): one.run.web_ms for one in runs}
     for what, one, other, wanted in compared:
-        if (ratio := _ratio(runs, one, other)) is not None:
+        rounds = {number for number, kind in cost if kind == one and (number, other) in cost}
+        if rounds:
+            ratio = median_ratio([cost[n, one] for n in rounds], [cost[n, other] for n in rounds])
             result.goal(f"web cpu an ask, {connections} conns: {what}", "at most", wanted, ratio)
 
 
-def _ratio(runs: Sequence[Run], one: Load, other: Load) -> float | None:
-    """Processor time an ask of one kind beside the other's, each round for itself; the median."""
-    cost = {(run.round, run.processes, run.way, run.connections): run.web_ms for run in runs}
-    rounds = {run.round for run in runs}
-    ratios = [cost[n, *one] / cost[n, *other] for n in rounds if (n, *one) in cost and (n, *other) in cost]
-    return median(ratios) if ratios else None
-
-
-def _row(group: Sequence[Run]) -> list[str]:
-    first = group[0]
-    asks = sum(run.asks for run in group) or float("nan")
-    return [
-        str(first.processes), first.way, str(first.connections),
-        f"{median(run.asks_per_s for run in group):.0f}",
-        f"{median(run.p50_ms for run in group):.1f}",
-        f"{median(run.p99_ms for run in group):.1f}",
-        str(sum(run.errors for run in group)),
-        f"{median(run.web_ms for run in group):.3f}",
-        f"{sum(run.used.postgres_s for run in group) / asks * 1000:.3f}",
-        f"{sum(run.used.redis_s for run in group) / asks * 1000:.3f}",
-        f"{median(run.used.others for run in group):.0%}",
-    ]  # fmt: skip
-
-
-def _round(running: Sequence[Hubs], number: int, cores: str, options: argparse.Namespace) -> list[Run]:
-    ways: dict[int, tuple[Way, ...]] = {1: ("any",), 2: ("stay", "cross", "any")}
-    return [
-        measure(one, number, way, connections, options.seconds, cores)
-        for connections in options.connections
-        for one in running
-        for way in (("any",) if cores == FREE else ways.get(len(one.processes), ("stay", "any")))
-    ]
-
-
-def _said(run: Run) -> Run:
-    say(
-        f"round {run.round + 1}, {run.cores}: {run.processes} x {run.way}, {run.connections} connections:"
-        f" {run.asks_per_s:.0f} asks/s, {run.web_ms:.3f} ms of web cpu an ask, others {run.used.others:.0%}"
-    )
-    return run
-
-
-def _start(counts: Sequence[int], folder: Path, stack: ExitStack) -> list[Hubs]:
-    new_home = stack.enter_context(homes("postgres", folder))
-    running = []
-    for count in counts:
-        say(f"starting a hub of {count} web processes")
-        env = new_home()
-        running.append(stack.enter_context(hubs(count, env, folder, targets.seed(env))))
-    return running
-
-
-def _place(running: Sequence[Hubs], cores: str) -> None:
+def _place(running: Sequence[Hub], cores: str) -> None:
     """Give each process its core again, or all processes all cores."""
     if cores == FREE:
         place([os.getpid(), *(one.pid for one in kin(os.getpid()))], CPUS)
         return
     os.sched_setaffinity(0, {LOAD_CORE})
-    for one in running:
-        for index, web in enumerate(one.web):
-            place([web.pid], {SERVER_CORES[index % len(SERVER_CORES)]})
-
-
-def _options() -> argparse.Namespace:
-    parser = scale.parser("scale_processes", main.__doc__)
-    parser.add_argument("--processes", type=int, nargs="+", default=COUNTS, help="of each hub (default 1 2 4)")
-    parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS, help="default 32 64 128")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=4, help="length of one run (default 4)")
-    return parser.parse_args()
+    for hub in running:
+        for web in hub.web:
+            place([web.pid], {web.core} if web.core is not None else SERVER_CORES)
 
 
 if __name__ == "__main__":
-    main()
+    many = {"nargs": "+", "type": int}
+    bench(
+        "scale_processes",
+        measure,
+        Option("--processes", COUNTS, "web processes of each hub", many),
+        Option("--connections", CONNECTIONS, "in all", many),
+        command.rounds(),
+        command.seconds(4),
+    )

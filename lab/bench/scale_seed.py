@@ -1,24 +1,13 @@
-"""`python -m lab.bench.scale_seed ASKED AGENTS TURNS`, with the environment of a hub: agents with a past, as JSON.
+"""A long past for a hub to measure: agents that are asked among many, and many old turns (`lab.in_django`).
 
-`ASKED` users with an agent each, as lab.bench.seed makes them, among `AGENTS` agents in all; `TURNS` questions
-over 90 days, each with its two events, dealt evenly to all agents. By SQL, so that a million take about a minute.
+Rows are written by SQL, so that a million turns take about a minute.
 """
 
 import json
-import os
-import sys
 
-import django
+from django.db import connection, transaction
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
-django.setup()
-
-from django.db import connection, transaction  # noqa: E402
-
-from accounts.models import User  # noqa: E402
-from agents.models import Agent, Session  # noqa: E402
-from lab.bench.crowd import AGENTS_AN_OWNER, TAGLINE, draft_or_published, write_rows  # noqa: E402
-from lab.bench.seed import seed  # noqa: E402
+from lab.bench.seed import TAGLINE, add_agents, seed
 
 DAYS = 90
 AT_ONCE = 100_000
@@ -70,10 +59,15 @@ _CLOCK = {
 
 
 def fill(asked: int, agents: int, turns: int) -> list[dict[str, str]]:
-    """Write everything and let the database count it; what lab.bench.seed says of the asked."""
+    """`asked` users with an agent each, as `seed` makes them, among `agents` agents in all.
+
+    `turns`: questions over 90 days, each with its two events, dealt evenly to all agents. At the end the database
+    analyses its tables.
+    """
     with transaction.atomic():
         seeded = seed(asked)
-        _crowd(agents - asked)
+        if agents > asked:
+            add_agents(agents - asked)
     step = DAYS * 86_400 / turns
     clock = {name: text.format(step=step, turns=turns) for name, text in _CLOCK[connection.vendor].items()}
     _run(_CREDENTIALS.format(**clock))
@@ -89,23 +83,6 @@ def fill(asked: int, agents: int, turns: int) -> list[dict[str, str]]:
     return seeded
 
 
-def _crowd(count: int) -> None:
-    """Agents that are not asked, some a user."""
-    if count <= 0:
-        return
-    write_rows(User, (User(login=f"owner-{number}") for number in range(count // AGENTS_AN_OWNER + 1)))
-    owners = list(User.objects.filter(login__startswith="owner-").order_by("pk"))
-    write_rows(
-        Session, (Session(owner=owners[n // AGENTS_AN_OWNER], routing_name=f"agent-{n}") for n in range(count))
-    )
-    sessions = Session.objects.filter(routing_name__startswith="agent-").select_related("owner").order_by("pk")
-    write_rows(Agent, (draft_or_published(number, one) for number, one in enumerate(sessions)))
-
-
 def _run(statement: str, *values: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values or None)
-
-
-if __name__ == "__main__":
-    json.dump(fill(*map(int, sys.argv[1:4])), sys.stdout)

@@ -19,8 +19,8 @@ from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, 
 from starlette.applications import Starlette
 
 
-class Echo(AgentExecutor):
-    """Says what it is asked; `short`: in one event where it can."""
+class EchoExecutor(AgentExecutor):
+    """Echoes each question; `short`: in one event where possible."""
 
     def __init__(self, *, short: bool) -> None:
         self._short = short
@@ -54,9 +54,9 @@ class Echo(AgentExecutor):
 
 
 def application(port: int, *, short: bool) -> Starlette:
-    """The SDK's own stack around Echo, on `/`."""
+    """The SDK's own stack around the echo agent, on `/`."""
     card = AgentCard(
-        name="Echo",
+        name="EchoExecutor",
         description="Says what it is asked.",
         version="1",
         supported_interfaces=[
@@ -65,17 +65,17 @@ def application(port: int, *, short: bool) -> Starlette:
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
-        skills=[AgentSkill(id="echo", name="Echo", description="Says what it is asked.", tags=["echo"])],
+        skills=[AgentSkill(id="echo", name="EchoExecutor", description="Says what it is asked.", tags=["echo"])],
     )
     handler = DefaultRequestHandler(
-        agent_executor=Echo(short=short), task_store=InMemoryTaskStore(), agent_card=card
+        agent_executor=EchoExecutor(short=short), task_store=InMemoryTaskStore(), agent_card=card
     )
 
     return Starlette(routes=create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True))
 
 
-class Server(uvicorn.Server):
-    """Says when it serves."""
+class ReadyServer(uvicorn.Server):
+    """Prints a line when it serves."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -84,7 +84,7 @@ class Server(uvicorn.Server):
 
 if __name__ == "__main__":
     port = int(sys.argv[1])
-    Server(
+    ReadyServer(
         uvicorn.Config(
             application(port, short="short" in sys.argv[2:]),
             port=port,

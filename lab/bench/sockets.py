@@ -1,14 +1,20 @@
 """A WebSocket client without a library, so that the load costs its core as little as it can."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 NO_MASK = b"\0\0\0\0"  # a client must mask; a mask of zeros leaves the bytes as they are
 
+Client = TypeVar("Client", bound="RawSocket")
+
 
 class RawSocket(asyncio.Protocol):
-    """One socket: a subclass sends and takes the texts. `path`, `headers`: of the upgrade."""
+    """One socket; a subclass sends and receives the texts. `path`, `headers`: of the upgrade.
+
+    `welcomed`: done by the subclass when the server has registered it; it fails when the socket is lost before.
+    """
 
     def __init__(self, path: str, headers: str) -> None:
         self._path = path
@@ -17,6 +23,7 @@ class RawSocket(asyncio.Protocol):
         self._upgraded = False
         self._left = False
         self._transport: Any = None
+        self.welcomed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -35,7 +42,7 @@ class RawSocket(asyncio.Protocol):
             self._upgraded = True
             self._unread = bytearray(rest)
             if b" 101 " not in head[:20]:
-                self.fail(head)
+                self._fail(head)
             self.begin()
         while (frame := self._next_frame()) is not None:
             opcode, payload = frame
@@ -46,21 +53,27 @@ class RawSocket(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._left:
-            self.fail("the socket closed")
+            self._fail("the socket closed")
 
     def leave(self) -> None:
-        """Close the socket without a word, as a program that was killed."""
+        """Close the socket without a closing handshake, as a program that was killed."""
         self._left = True
         self._transport.close()
 
     def begin(self) -> None:
-        """The upgrade is done."""
+        """Called after the upgrade."""
 
     def take(self, payload: bytes) -> None:
-        """A text of the server."""
+        """Called with each text of the server."""
 
-    def fail(self, why: object) -> None:
-        """The socket is of no use any more."""
+    def lost(self, why: object) -> None:
+        """Called when the socket is lost after it was welcomed."""
+
+    def _fail(self, why: object) -> None:
+        if self.welcomed.done():
+            self.lost(why)
+        else:
+            self.welcomed.set_exception(ConnectionError(str(why)))
 
     def send_text(self, payload: bytes) -> None:
         """Send a text."""
@@ -89,3 +102,14 @@ class RawSocket(asyncio.Protocol):
         opcode, payload = unread[0] & 15, bytes(unread[start : start + length])
         del unread[: start + length]
         return opcode, payload
+
+
+async def dial(make: Callable[[], Client], port: int) -> Client:
+    """A new socket to a server of this machine, welcomed.
+
+    Raises:
+        ConnectionError: the server refused or closed the socket.
+    """
+    _, client = await asyncio.get_running_loop().create_connection(make, "127.0.0.1", port)
+    await client.welcomed
+    return client

@@ -1,4 +1,4 @@
-"""What the venues of `lab.bench.network` are called, and what `lab.bench.agnt` searches for."""
+"""What the venues of the network are called, and what `lab.bench.agnt` searches for."""
 
 CATEGORIES = ("restaurant", "cafe", "bar", "spa", "gym", "hotel", "tour")
 PLACES = (

@@ -9,21 +9,19 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lab import ROOT
 from lab.agents import online
 from lab.callers import rpc_path
 from lab.conformance.agent import KitAgent
 from lab.hub_process import HubProcess
-from lab.hub_storage import DistributedStorages, EmbeddedStorages, HubStorage, embedded_storage
-from lab.servers import running_servers
+from lab.hub_storage import storages
 
 HOMES = ("embedded", "grown")
 # The kit receives pushes on this machine; the hub's durations are those of production.
-SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1, "WEBHOOK_PORTS": "", "TEST_TIME_SCALE": 1}
+SETTINGS: dict[str, Any] = {"WEBHOOK_ALLOW_PRIVATE": 1, "WEBHOOK_PORTS": "", "TEST_TIME_SCALE": 1}
 
 
 def main() -> int:
@@ -35,25 +33,14 @@ def main() -> int:
     parser.add_argument("--below", default="/v1", help="the address to test, below the agent's base (default /v1)")
     parser.add_argument("options", nargs="*", help="for the kit's pytest, behind --")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="conformance-") as name, _home(asked.home, Path(name)) as home:
-        is_grown = asked.home == "grown"
-        hub = HubProcess.start(home, processes=2 if is_grown else 1, worker=is_grown, **SETTINGS)
-        try:
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as name,
+        storages(Path(name), is_distributed=asked.home == "grown") as new_storage,
+    ):
+        home = new_storage()
+        processes = 2 if home.is_grown else 1
+        with HubProcess.start(home, processes=processes, worker=home.is_grown, **SETTINGS) as hub:
             return asyncio.run(_run(hub, asked))
-        finally:
-            hub.stop()
-
-
-@contextmanager
-def _home(name: str, folder: Path) -> Iterator[HubStorage]:
-    """Storage for a new hub: SQLite, or PostgreSQL and Redis."""
-    if name == "embedded":
-        EmbeddedStorages.make_template(folder / "data")
-        yield embedded_storage(folder / "data")
-        return
-    DistributedStorages.make_template(folder / "cluster")
-    with running_servers(copy_of=folder / "cluster") as servers:
-        yield DistributedStorages(servers).new(folder / "data")
 
 
 async def _run(hub: HubProcess, asked: argparse.Namespace) -> int:

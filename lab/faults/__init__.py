@@ -1,1 +1,1 @@
-"""The fault suite: a grown hub under load, faults done to it, and a checker of what is left (README.md)."""
+"""The fault suite: a distributed hub under load, faults that are injected, and a checker (README.md)."""

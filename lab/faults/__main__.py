@@ -1,4 +1,4 @@
-"""`python -m lab.faults`: do faults to a grown hub under load, and print what held."""
+"""`python -m lab.faults`: inject faults into a hub under load, and print which invariants held."""
 
 import argparse
 import asyncio
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lab.faults.report import as_markdown, examples
-from lab.faults.run import MANY, Outcome, run
+from lab.faults.run import MANY, RunOutcome, run
 from lab.faults.table import TABLE, chosen
 
 SETS = "\n".join(f"  {fault.name:4} {fault.short:4} {fault.long:5}  {fault.title}" for fault in TABLE.values())
@@ -25,7 +25,7 @@ invariant broke. The folder with the logs of all processes and operations is kep
 
 
 def main() -> int:
-    """Run, print, and say by the exit code whether everything held."""
+    """Run the faults and print the table; the exit code is 1 when an invariant was violated."""
     options = _options()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background deaf to it
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # both end what was started
@@ -51,8 +51,8 @@ def main() -> int:
     return 1 if outcome.violations else 0
 
 
-def headline(outcome: Outcome) -> str:
-    """Date, commit and what was done, in one sentence."""
+def headline(outcome: RunOutcome) -> str:
+    """The violations, the date, the commit and the faults, in one sentence."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     done = ", ".join(f"{fault.name} × {count}" for fault, count in outcome.done)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")

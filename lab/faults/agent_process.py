@@ -1,6 +1,6 @@
 """`python -m lab.faults.agent_process URL TOKEN NAME`: one echo agent, a process that can be stopped.
 
-A line `online SESSION-ID` on standard output says that it is registered, each time.
+The process prints `online SESSION-ID` each time the hub has registered the agent.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from lab.faults.oplog import OpLog
 
 
 async def main(url: str, token: str, name: str) -> None:
-    """Serve until killed; it comes back whenever its connection is lost."""
+    """Serve until killed; the agent connects again whenever its connection is lost."""
     agent = EchoAgent([url], token, OpLog(Path(os.devnull)), name=name)
     agent.start()
     known = 0

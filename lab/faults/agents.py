@@ -1,6 +1,7 @@
-"""Agents that say what they were asked, nonce and all, whole or in pieces.
+"""Agents that reply with the question and its nonce, whole or in pieces.
 
-They come back after a loss, to the other process, and log every prompt: one that was sent twice shows.
+They connect again after a loss, to the other process. They log every prompt, so that the checker sees a prompt
+that was sent twice.
 """
 
 import asyncio
@@ -24,11 +25,11 @@ def echo_of(text: str) -> str:
 
 
 class EchoAgent(ChannelAgent):
-    """One agent program. `handle` is set once it was published; `online` while it is registered.
+    """One agent program. `handle` is set once the agent is published; `online` while it is registered.
 
-    `urls` are the web processes it goes to, in turn. `takes_s`: how long an answer takes, at most. `is_silent`: it
-    answers nothing. `connects`, `misses`, `asked`: how often it was welcomed, was not, and was asked; `bye`: the
-    last frame of that type.
+    `urls`: the web processes that the agent connects to, in turn. `takes_s`: the longest time of an answer.
+    `is_silent`: the agent answers nothing. `connects`, `misses`: how often the hub welcomed it, and did not.
+    `prompted`: set once the agent was asked. `bye`: the last frame of that type.
     """
 
     welcome_within_s = 60.0
@@ -41,19 +42,19 @@ class EchoAgent(ChannelAgent):
         self.log = log
         self.name = name
         self.takes_s = takes_s
-        self.online = asyncio.Event()
+        self.online, self.prompted = asyncio.Event(), asyncio.Event()
         self.comes_back = True
         self.is_silent = False
-        self.connects, self.misses, self.asked, self.sockets = 0, 0, 0, 0
+        self.connects, self.misses, self.sockets = 0, 0, 0
         self.bye: Json = {}
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Connect, and stay so until `stop`."""
+        """Connect, and connect again after each loss, until `stop`."""
         self._running = asyncio.get_running_loop().create_task(self._run(), name=self.name)
 
     async def stop(self) -> None:
-        """Leave for good."""
+        """Disconnect and do not come back."""
         self.comes_back = False
         if self._running is not None:
             self._running.cancel()
@@ -63,17 +64,17 @@ class EchoAgent(ChannelAgent):
 
     @property
     def is_connected(self) -> bool:
-        """Whether it has a registered socket now."""
+        """Whether the hub has registered the agent's socket."""
         return self.online.is_set()
 
     @property
     def is_over(self) -> bool:
-        """Whether it will not come back."""
+        """Whether the agent has ended and will not connect again."""
         return self._running is not None and self._running.done()
 
     def on_prompt(self, prompt: Json) -> None:
-        """Log it, then answer."""
-        self.asked += 1
+        """Log the prompt, then answer it."""
+        self.prompted.set()
         nonce, socket = prompt["text"].partition(" ")[0], f"{self.name}/{self.sockets}"
         self.log.write("prompt", agent=self.handle, nonce=nonce, chat_id=prompt["chatId"], socket=socket)
         super().on_prompt(prompt)
@@ -99,7 +100,7 @@ class EchoAgent(ChannelAgent):
             self.bye = frame
 
     def keeps(self, frame: Json) -> bool:
-        """A run lasts for hours: only what `connect` waits for stays."""
+        """Keep only the frames that `connect` waits for, because a run lasts for hours."""
         return bool(frame["type"] == "welcome")
 
     async def _run(self) -> None:
@@ -117,7 +118,7 @@ class EchoAgent(ChannelAgent):
             finally:
                 self.online.clear()
                 self.drop()
-                self.cancel_answers()  # what was asked on this socket is not answered on another
+                self.cancel_answers()  # a prompt of this socket is not answered on another
             if not self.comes_back:
                 return
             await asyncio.sleep(random.uniform(*BACK_AFTER_S))

@@ -1,4 +1,4 @@
-"""I7 to I11: what callers and receivers were told."""
+"""I7 to I11, F2, F3, F6 and F15: the answers to callers, and the deliveries to webhook receivers."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from lab.faults.agents import echo_of
 from lab.faults.evidence import Evidence
 from lab.faults.oplog import Line
-from lab.faults.report import Row
+from lab.faults.report import InvariantRow
 
 OUTBOX = """
 SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_delivery WHERE type = 'agent.replied'
@@ -19,9 +19,9 @@ TASK_NOT_FOUND = -32001
 UNRECORDED = "could not record"
 
 
-def replies_are_ones_own(found: Evidence) -> Row:
-    """I7."""
-    row = Row("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
+def replies_are_ones_own(found: Evidence) -> InvariantRow:
+    """I7: each completed ask has the reply to its own question."""
+    row = InvariantRow("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
     for ask in found.asks:
         if ask["outcome"] == "completed":
             wanted = echo_of(f"{ask['nonce']} what did I say?")
@@ -29,18 +29,18 @@ def replies_are_ones_own(found: Evidence) -> Row:
     return row
 
 
-def others_tasks_are_hidden(found: Evidence) -> Row:
-    """I8, as far as a run goes: the matrix of routes and callers is in tests/tenancy."""
-    row = Row("I8", "another caller's task is not found")
+def others_tasks_are_hidden(found: Evidence) -> InvariantRow:
+    """I8, for GetTask alone; tests/tenancy has all routes and callers."""
+    row = InvariantRow("I8", "another caller's task is not found")
     for peek in found.lines["peek"]:
         if peek["code"] == TASK_NOT_FOUND or peek["outcome"] != "refused":
             row.case(peek["code"] == TASK_NOT_FOUND, f"{peek['task_id']}: {peek['outcome']} {peek['text']}")
     return row
 
 
-def one_task_a_key(found: Evidence) -> Row:
-    """I9. An ask that provably left nothing behind (`not_delivered`) freed its key, and may be made again."""
-    row = Row("I9", "one Idempotency-Key, one task and one charge, however often and wherever it is sent")
+def one_task_a_key(found: Evidence) -> InvariantRow:
+    """I9. The key of an ask that was not delivered (`not_delivered`) is free, and may be used again."""
+    row = InvariantRow("I9", "one Idempotency-Key, one task and one charge, however often and wherever it is sent")
     for nonce, asks in found.by_nonce.items():
         if not asks[0]["keyed"]:
             continue
@@ -50,9 +50,9 @@ def one_task_a_key(found: Evidence) -> Row:
     return row
 
 
-def keyed_asks_are_answered(found: Evidence) -> Row:
-    """I9. The end of its task, a refusal of admission among them; an error is none that the load asks for."""
-    row = Row("I9", "a keyed ask that goes on is answered")
+def keyed_asks_are_answered(found: Evidence) -> InvariantRow:
+    """I9. A refusal by admission is an answer, too; an error is not, because the load sends no wrong request."""
+    row = InvariantRow("I9", "a keyed ask that goes on is answered")
     for keyed in found.lines["keyed"]:
         ok = keyed["outcome"] in ("completed", "failed")
         said = f"{keyed['status']} {keyed['outcome']} {keyed['text']}"
@@ -60,9 +60,9 @@ def keyed_asks_are_answered(found: Evidence) -> Row:
     return row
 
 
-def prompts_go_out_once(found: Evidence) -> Row:
-    """The delivery half of I9: a prompt is never handed over twice."""
-    row = Row("I9", "a prompt is handed to one socket, once")
+def prompts_go_out_once(found: Evidence) -> InvariantRow:
+    """I9, at the agent: the hub sends a prompt once."""
+    row = InvariantRow("I9", "a prompt is handed to one socket, once")
     sockets: dict[str, list[int]] = defaultdict(list)
     for prompt in found.lines["prompt"]:
         sockets[prompt["chat_id"]].append(prompt["socket"])
@@ -71,18 +71,20 @@ def prompts_go_out_once(found: Evidence) -> Row:
     return row
 
 
-def streams_are_complete(found: Evidence) -> Row:
-    """I10."""
-    row = Row("I10", "streams are complete over breaks: every event once, in order, to the end the table has")
+def streams_are_complete(found: Evidence) -> InvariantRow:
+    """I10, of streams that the caller read without a break."""
+    row = InvariantRow(
+        "I10", "streams are complete over breaks: every event once, in order, to the end the table has"
+    )
     for ask, ok, detail in _streams(found):
         if not ask["cuts"]:
             row.case(ok, detail)
     return row
 
 
-def cut_streams_are_complete(found: Evidence) -> Row:
-    """I10, where the caller broke off: a caller that reached the end had every event."""
-    row = Row("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
+def cut_streams_are_complete(found: Evidence) -> InvariantRow:
+    """I10, of streams that the caller cut and followed again, up to their end."""
+    row = InvariantRow("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
     for ask, ok, detail in _streams(found):
         if ask["cuts"]:
             row.case(ok, f"{detail}, {ask['cuts']} cuts")
@@ -90,7 +92,7 @@ def cut_streams_are_complete(found: Evidence) -> Row:
 
 
 def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
-    """Those with an end that was recorded: whether each is complete, in words."""
+    """The streams whose end the hub stored: whether each is complete, and a description."""
     last = {task["id"]: task["seq"] for task in found.rows(SEQS)}
     for ask in found.asks:
         if ask["kind"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
@@ -103,9 +105,9 @@ def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
         yield ask, ok, f"{ask['task_id']}: {events}, the table's last is {end}"
 
 
-def webhooks_arrive(found: Evidence) -> Row:
-    """I11: an outbox row for each end of an agent that is listened to, and each row told, signed, under one id."""
-    row = Row("I11", "webhooks arrive at least once, signed, each event under one id")
+def webhooks_arrive(found: Evidence) -> InvariantRow:
+    """I11: each completed turn of an agent with a webhook has one delivery, which arrives signed under one id."""
+    row = InvariantRow("I11", "webhooks arrive at least once, signed, each event under one id")
     told: dict[str, set[str]] = defaultdict(set)
     for line in found.lines["webhook"]:
         told[line["event_id"]].add(line["digest"] if line["is_signed"] else "unsigned")
@@ -126,9 +128,9 @@ def webhooks_arrive(found: Evidence) -> Row:
     return row
 
 
-def nothing_lost_in_a_drain(found: Evidence) -> Row:
-    """F15. What the hub took in while it restarted in order is answered; what it did not may be asked again."""
-    row = Row("F15", "asks taken in during a rolling restart are answered")
+def nothing_lost_in_a_drain(found: Evidence) -> InvariantRow:
+    """F15. The hub answers each ask that it admitted during a restart; a refused ask may be repeated."""
+    row = InvariantRow("F15", "asks taken in during a rolling restart are answered")
     for ask in found.asks:
         if ask["began_in"] != "F15" or ask["keyed"] or ask["outcome"] == "unsent":
             continue
@@ -138,9 +140,9 @@ def nothing_lost_in_a_drain(found: Evidence) -> Row:
     return row
 
 
-def deliveries_come_again(found: Evidence) -> Row:
-    """F2. The lease of a delivery is 60 s; the next try is the sweep's after it."""
-    row = Row(
+def deliveries_come_again(found: Evidence) -> InvariantRow:
+    """F2. The lease of a delivery is 60 s; the sweep after its end sends the delivery again."""
+    row = InvariantRow(
         "F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine"
     )
     at = {one["event_id"]: one["delivered_at"] for one in found.rows(DELIVERED)}
@@ -152,9 +154,9 @@ def deliveries_come_again(found: Evidence) -> Row:
     return row
 
 
-def errors_say_when_to_retry(found: Evidence) -> Row:
-    """F6, and all others: a hub that cannot serve says so, and when to ask again."""
-    row = Row("F6", "no 5xx but 503 with Retry-After, whatever is done")
+def errors_say_when_to_retry(found: Evidence) -> InvariantRow:
+    """F6, and all others: a hub that cannot serve answers 503 with Retry-After."""
+    row = InvariantRow("F6", "no 5xx but 503 with Retry-After, whatever is done")
     for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):
         if said["outcome"] == "refused":
             ok = said["status"] < 500 or (said["status"] == 503 and said["retry_after"])
@@ -163,9 +165,9 @@ def errors_say_when_to_retry(found: Evidence) -> Row:
     return row
 
 
-def no_ask_hangs(found: Evidence) -> Row:
-    """F3, and all others."""
-    row = Row("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
+def no_ask_hangs(found: Evidence) -> InvariantRow:
+    """F3, and all others: an ask that ran out of time is a violation."""
+    row = InvariantRow("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
     for ask in found.asks:
         row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['kind']}, {ask['began_in']})")
     return row

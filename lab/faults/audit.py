@@ -1,4 +1,4 @@
-"""I1 to I6: what the tables of the hub must say after a run."""
+"""I1 to I6 and F1: conditions that the tables of the hub must meet after a run."""
 
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.faults.evidence import Evidence
 from lab.faults.oplog import Line
-from lab.faults.report import Row
+from lab.faults.report import InvariantRow
 from lab.faults.stack import REPLY_WAIT_S
 
 GRACE = timedelta(seconds=60)
@@ -34,12 +34,12 @@ ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a r
 ENDS = ["completed", "failed", "canceled", "rejected"]
 
 
-def one_row_an_ask(found: Evidence) -> Row:
-    """I1. A refusal may be counted in another's row (`repeats`): those are added up by caller and agent.
+def one_row_an_ask(found: Evidence) -> InvariantRow:
+    """I1. A refusal may be counted in the row of another one (`repeats`): the sums by caller and agent must agree.
 
-    An ask of which was told what only a turn has that was let in needs a row of its own.
+    An ask whose answer is one of an admitted turn needs a row of its own.
     """
-    row = Row("I1", "one audit row for each ask, none without one")
+    row = InvariantRow("I1", "one audit row for each ask, none without one")
     told: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for nonce, asks in found.by_nonce.items():
         answered = [ask for ask in asks if ask["outcome"] in ("completed", "failed")]
@@ -67,9 +67,9 @@ def one_row_an_ask(found: Evidence) -> Row:
     return row
 
 
-def budgets_hold(found: Evidence) -> Row:
-    """I2."""
-    row = Row("I2", "budgets are never overspent, and their counters agree with the audit")
+def budgets_hold(found: Evidence) -> InvariantRow:
+    """I2: compare each day's counter with the budget and with the turns of that day."""
+    row = InvariantRow("I2", "budgets are never overspent, and their counters agree with the audit")
     for usage in found.rows(BUDGETS):
         ok = usage["queries"] == usage["counted"] <= usage["daily_budget"]
         row.n += usage["counted"] - 1
@@ -78,9 +78,9 @@ def budgets_hold(found: Evidence) -> Row:
     return row
 
 
-def claims_are_released(found: Evidence) -> Row:
-    """I3. A claim whose time is over counts as free at once; the sweep must have noted it all the same."""
-    row = Row("I3", "claims are released: none outlives its lease")
+def claims_are_released(found: Evidence) -> InvariantRow:
+    """I3. The hub treats an expired claim as free at once; the sweep must also have written its release."""
+    row = InvariantRow("I3", "claims are released: none outlives its lease")
     for turn in found.turns:
         if turn["outcome"] == "denied":
             continue
@@ -93,9 +93,9 @@ def claims_are_released(found: Evidence) -> Row:
     return row
 
 
-def one_caller_at_a_time(found: Evidence) -> Row:
-    """I4."""
-    row = Row("I4", "all claims on a session are one caller's, and at most its cap")
+def one_caller_at_a_time(found: Evidence) -> InvariantRow:
+    """I4: the claims of a session that overlap belong to one caller."""
+    row = InvariantRow("I4", "all claims on a session are one caller's, and at most its cap")
     open_now: list[dict[str, Any]] = []
     session = None
     for hold in found.rows(HOLDS):
@@ -111,9 +111,9 @@ def one_caller_at_a_time(found: Evidence) -> Row:
     return row
 
 
-def one_end(found: Evidence) -> Row:
-    """I5. What callers were told, what they read again and what the tables say is the same end."""
-    row = Row("I5", "exactly one end for each task, the same for every reader, and nothing after it")
+def one_end(found: Evidence) -> InvariantRow:
+    """I5. The first answer, later reads of the task, and the tables show the same end."""
+    row = InvariantRow("I5", "exactly one end for each task, the same for every reader, and nothing after it")
     said: dict[str, tuple[str, str]] = {}
     for ask in found.asks:
         if ask["outcome"] not in ("completed", "failed") or "could not record" in ask["text"]:
@@ -138,9 +138,9 @@ def one_end(found: Evidence) -> Row:
     return row
 
 
-def every_turn_ends(found: Evidence) -> Row:
-    """I6."""
-    row = Row("I6", "every accepted ask ends, at the latest 45 s after its wait")
+def every_turn_ends(found: Evidence) -> InvariantRow:
+    """I6: no turn stays open for longer than its wait and 45 s."""
+    row = InvariantRow("I6", "every accepted ask ends, at the latest 45 s after its wait")
     for turn in found.turns:
         took = (turn["settled_at"] or found.now) - turn["asked_at"]
         row.case(took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}")
@@ -152,14 +152,14 @@ def _was_admitted(ask: Line) -> bool:
 
 
 def _may_be_written(ask: Line) -> bool:
-    """Whether an ask may have a row in the audit: not when it was refused for what it said."""
+    """Whether an ask may have a row in the audit. A request that the hub refused as wrong has none."""
     return ask["outcome"] != "unsent" and not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
 
 
-def deaths_are_cleaned_up(found: Evidence) -> list[Row]:
-    """What a killed process left open ends, and what it held is free, in time. F19 has no beat when one dies."""
-    ended = Row("F1", "what a killed process left open ends within 45 s")
-    freed = Row("F1", "what it held is free within 35 s, and 5 for a busy machine")
+def deaths_are_cleaned_up(found: Evidence) -> list[InvariantRow]:
+    """F1: open turns of a killed process end in time, and its claims are free in time. In F19 no beat runs."""
+    ended = InvariantRow("F1", "what a killed process left open ends within 45 s")
+    freed = InvariantRow("F1", "what it held is free within 35 s, and 5 for a busy machine")
     died = {
         line["process"]: datetime.fromtimestamp(line["at"], UTC)
         for line in found.lines["death"]

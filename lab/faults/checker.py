@@ -1,13 +1,14 @@
-"""Reads what a run left behind, and makes the table of it."""
+"""Makes the table of invariants from the log and the database of a run."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from lab.faults import answers, audit, secrecy
 from lab.faults.evidence import Evidence
-from lab.faults.filled import BY_FAULT, DONE, MUCH
-from lab.faults.report import Row
+from lab.faults.fault import DONE, Fault
+from lab.faults.report import InvariantRow
 
-Check = Callable[[Evidence], Row]
+MUCH = 300  # asks of a load; a twentieth of them are streams of A2A 1.0, a quarter is keyed
+Check = Callable[[Evidence], InvariantRow]
 OF_ANY_ASK: Sequence[Check] = (
     audit.one_row_an_ask,
     audit.budgets_hold,
@@ -37,10 +38,10 @@ OF_SOME_FAULTS: Sequence[Check] = (
 )
 
 
-def check(found: Evidence, faults: Sequence[str]) -> list[Row]:
+def check(found: Evidence, faults: Sequence[Fault]) -> list[InvariantRow]:
     """A row for each invariant, then one for each figure that faults noted (`Scene.saw`).
 
-    A row that these faults, or a load of some hundred asks, must fill is a violation when nothing is in it.
+    An empty row is a violation if these faults, or a load of some hundred asks, must fill it.
     """
     always = [each(found) for each in OF_ANY_ASK]
     usual = [each(found) for each in OF_A_LOAD]
@@ -52,19 +53,19 @@ def check(found: Evidence, faults: Sequence[str]) -> list[Row]:
     return [row for row in always + usual + rest if row.n or row.violations] + list(empty(rest, faults))
 
 
-def empty(rows: Sequence[Row], faults: Sequence[str]) -> Iterator[Row]:
-    """A violation for each row that one of these faults must fill and did not. Rows go by how they begin."""
+def empty(rows: Sequence[InvariantRow], faults: Sequence[Fault]) -> Iterator[InvariantRow]:
+    """A violation for each row that one of these faults must fill (`Fault.fills`) and did not."""
     filled = [(row.name, row.says) for row in rows if row.n]
     for fault in faults:
-        for says in BY_FAULT.get(fault, ("",)):
-            if not any(name == fault and said.startswith(says) and said != DONE for name, said in filled):
-                yield Row(fault, says or "a figure of its own", 0, ["no case: nothing was tried"])
+        for says in fault.fills:
+            if not any(name == fault.name and said.startswith(says) and said != DONE for name, said in filled):
+                yield InvariantRow(fault.name, says or "a figure of its own", 0, ["no case: nothing was tried"])
 
 
-def figures(found: Evidence) -> list[Row]:
-    """What faults measured, by fault and figure."""
-    rows: dict[tuple[str, str], Row] = {}
+def figures(found: Evidence) -> list[InvariantRow]:
+    """The figures that faults noted, by fault and figure."""
+    rows: dict[tuple[str, str], InvariantRow] = {}
     for seen in found.lines["seen"]:
         name = (seen["fault"], seen["what"])
-        rows.setdefault(name, Row(*name)).case(seen["ok"], seen["detail"])
+        rows.setdefault(name, InvariantRow(*name)).case(seen["ok"], seen["detail"])
     return list(rows.values())

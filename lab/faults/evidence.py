@@ -1,4 +1,4 @@
-"""What is left of a run: the lines of its log, and the tables of its hub."""
+"""The evidence of a run: the lines of its log, and the tables of its hub."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +23,10 @@ Rows = Callable[..., list[dict[str, Any]]]
 
 @dataclass
 class Evidence:
-    """Read once, after the load has stopped. `asks` are the lines of that op, `by_nonce` the same in groups.
+    """The evidence, read once after the load has stopped. `by_nonce`: the lines of asks by their nonce.
 
-    `turns_of` are the rows of the audit by the nonce in their question. `now` is the database's: F12 moves
-    its clock. `rows` reads tables of the hub, each row by column.
+    `turns_of`: the rows of the audit by the nonce in their question. `now`: the time of the database, because F12
+    moves its clock. `rows` reads tables of the hub, each row by column.
     """
 
     lines: dict[str, list[Line]]
@@ -44,14 +44,14 @@ class Evidence:
         return self.lines["ask"]
 
     def add_turn(self, turn: dict[str, Any]) -> None:
-        """One row of the audit."""
+        """Add one row of the audit."""
         turn["nonce"] = turn["question"].partition(" ")[0]
         self.turns.append(turn)
         self.turns_of[turn["nonce"]].append(turn)
 
 
 def gather(stack: Stack, log: OpLog) -> Evidence:
-    """Everything there is."""
+    """Read the log and the tables of a run."""
     log.flush()
     lines: dict[str, list[Line]] = defaultdict(list)
     for line in read(log.path):

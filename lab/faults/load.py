@@ -1,4 +1,4 @@
-"""Callers who ask all the time while faults are done, by every kind of request and through every web process."""
+"""Callers that ask during faults, by every kind of request and through every web process."""
 
 import asyncio
 import random
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from lab.callers import ANSWER_WITHIN_S, web
+from lab.callers import ANSWER_WITHIN_S, Json, web
 from lab.faults import request_kinds
 from lab.faults.agents import EchoAgent
 from lab.faults.participants import Participants
-from lab.faults.request_kinds import Answer, Question
+from lab.faults.request_kinds import AskAnswer, AskRequest
 
 KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04
@@ -31,7 +31,7 @@ UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 
 @dataclass
 class Load:
-    """`loops` callers ask at any time; each is several logins in turn. Everything is written to the log."""
+    """`loops` callers ask at any time; each uses several logins in turn. Every ask is written to the log."""
 
     participants: Participants
     loops: int
@@ -41,7 +41,7 @@ class Load:
     _stopping: bool = False
 
     def start(self) -> None:
-        """Ask until `stop`; again perhaps."""
+        """Begin to ask; also after `stop`."""
         self._stopping = False
         self._clients = [web(url, limits=UNLIMITED) for url in self.participants.stack.urls]
         for client in self._clients:
@@ -52,7 +52,7 @@ class Load:
         ]
 
     async def stop(self) -> None:
-        """Ask nothing more, wait for what was asked, and raise what ended a caller, if something did."""
+        """Begin no further ask, and wait for the last answers. Raises the exception that ended a caller."""
         self._stopping = True
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for client in self._clients:
@@ -60,16 +60,16 @@ class Load:
         self.check()
 
     def check(self) -> None:
-        """Raise what ended a caller, if something did."""
+        """Raise the exception that ended a caller, if there is one."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def reached(self, asks: int) -> None:
-        """Wait until so many were logged in all.
+        """Wait until so many asks were logged in all.
 
         Raises:
-            TimeoutError: for long none was.
+            TimeoutError: no ask was logged for NONE_FOR_S.
         """
         seen, since = self.participants.log.asks, time.monotonic()
         while (now := self.participants.log.asks) < asks:
@@ -80,9 +80,9 @@ class Load:
                 raise TimeoutError(f"no agent was asked for {NONE_FOR_S:.0f} s")
             await asyncio.sleep(0.05)
 
-    async def ask_once(self, agent: EchoAgent, login: str, kind: str, url: int, *, key: str = "") -> Answer:
-        """One ask of a fault's own, logged like any."""
-        question = self._question(agent, login, key=key)
+    async def ask_once(self, agent: EchoAgent, login: str, kind: str, url: int, *, key: str = "") -> AskAnswer:
+        """Make one ask for a fault; logged like those of the load."""
+        question = self.question(agent, login, key=key)
         return await self._send(question, kind, url, login, 0, by_load=False)
 
     async def _ask_on(self, number: int) -> None:
@@ -98,7 +98,7 @@ class Load:
             if answer.outcome in ("broken", "refused", "unsent"):
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_S)  # a fault must not cause a storm of refusals
 
-    async def _one(self, agent: EchoAgent, login: str) -> Answer:
+    async def _one(self, agent: EchoAgent, login: str) -> AskAnswer:
         url = random.randrange(len(self._clients))
         dice = random.random()
         if dice < TWIN_SHARE:
@@ -106,7 +106,7 @@ class Load:
         if dice < TWIN_SHARE + KEYED_SHARE:
             return await self._keyed(agent, login, url)
         kind = random.choices(list(request_kinds.WEIGHTS), list(request_kinds.WEIGHTS.values()))[0]
-        question = self._question(agent, login)
+        question = self.question(agent, login)
         answer = await self._send(question, kind, url, login, 0)
         if answer.outcome == "unsent":  # as a proxy would: nothing left, so the next process is asked
             answer = await self._send(question, kind, (url + 1) % len(self._clients), login, 1)
@@ -116,13 +116,13 @@ class Load:
                 await self._read_again(question, answer, login)
         return answer
 
-    async def _keyed(self, agent: EchoAgent, login: str, url: int) -> Answer:
-        """Ask under an Idempotency-Key, and go on asking, anywhere, until the task's end is told.
+    async def _keyed(self, agent: EchoAgent, login: str, url: int) -> AskAnswer:
+        """Ask under an Idempotency-Key, again and through any process, until the caller has the end of the task.
 
-        A refusal that says nothing of coming back is final: of what was sent none is due. UNAVAILABLE says
-        so by itself: an answer that was waited for has its status, 200, before its words.
+        A refusal is final unless it invites a repetition. The codes UNAVAILABLE do so also with status 200, which
+        the hub sends before it knows the outcome.
         """
-        question = self._question(agent, login, key=secrets.token_hex(12))
+        question = self.question(agent, login, key=secrets.token_hex(12))
         kind = random.choice(request_kinds.KEYED)
         until = time.monotonic() + AGAIN_WITHIN_S
         attempt = 0
@@ -137,51 +137,75 @@ class Load:
         self.participants.log.write("keyed", nonce=question.nonce, kind=kind, attempts=attempt + 1, **said)
         return answer
 
-    async def _twins(self, agent: EchoAgent, login: str) -> Answer:
-        """The same question twice at the same time, under one key, through all processes: one task."""
-        question = self._question(agent, login, key=secrets.token_hex(12))
+    async def _twins(self, agent: EchoAgent, login: str) -> AskAnswer:
+        """Send one question under one key through all processes at the same time; the hub must make one task."""
+        question = self.question(agent, login, key=secrets.token_hex(12))
         kind = random.choice(request_kinds.KEYED)
         answers = await asyncio.gather(
             *(self._send(question, kind, url, login, url) for url in range(len(self._clients)))
         )
         return answers[0]
 
-    async def _read_again(self, question: Question, answer: Answer, login: str) -> None:
-        """The task says the same at another process, and nothing to another caller."""
+    async def _read_again(self, question: AskRequest, answer: AskAnswer, login: str) -> None:
+        """Read a task through any process, as its caller and as another caller."""
         client = random.choice(self._clients)
         other = random.choice([one for one in self.participants.callers if one != login])
         with suppress(httpx.TransportError):
-            stranger = Question(question.handle, self.participants.stack.tokens[other, "session"], "", "")
+            stranger = AskRequest(question.handle, self.participants.stack.tokens[other, "session"], "", "")
             seen = await request_kinds.get_task(client, stranger, answer.task_id)
             self._log_read("peek", question, answer.task_id, seen)
             if answer.outcome in ("completed", "failed"):
                 seen = await request_kinds.get_task(client, question, answer.task_id)
                 self._log_read("reread", question, answer.task_id, seen)
 
-    def _log_read(self, op: str, question: Question, task_id: str, seen: Answer) -> None:
+    def _log_read(self, op: str, question: AskRequest, task_id: str, seen: AskAnswer) -> None:
         self.participants.log.write(
             op, nonce=question.nonce, task_id=task_id, outcome=seen.outcome, text=seen.text[:200],
             status=seen.status, code=seen.code, retry_after=seen.retry_after,
         )  # fmt: skip
 
-    def _question(self, agent: EchoAgent, login: str, *, key: str = "") -> Question:
+    def question(self, agent: EchoAgent, login: str, *, key: str = "") -> AskRequest:
+        """A question to an agent, with a nonce of its own."""
         nonce = secrets.token_hex(8)
         token = self.participants.stack.tokens[login, "session"]
-        return Question(agent.handle, token, f"{nonce} what did I say?", f"m-{nonce}", key)
+        return AskRequest(agent.handle, token, f"{nonce} what did I say?", f"m-{nonce}", key)
 
     async def _send(
-        self, question: Question, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
-    ) -> Answer:
+        self, question: AskRequest, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
+    ) -> AskAnswer:
         began = time.monotonic()
         fault = self.participants.log.fault
         answer = await request_kinds.ask(self._clients[url], kind, question)
-        self.participants.log.write(
-            "ask", kind=kind, caller=login, agent=question.handle, url=url, message_id=question.message_id,
-            nonce=question.nonce, keyed=bool(question.key), attempt=attempt,
-            took_s=round(time.monotonic() - began, 3), status=answer.status, outcome=answer.outcome,
-            text=answer.text[:200], task_id=answer.task_id, events=answer.events, retry_after=answer.retry_after,
-            cuts=answer.cuts, began_in=fault, by_load=by_load,
-        )  # fmt: skip
+        answer.took_s = time.monotonic() - began
+        about = {
+            "kind": kind,
+            "caller": login,
+            "url": url,
+            "attempt": attempt,
+            "began_in": fault,
+            "by_load": by_load,
+        }
+        self.log_ask(question, answer, about)
         for read in answer.reads:
             self._log_read("read", question, answer.task_id, read)
         return answer
+
+    def log_by_hand(self, question: AskRequest, login: str, task_id: str) -> None:
+        """Log an ask that a fault made by itself, and whose reply is no echo: only its row in the audit is due."""
+        about = {
+            "kind": "by hand",
+            "caller": login,
+            "url": 0,
+            "attempt": 0,
+            "began_in": self.participants.log.fault,
+        }
+        self.log_ask(question, AskAnswer("broken", 200, task_id=task_id), about)
+
+    def log_ask(self, question: AskRequest, answer: AskAnswer, about: Json) -> None:
+        """Log an ask and its answer. `about`: the further fields of the line (see `oplog`)."""
+        self.participants.log.write(
+            "ask", agent=question.handle, message_id=question.message_id, nonce=question.nonce,
+            keyed=bool(question.key), took_s=round(answer.took_s, 3), status=answer.status,
+            outcome=answer.outcome, text=answer.text[:200], task_id=answer.task_id, events=answer.events,
+            retry_after=answer.retry_after, cuts=answer.cuts, **about,
+        )  # fmt: skip

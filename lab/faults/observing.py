@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import psutil
 
 from lab.callers import bearer, web
 from lab.faults.fault import Scene
+from lab.figures import percentile
 
 EVERY_S = 0.2
 AGAIN_AFTER_S = 1.0
@@ -24,7 +26,7 @@ def process_of(scene: Scene, index: int = 0) -> psutil.Process:
 
 
 async def became_true(look: Callable[[], Awaitable[bool]], within_s: float) -> bool:
-    """Look once a second until it is so, or time is up; whether it was."""
+    """Call `look` once a second until it returns True; False when time is up."""
     until = time.monotonic() + within_s
     while not await look():
         if time.monotonic() > until:
@@ -34,7 +36,7 @@ async def became_true(look: Callable[[], Awaitable[bool]], within_s: float) -> b
 
 
 async def until_true(look: Callable[[], bool], within_s: float) -> bool:
-    """`became_true` of what costs nothing to look at: several times a second."""
+    """Call `look` several times a second until it returns True; False when time is up."""
     until = time.monotonic() + within_s
     while not (seen := look()) and time.monotonic() < until:
         await asyncio.sleep(EVERY_S)
@@ -43,27 +45,25 @@ async def until_true(look: Callable[[], bool], within_s: float) -> bool:
 
 @dataclass
 class Seen:
-    """What the looks took, in seconds, and their statuses; a look that got no answer is 0."""
+    """The seconds and the statuses of requests; the status of a request without an answer is 0."""
 
     took_s: list[float] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
 
-    def within(self, share: float) -> float:
-        """In how many seconds that share of the looks was answered."""
-        return (
-            sorted(self.took_s)[min(len(self.took_s) - 1, int(len(self.took_s) * share))] if self.took_s else 0.0
-        )
+    @property
+    def p99_s(self) -> float:
+        """In how many seconds 99 of 100 looks were answered."""
+        return percentile(self.took_s, 0.99)
 
     @property
     def summary(self) -> str:
-        """For the detail of a figure."""
-        statuses = {status: self.statuses.count(status) for status in set(self.statuses)}
-        return f"{len(self.took_s)} looks, p99 {self.within(0.99):.2f} s, statuses {statuses}"
+        """A description for the detail of a figure."""
+        return f"{len(self.took_s)} looks, p99 {self.p99_s:.2f} s, statuses {Counter(self.statuses)}"
 
 
 @asynccontextmanager
 async def looking(url: str, path: str, token: str = "") -> AsyncIterator[Seen]:
-    """GET it five times a second until the block ends, with that token."""
+    """GET a path five times a second until the block ends, with that token."""
     seen = Seen()
     task = asyncio.get_running_loop().create_task(_look_on(url, path, token, seen))
     try:

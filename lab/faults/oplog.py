@@ -1,4 +1,4 @@
-"""Every operation of the run as a line of JSON: what was sent, and what came back. The checker reads it.
+"""Every operation of the run as a line of JSON: a request and its answer. The checker reads the lines.
 
 A line has `at` (seconds since 1970) and `op`:
 
@@ -30,7 +30,7 @@ Line = dict[str, Any]
 
 
 class OpLog:
-    """Appends lines to a file; `fault` is written on those of callers."""
+    """Appends lines to a file. `fault`: the name of the fault that is injected now, which each line has."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,18 +40,18 @@ class OpLog:
         self._lock = threading.Lock()  # receivers of webhooks are threads
 
     def write(self, op: str, **fields: Any) -> None:
-        """One operation, now."""
+        """Add one operation, with the time."""
         line = json.dumps({"at": time.time(), "op": op, "fault": self.fault, **fields})
         with self._lock:
             self.asks += op == "ask" and fields["outcome"] != "unsent"
             self._file.write(line + "\n")
 
     def flush(self) -> None:
-        """On disk, as far as readers are concerned."""
+        """Write buffered lines to the file."""
         self._file.flush()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file."""
         self._file.close()
 
 

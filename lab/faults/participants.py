@@ -36,7 +36,7 @@ class Participants:
     _secret: str = ""
 
     async def settle(self, *, agents: int, callers: int) -> None:
-        """Mint, connect, publish. Every sixth agent is frugal: its daily budget is soon spent."""
+        """Mint the tokens, connect and publish the agents. Every sixth agent has a small daily budget."""
         owners = [f"owner-{number}" for number in range(OWNERS)]
         self.callers = [f"caller-{number:03}" for number in range(callers)]
         people = [*((owner, kind) for owner in owners for kind in ("session", "channel"))]
@@ -50,7 +50,7 @@ class Participants:
         await self._subscribe(owners[0])
 
     async def publish(self, agent: EchoAgent, owner: str, slug: str, **fields: Any) -> None:
-        """Make a connected agent askable under `owner/slug`."""
+        """Publish a connected agent as `owner/slug`."""
         body = {"sessionId": agent.session_id, "name": slug, "slug": slug, "status": "published"} | fields
         published: Json = await self.call(owner, "POST", "/api/v1/agents", body)
         agent.handle = published["handle"]
@@ -72,14 +72,14 @@ class Participants:
         return answer
 
     async def close(self) -> None:
-        """Agents leave, the receiver ends; fine when they did."""
+        """Disconnect the agents and end the receiver; a second call does nothing."""
         await self.leave()
         if self._receiving is not None:
             await asyncio.to_thread(self._receiving.__exit__, None, None, None)
             self._receiving = None
 
     async def leave(self) -> None:
-        """Agents leave."""
+        """Disconnect the agents."""
         await asyncio.gather(*(agent.stop() for agent in self.agents))
 
     def _agent(self, owner: str, number: int) -> EchoAgent:
@@ -95,7 +95,7 @@ class Participants:
         self._secret = self.stack.tokens[owner, "webhook secret"] = made["signingSecret"]
 
     def _hear(self, one: Received) -> int:
-        """In the receiver's thread: answer as told, then note what came if it was taken."""
+        """Answer a delivery, in the receiver's thread; note the delivery unless the answer refused it."""
         status = self.answer_webhook(one)
         try:
             body = Webhook(self._secret).verify(one.body, one.headers)

@@ -7,8 +7,8 @@ SHOWN = 5
 
 
 @dataclass
-class Row:
-    """`n` cases looked at, and those that broke it, in words."""
+class InvariantRow:
+    """An invariant or a figure: the number `n` of its cases, and a description of each violation."""
 
     name: str
     says: str
@@ -16,31 +16,31 @@ class Row:
     violations: list[str] = field(default_factory=list)
 
     def case(self, ok: bool, detail: str = "") -> None:
-        """One more case."""
+        """Add a case."""
         self.n += 1
         if not ok:
             self.violations.append(detail)
 
 
-def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
-    """Tables of several hubs as one, invariants first; rows of one name and saying are added up."""
-    found: dict[tuple[str, str], Row] = {}
+def merged(tables: Sequence[Sequence[InvariantRow]]) -> list[InvariantRow]:
+    """Tables of several hubs as one, invariants first; rows with the same name and text are added up."""
+    found: dict[tuple[str, str], InvariantRow] = {}
     for row in (row for table in tables for row in table):
-        whole = found.setdefault((row.name, row.says), Row(row.name, row.says))
+        whole = found.setdefault((row.name, row.says), InvariantRow(row.name, row.says))
         whole.n += row.n
         whole.violations += row.violations
     return sorted(found.values(), key=lambda row: (row.name[0] != "I", int(row.name[1:] or 0)))
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[InvariantRow]) -> str:
     """`invariant | n | violations`."""
     lines = ["| invariant | n | violations |", "|---|---:|---:|"]
     lines += [f"| **{row.name}** {row.says} | {row.n:,} | {len(row.violations):,} |" for row in rows]
     return "\n".join(lines)
 
 
-def examples(rows: Sequence[Row]) -> str:
-    """The first violations of each row, to look into."""
+def examples(rows: Sequence[InvariantRow]) -> str:
+    """The first violations of each row."""
     lines = []
     for row in rows:
         lines += [f"{row.name}: {one}" for one in row.violations[:SHOWN]]

@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from lab.callers import Json, bearer, rpc_path
+from lab.callers import Json, bearer, envelope, rpc_path
+from lab.callers import question as message_params
 
 ANSWER_WITHIN_S = 60.0
 POLL_EVERY_S = 0.2
@@ -20,14 +21,15 @@ ENDED = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
 
 
 @dataclass
-class Answer:
-    """What came of one request.
+class AskAnswer:
+    """The answer to one request.
 
     `outcome`: `completed` (`text` is the reply), `failed` (a FAILED task; `text` is why), `refused` (no task, an
-    error: `text`), `unsent` (nothing listened, nothing was sent), `broken` (the connection broke, or the end never
-    came: unknown), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
+    error: `text`), `unsent` (no process accepted the connection), `broken` (the connection was lost before the
+    end), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
     a JSON-RPC error's. `events`: the numbers of a stream's events; `pieces`: its artifacts; `cuts`: how often
     it was broken off on purpose. `reads`: what was refused on the way to the end (GetTask, SubscribeToTask).
+    `took_s`: from the request to this answer.
     """
 
     outcome: str
@@ -39,12 +41,18 @@ class Answer:
     cuts: int = 0
     events: list[int] = field(default_factory=list)
     pieces: dict[str, str] = field(default_factory=dict)
-    reads: list["Answer"] = field(default_factory=list)
+    reads: list["AskAnswer"] = field(default_factory=list)
+    took_s: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """A description for the detail of a figure."""
+        return f"{self.status} {self.outcome} {self.text} {self.took_s:.1f} s"
 
 
 @dataclass(frozen=True)
-class Question:
-    """One request to be: who asks which agent what, under which message id. `key`: an Idempotency-Key, or none."""
+class AskRequest:
+    """A request that a caller will send. `token`: of the caller; `key`: an Idempotency-Key, or empty."""
 
     handle: str
     token: str
@@ -54,7 +62,7 @@ class Question:
 
     @property
     def nonce(self) -> str:
-        """What its reply must hold."""
+        """The first word of the question, which the reply must contain."""
         return self.text.partition(" ")[0]
 
     @property
@@ -63,60 +71,58 @@ class Question:
         return bearer(self.token) | keyed
 
     def params(self, **members: Any) -> Json:
-        """Of SendMessage, in the dialect of the hub and in A2A 1.0."""
-        return {
-            "message": {"messageId": self.message_id, "role": "ROLE_USER", "parts": [{"text": self.text}]}
-        } | members
+        """The params of SendMessage, in the dialect of the hub and in A2A 1.0."""
+        return message_params(self.text, self.message_id) | members
 
 
-Send = Callable[[httpx.AsyncClient, Question], Awaitable[Answer]]
+Send = Callable[[httpx.AsyncClient, AskRequest], Awaitable[AskAnswer]]
 ROUTE_FAILED = (200, 403, 409, 429, 502)  # admission refused it, or the turn failed: it is in the audit
 V1 = {"A2A-Version": "1.0"}
 V03 = {"A2A-Version": "0.3"}
 
 
-async def ask(client: httpx.AsyncClient, kind: str, question: Question) -> Answer:
-    """Ask in one of `REQUEST_KINDS`; never raises for what a fault may do to a connection."""
+async def ask(client: httpx.AsyncClient, kind: str, question: AskRequest) -> AskAnswer:
+    """Ask by one of REQUEST_KINDS; a lost connection is an answer, not an exception."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             return await REQUEST_KINDS[kind](client, question)
     except (httpx.ConnectError, httpx.ConnectTimeout) as failure:
-        return Answer("unsent", text=f"{type(failure).__name__}: {failure}"[:200])
+        return AskAnswer("unsent", text=f"{type(failure).__name__}: {failure}"[:200])
     except (TimeoutError, httpx.TimeoutException):
-        return Answer("late", text="no answer in time")
+        return AskAnswer("late", text="no answer in time")
     except httpx.TransportError as failure:
-        return Answer("broken", text=f"{type(failure).__name__}: {failure}"[:200])
+        return AskAnswer("broken", text=f"{type(failure).__name__}: {failure}"[:200])
 
 
-async def hub_dialect(client: httpx.AsyncClient, question: Question) -> Answer:
+async def hub_dialect(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """SendMessage in the hub's own dialect."""
     return await _rpc(client, question, {}, "SendMessage", question.params())
 
 
-async def version_1(client: httpx.AsyncClient, question: Question) -> Answer:
+async def version_1(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """SendMessage in A2A 1.0."""
     return await _rpc(client, question, V1, "SendMessage", question.params())
 
 
-async def version_03(client: httpx.AsyncClient, question: Question) -> Answer:
+async def version_03(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """message/send in A2A 0.3."""
     parts = [{"kind": "text", "text": question.text}]
     message = {"kind": "message", "messageId": question.message_id, "role": "user", "parts": parts}
     return await _rpc(client, question, V03, "message/send", {"message": message})
 
 
-async def http_json(client: httpx.AsyncClient, question: Question) -> Answer:
+async def http_json(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """POST …/message:send in A2A 1.0."""
     path = f"{rpc_path(question.handle)}/message:send"
     response = await client.post(path, json=question.params(), headers=question.headers | V1)
     return _read(response)
 
 
-async def polling(client: httpx.AsyncClient, question: Question) -> Answer:
+async def polling(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """SendMessage that does not wait, and GetTask until the task has ended."""
     params = question.params(configuration={"returnImmediately": True})
     began = await _rpc(client, question, V1, "SendMessage", params)
-    reads: list[Answer] = []
+    reads: list[AskAnswer] = []
     while began.outcome == "broken" and began.task_id:
         await asyncio.sleep(POLL_EVERY_S)
         try:
@@ -131,30 +137,30 @@ async def polling(client: httpx.AsyncClient, question: Question) -> Answer:
     return began
 
 
-async def get_task(client: httpx.AsyncClient, question: Question, task_id: str) -> Answer:
+async def get_task(client: httpx.AsyncClient, question: AskRequest, task_id: str) -> AskAnswer:
     """GetTask in A2A 1.0; `broken` while it has not ended."""
     return await _rpc(client, question, V1, "GetTask", {"id": task_id})
 
 
-async def native_route(client: httpx.AsyncClient, question: Question) -> Answer:
+async def native_route(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """POST /api/v1/peers/{peer}/route."""
     path = f"/api/v1/peers/{question.handle}/route"
     body = {"prompt": question.text, "mode": "ask"}
     response = await client.post(path, json=body, headers=question.headers)
     answer = _json(response)
     if response.status_code == 200 and answer.get("ok"):
-        return Answer("completed", 200, text=answer["reply"])
+        return AskAnswer("completed", 200, text=answer["reply"])
     text = str(answer.get("error", "")) + " " + str(answer.get("message", ""))
     outcome = "failed" if response.status_code in ROUTE_FAILED else "refused"
-    return Answer(outcome, response.status_code, text.strip(), retry_after="retry-after" in response.headers)
+    return AskAnswer(outcome, response.status_code, text.strip(), retry_after="retry-after" in response.headers)
 
 
-async def hub_stream(client: httpx.AsyncClient, question: Question) -> Answer:
+async def hub_stream(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """SendStreamingMessage in the hub's own dialect."""
     return await _stream(client, question, {}, "SendStreamingMessage", question.params())
 
 
-async def version_1_stream(client: httpx.AsyncClient, question: Question) -> Answer:
+async def version_1_stream(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     """SendStreamingMessage in A2A 1.0; a stream that breaks is taken up again after its last event.
 
     Half of the streams are broken off after an event, up to five times.
@@ -199,28 +205,28 @@ KEYED = ("hub", "v1", "http+json")  # those of REQUEST_KINDS that heed an Idempo
 
 
 async def _rpc(
-    client: httpx.AsyncClient, question: Question, headers: Mapping[str, str], method: str, params: Json
-) -> Answer:
-    body = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
+    client: httpx.AsyncClient, question: AskRequest, headers: Mapping[str, str], method: str, params: Json
+) -> AskAnswer:
+    body = envelope(method, params)
     response = await client.post(rpc_path(question.handle), json=body, headers=question.headers | dict(headers))
     return _read(response)
 
 
 def _json(response: httpx.Response) -> Json:
-    """What it says; an error when that is no JSON object."""
+    """The JSON object of a response; an error object when the response has none."""
     with suppress(ValueError):
         if isinstance(answer := response.json(), dict):
             return answer
     return {"error": {"message": f"no JSON: {response.text[:150]}"}}
 
 
-def _read(response: httpx.Response) -> Answer:
-    """Of one whole answer: of JSON-RPC, or of HTTP+JSON."""
+def _read(response: httpx.Response) -> AskAnswer:
+    """Read a whole response of JSON-RPC or of HTTP+JSON."""
     answer = _json(response)
     if "error" in answer or not response.is_success:
         error = answer.get("error")
         known: Json = error if isinstance(error, dict) else {"message": json.dumps(answer)[:200]}
-        refusal = Answer("refused", response.status_code, str(known.get("message")), code=known.get("code", 0))
+        refusal = AskAnswer("refused", response.status_code, str(known.get("message")), code=known.get("code", 0))
         refusal.retry_after = "retry-after" in response.headers
         return refusal
     said = _said(answer.get("result", answer))
@@ -230,18 +236,18 @@ def _read(response: httpx.Response) -> Answer:
 
 async def _stream(
     client: httpx.AsyncClient,
-    question: Question,
+    question: AskRequest,
     headers: Mapping[str, str],
     method: str,
     params: Json,
     *,
     is_cut: bool = False,
     pieces: Mapping[str, str] | None = None,
-) -> Answer:
-    """To its end, or, `is_cut`, to its first numbered event. `pieces`: of before, when it is taken up again."""
-    body = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
+) -> AskAnswer:
+    """Read a stream to its end, or if `is_cut` to its first numbered event. `pieces`: of the stream before."""
+    body = envelope(method, params)
     given = question.headers | dict(headers)
-    answer = Answer("broken", text="the stream ended without an end", pieces=dict(pieces or {}))
+    answer = AskAnswer("broken", text="the stream ended without an end", pieces=dict(pieces or {}))
     async with client.stream("POST", rpc_path(question.handle), json=body, headers=given) as response:
         if "event-stream" not in response.headers.get("content-type", ""):
             await response.aread()
@@ -271,7 +277,7 @@ async def _events(response: httpx.Response) -> AsyncGenerator[tuple[int, Json]]:
             yield number, json.loads(line[6:])
 
 
-def _add(answer: Answer, number: int, event: Json) -> None:
+def _add(answer: AskAnswer, number: int, event: Json) -> None:
     if "error" in event:
         answer.outcome, answer.text = "refused", str(event["error"].get("message"))
         return
@@ -290,17 +296,17 @@ def _add(answer: Answer, number: int, event: Json) -> None:
         answer.outcome, answer.text = said.outcome, said.text
 
 
-def _said(result: Json) -> Answer:
-    """Of a Task or Message of any dialect; `broken` when the task has not ended."""
+def _said(result: Json) -> AskAnswer:
+    """Read a Task or Message of any dialect; `broken` when the task has not ended."""
     if result.get("kind") == "message" or "message" in result:
-        return Answer("completed", text=_texts(result.get("message", result)["parts"]))
+        return AskAnswer("completed", text=_texts(result.get("message", result)["parts"]))
     task = result.get("task", result)
     state = str(task.get("status", {}).get("state", "")).upper().replace("-", "_").removeprefix("TASK_STATE_")
     if state not in ENDED:
-        return Answer("broken", text=f"still {state}", task_id=task.get("id", ""))
+        return AskAnswer("broken", text=f"still {state}", task_id=task.get("id", ""))
     if state == "COMPLETED":
-        return Answer("completed", text=_reply(task), task_id=task["id"])
-    return Answer("failed", text=_texts(task["status"].get("message", {}).get("parts", [])), task_id=task["id"])
+        return AskAnswer("completed", text=_reply(task), task_id=task["id"])
+    return AskAnswer("failed", text=_texts(task["status"].get("message", {}).get("parts", [])), task_id=task["id"])
 
 
 def _reply(task: Json) -> str:

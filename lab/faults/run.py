@@ -1,4 +1,4 @@
-"""A whole run: for each hub that faults need, start it, let callers ask, do the faults, let it settle, check."""
+"""A whole run: for each hub that faults need, start the hub and the load, inject the faults, settle, check."""
 
 import asyncio
 import time
@@ -10,12 +10,11 @@ from pathlib import Path
 
 from lab.faults.checker import check
 from lab.faults.evidence import gather
-from lab.faults.fault import Fault, Scene
-from lab.faults.filled import DONE
+from lab.faults.fault import DONE, Fault, Scene
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.participants import Participants
-from lab.faults.report import Row, merged
+from lab.faults.report import InvariantRow, merged
 from lab.faults.stack import Stack
 
 AGENTS, CALLERS, LOOPS = 24, 48, 10
@@ -31,30 +30,30 @@ Say = Callable[[str], None]
 
 
 @dataclass
-class Outcome:
-    """The table, how many asks it is over, and what each fault took in seconds."""
+class RunOutcome:
+    """The table, the number of asks, and the seconds of each fault."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[InvariantRow] = field(default_factory=list)
     asks: int = 0
     took_s: dict[str, float] = field(default_factory=dict)
     done: list[tuple[Fault, int]] = field(default_factory=list)
 
     @property
     def violations(self) -> int:
-        """Over all rows."""
+        """The violations of all rows."""
         return sum(len(row.violations) for row in self.rows)
 
 
 async def run(
     todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY, scale: float = 1.0
-) -> Outcome:
-    """Do the faults, each its number of times, and more often until its share of `asks` was made.
+) -> RunOutcome:
+    """Inject each fault its number of times, and more often until its share of `asks` was made.
 
-    Those of one hub are done one after another. After `minutes` none is done more often than its number.
+    The faults of one hub follow one another. After `minutes` no fault is injected more often than its number.
     `scale`: the factor on the durations of the hubs.
     """
     deadline = time.monotonic() + minutes * 60
-    outcome = Outcome()
+    outcome = RunOutcome()
     tables = []
     for number, group in enumerate(_by_hub(todo)):
         share = asks * len(group) // len(todo)
@@ -65,7 +64,7 @@ async def run(
                 table = await _on_one_hub(group, hub, log, share, deadline, outcome, say, scale)
         except Exception as failure:  # noqa: BLE001 - one hub that fails must not cost the others' table
             names = ", ".join(fault.name for fault, _ in group)
-            table = [Row("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
+            table = [InvariantRow("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
         tables.append(table)
     outcome.rows = merged(tables)
     return outcome
@@ -79,8 +78,8 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
 
 
 async def _on_one_hub(
-    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: Outcome, say: Say, scale: float
-) -> list[Row]:
+    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: RunOutcome, say: Say, scale: float
+) -> list[InvariantRow]:
     stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
     participants = Participants(stack, log)
     async with _ended(stack, participants):
@@ -105,11 +104,11 @@ async def _on_one_hub(
         await participants.leave()
         outcome.asks += log.asks
         say("checking")
-        return check(gather(stack, log), [fault.name for fault, _ in group])
+        return check(gather(stack, log), [fault for fault, _ in group])
 
 
 async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) -> int:
-    """Do a fault so often, and again until so many asks were made or time is up; how often it was."""
+    """Inject a fault `scene.count` times, and again until so many asks were made; how often in all."""
     load, log, before = scene.load, scene.log, scene.done
     log.fault = fault.name
     load.start()
@@ -125,7 +124,7 @@ async def do(fault: Fault, scene: Scene, *, until_asks: int, deadline: float) ->
 
 
 async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
-    """Whatever goes wrong is a violation, and no reason to lose the table of what went before."""
+    """Await some work. An exception becomes a violation, so that the table of the run is not lost."""
     try:
         await work
     except Exception as failure:  # noqa: BLE001 - see above
@@ -136,14 +135,14 @@ async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
 
 
 def _place(failure: BaseException) -> str:
-    """Where in our own code it came up."""
+    """The lines of our own code that an exception passed."""
     frames = reversed(traceback.extract_tb(failure.__traceback__))
     ours = [frame for frame in frames if "site-packages" not in frame.filename]
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in ours)
 
 
 async def _settle(scene: Scene) -> None:
-    """Nothing is asked any more: every turn ends, every webhook is told. What does not shows in the table."""
+    """Wait until every turn has ended and every webhook was delivered; the checker reports the others."""
     await scene.no_turn_open(CALM_S)
     until = time.monotonic() + TOLD_WITHIN_S
     while time.monotonic() < until and scene.stack.sql(UNTOLD):

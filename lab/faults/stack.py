@@ -1,7 +1,7 @@
-"""The grown hub as its operator runs it: web processes, a Celery worker and beat, each a process of its own."""
+"""A distributed hub as an operator runs it: web processes, a Celery worker and a beat, on PostgreSQL and Redis."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,9 @@ import psycopg
 
 from kit.durations import seconds
 from lab.faults.oplog import OpLog
-from lab.hub_process import CELERY, DEFAULTS, SERVE
-from lab.hub_storage import hub_env, manage
-from lab.minting import mint_tokens
-from lab.processes import Program, free_port, printed
+from lab.hub_process import CELERY, DEFAULTS, HubProcess
+from lab.hub_storage import HubStorage, hub_env, manage
+from lab.processes import Program, free_port
 from lab.servers import Postgres, Redis, Servers
 
 START_WITHIN_S = 90
@@ -33,9 +32,9 @@ Row = tuple[Any, ...]
 class Stack:
     """A running hub. `urls` has one address per web process; `url` is the first.
 
-    `scale`: the factor on the durations of the hub. `env`: settings beside `SETTINGS`. `via`: given where
-    PostgreSQL and Redis listen, says where the hub's own processes are to reach them: a fault puts its proxy in
-    between so. The harness itself always goes straight.
+    `scale`: the factor on the durations of the hub. `env`: settings beside `SETTINGS`. `via`: it makes from the
+    addresses of PostgreSQL and Redis those that the hub's processes use, so that a fault can put a proxy between.
+    The suite itself uses no proxy.
     """
 
     folder: Path
@@ -50,11 +49,10 @@ class Stack:
     beats: list[Program] = field(default_factory=list)
     tokens: dict[tuple[str, str], str] = field(default_factory=dict)
     _process_ids: dict[int, str] = field(default_factory=dict)
-    _logs: int = 0
     _supervisor: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start everything; whatever fails, `stop` ends what was started."""
+        """Start everything; when that fails, `stop` ends the processes that were started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         self.postgres, self.redis = Postgres(self.folder), Redis(self.folder)
@@ -63,25 +61,26 @@ class Stack:
         seen = self.via(straight) if self.via else straight
         self.urls = [f"http://127.0.0.1:{free_port()}" for _ in range(self.processes)]
         self.web = [None] * self.processes
-        settings = SETTINGS | {"PUBLIC_URL": self.urls[0], "DATA_DIR": str(self.folder / "data")}
-        settings |= {
-            "TEST_TIME_SCALE": str(self.scale),
-            "REPLY_WAIT_S": str(self.reply_wait_s),
+        storage = HubStorage("grown", {
+            "DATA_DIR": str(self.folder / "data"),
             "DATABASE_URL": self.postgres.url(DATABASE, port=seen.postgres_port),
             "REDIS_URL": self.redis.url(port=seen.redis_port),
-        }
-        self._env = settings | {name: str(value) for name, value in self.env.items()}
-        await asyncio.to_thread(manage, self._env, "migrate", "--verbosity", "0")
+        })  # fmt: skip
+        durations = {"TEST_TIME_SCALE": str(self.scale), "REPLY_WAIT_S": str(self.reply_wait_s)}
+        own = {name: str(value) for name, value in self.env.items()}
+        env = hub_env(SETTINGS | {"PUBLIC_URL": self.urls[0]} | durations | dict(storage.env) | own)
+        self.hub = HubProcess(storage, self.urls, is_forked=False, _env=env)
+        await asyncio.to_thread(manage, storage.env, "migrate", "--verbosity", "0")
         await asyncio.gather(self.start_worker(), self.start_beat(), *map(self.serve, range(self.processes)))
         self._supervisor = asyncio.get_running_loop().create_task(self._restart_worker(), name="supervisor")
 
     def seconds(self, real_s: float, *, at_least_s: float = 0.0) -> float:
-        """How long a duration of the contract is in this hub."""
+        """The length of a documented duration in this hub."""
         return seconds(real_s, at_least_s=at_least_s, scale=self.scale)
 
     @property
     def reply_wait_s(self) -> float:
-        """How long its callers wait for a reply."""
+        """How long callers of this hub wait for a reply."""
         return self.seconds(REPLY_WAIT_S, at_least_s=6.0)
 
     @property
@@ -90,7 +89,7 @@ class Stack:
         return self.urls[0]
 
     def stop(self) -> None:
-        """End everything, by kill; the folder stays."""
+        """Kill everything; the folder stays."""
         if self._supervisor is not None:
             self._supervisor.cancel()
         for program in [*self.web, self.worker, *self.beats]:
@@ -100,30 +99,29 @@ class Stack:
         self.redis.stop()
 
     async def serve(self, index: int, **env: object) -> None:
-        """Start the web process of `urls[index]`, again perhaps, and wait until it serves. `env`: for this one."""
-        port = self.urls[index].rpartition(":")[2]
-        program = self._program(SERVE, f"web-{index}", f"ready {self.urls[index]}", PORT=port, **env)
-        self.web[index] = program
+        """Start the web process of `urls[index]`, and wait until it serves. `env`: settings of this process."""
+        program = self.web[index] = self.hub.web_program(index, **env)
+        program.within_s = START_WITHIN_S
         await asyncio.to_thread(program.start)
         rows = self.sql("SELECT id FROM agents_process WHERE pid = %s ORDER BY started_at", program.pid)
         self._process_ids[index] = rows[-1][0] if rows else ""
         self.log.write("start", process=self._process_ids[index], url=index)
 
     def process_id(self, index: int) -> str:
-        """What the hub calls that web process, or called it while it lived."""
+        """The id of a web process in the hub's own table; also after its end."""
         return self._process_ids[index]
 
     async def kill_web(self, index: int) -> None:
-        """kill -9."""
+        """Kill a web process."""
         self._running(index).kill()
         await self.web_exited(index, "kill -9")
 
     def terminate_web(self, index: int) -> None:
-        """SIGTERM; it drains, which takes a while."""
+        """Send SIGTERM; the process drains, which takes a while."""
         self._running(index).ask_to_stop()
 
     async def web_exited(self, index: int, how: str, *, within_s: float = 60) -> int:
-        """Wait for the end of a web process, and note it; what it left with.
+        """Wait for the end of a web process, and log it; the exit code.
 
         Raises:
             ProgramError: it did not end in time, and was killed.
@@ -135,13 +133,14 @@ class Stack:
         return code
 
     async def start_worker(self) -> None:
-        """A Celery worker; it runs no schedule."""
+        """Start a Celery worker, which runs no schedule."""
         command = [*CELERY, "worker", "-c", "2", "--without-mingle", "--without-gossip", "-l", "INFO"]
-        self.worker = self._program(command, "worker", " ready.")
+        self.worker = self.hub.program(command, "worker", " ready.")
+        self.worker.within_s = START_WITHIN_S
         await asyncio.to_thread(self.worker.start)
 
     def kill_worker(self) -> None:
-        """kill -9 of the worker and of its children."""
+        """Kill the worker and its children."""
         if self.worker is not None:
             self.worker.kill()
             self.worker = None
@@ -155,10 +154,9 @@ class Stack:
                 await self.start_worker()
 
     async def start_beat(self) -> None:
-        """One more beat, which says when what is due."""
-        schedule = str(self.folder / f"beat-{self._logs}")
-        command = [*CELERY, "beat", "-s", schedule, "-l", "INFO", "--pidfile="]
-        program = self._program(command, "beat", "beat: Starting")
+        """Start one more beat, which queues the periodic jobs."""
+        program = self.hub.program([*CELERY, "beat", "-l", "INFO", "--pidfile="], "beat", "beat: Starting")
+        program.command = [*program.command, "-s", program.log.with_suffix(".schedule")]
         self.beats.append(program)
         await asyncio.to_thread(program.start)
 
@@ -168,26 +166,28 @@ class Stack:
         await asyncio.to_thread(self.postgres.start)
 
     def kill_beats(self) -> None:
-        """No beat is left."""
+        """Kill every beat."""
         for program in self.beats:
             program.kill()
         self.beats.clear()
 
     def sql(self, statement: str, *values: object) -> list[Row]:
-        """Rows of the hub's database, straight from PostgreSQL."""
+        """Rows of the hub's database, without a proxy."""
         with psycopg.connect(self.postgres.url(DATABASE), autocommit=True, connect_timeout=5) as connection:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def mint(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Make `tokens[login, kind]` of these."""
-        missing = [(login, kind, False) for login, kind in wanted if (login, kind) not in self.tokens]
-        minted = mint_tokens(hub_env(self._env), missing)
-        self.tokens |= {(login, kind): token for (login, kind, _), token in minted.items()}
+        """Mint tokens into `tokens[login, kind]`."""
+        self.tokens |= self.hub.mint_all(wanted)
+
+    def cpu_s(self) -> list[float]:
+        """Processor time of each web process that runs."""
+        return [one.cpu_s() for one in self.web if one is not None]
 
     def logs(self) -> list[Path]:
-        """What every process of the stack ever printed."""
-        return sorted(self.folder.glob("*.log"))
+        """The logs of all processes that were ever started."""
+        return sorted(self.folder.rglob("*.log"))
 
     def _start_servers(self) -> None:
         self.redis.start()
@@ -199,10 +199,3 @@ class Stack:
         program = self.web[index]
         assert program is not None, f"web process {index} is not running"
         return program
-
-    def _program(self, command: Sequence[str], name: str, ready: str, **env: object) -> Program:
-        self._logs += 1
-        given = {key: str(value) for key, value in env.items()}
-        log = self.folder / f"{name}-{self._logs:04}.log"
-        env_of_it = hub_env(self._env | given)
-        return Program(command, log, env=env_of_it, is_ready=printed(ready), within_s=START_WITHIN_S)

@@ -3,24 +3,18 @@
 from lab.faults.fault import Fault
 from lab.faults.kinds import (
     agent_sockets,
-    beat,
     clocks,
-    drain,
     full,
     half_open,
-    killed_web,
-    lost_redis,
-    postgres,
+    programs,
     promises,
     readers,
     receivers,
-    redis,
     replies,
-    worker,
+    servers,
 )
 
-NETWORK = (lost_redis, half_open, clocks, readers, replies, receivers, full)
-MODULES = (killed_web, worker, redis, postgres, agent_sockets, drain, beat, promises, *NETWORK)
+MODULES = (agent_sockets, clocks, full, half_open, programs, promises, readers, receivers, replies, servers)
 _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
 )

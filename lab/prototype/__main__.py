@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lab import ROOT
 from lab.hub_process import HubProcess
-from lab.hub_storage import EmbeddedStorages, embedded_storage
+from lab.hub_storage import storages
 from lab.processes import Program, free_port, printed, run
 from lab.prototype.compare import find_differences
 from lab.prototype.proxy import RecordingProxy
@@ -42,7 +42,10 @@ def main() -> int:
                 steps = asyncio.run(_run_client(checkout, url, "", QUIET_S))
             commit = run(["git", "-C", str(checkout), "rev-parse", "HEAD"], os.environ).strip()
             write_steps(steps, f"{REPOSITORY}/tree/{commit}")
-        with _hub(folder) as hub:
+        with (
+            storages(folder, is_distributed=False) as new_storage,
+            HubProcess.start(new_storage(), GATEWAY_PROTOTYPE=1) as hub,
+        ):
             query = f"token={hub.mint('prototype', 'channel')}"
             shown = asyncio.run(_run_client(checkout, hub.url.replace("http", "ws", 1), query, QUIET_ON_HUB_S))
     differences = find_differences(read_steps(), shown)
@@ -65,17 +68,6 @@ def _own_gateway(checkout: Path, folder: Path) -> Iterator[str]:
     )
     with redis.program, gateway:
         yield f"ws://127.0.0.1:{port}"
-
-
-@contextmanager
-def _hub(folder: Path) -> Iterator[HubProcess]:
-    """Run a new hub that speaks the dialect."""
-    EmbeddedStorages.make_template(folder / "data")
-    hub = HubProcess.start(embedded_storage(folder / "data"), GATEWAY_PROTOTYPE=1)
-    try:
-        yield hub
-    finally:
-        hub.stop()
 
 
 async def _run_client(checkout: Path, gateway: str, query: str, quiet_s: float) -> list[Step]:

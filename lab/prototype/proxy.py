@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from lab.prototype.record import CLOSES, OPENS, SENDS, Answer, Step
+from lab.prototype.record import CLOSES, OPENS, SENDS, RecordedFrame, Step
 
 PATH = "/a2a"
 SETTLE = "/settle"
@@ -94,6 +94,6 @@ class RecordingProxy:
         with suppress(ConnectionClosed):
             async for text in upstream:
                 self._heard_at = time.monotonic()
-                self.steps[-1].answers.append(Answer(name, json.loads(text)))
+                self.steps[-1].answers.append(RecordedFrame(name, json.loads(text)))
                 await client.send(text)
         await client.close()

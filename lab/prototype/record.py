@@ -30,7 +30,7 @@ FIXED: Mapping[str, tuple[Any, ...]] = {  # for values that differ between runs,
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedFrame:
     """A frame that a client got."""
 
     client: str
@@ -48,7 +48,7 @@ class Step:
     does: str
     query: str = ""
     text: str = ""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[RecordedFrame] = field(default_factory=list)
 
     def answers_of(self, client: str) -> list[Json]:
         """The frames that a client got, in order."""
@@ -58,7 +58,7 @@ class Step:
 def read_steps() -> list[Step]:
     """Read the steps of the record."""
     steps = json.loads(RECORD.read_text())["steps"]
-    return [Step(**one | {"answers": [Answer(**answer) for answer in one["answers"]]}) for one in steps]
+    return [Step(**one | {"answers": [RecordedFrame(**answer) for answer in one["answers"]]}) for one in steps]
 
 
 def write_steps(steps: list[Step], source: str) -> None:
@@ -74,7 +74,7 @@ class Normaliser:
 
     def fix_step(self, step: Step) -> Step:
         """The step with replaced values."""
-        answers = [Answer(one.client, self._fix(one.frame)) for one in step.answers]
+        answers = [RecordedFrame(one.client, self._fix(one.frame)) for one in step.answers]
         return Step(step.client, step.does, step.query, self._fix_text(step.text), answers)
 
     def _fix_text(self, text: str) -> str:

@@ -11,10 +11,9 @@ from agnt.wire.envelope import Envelope, read_envelope
 from agnt.wire.payloads import read_payload
 from agnt.wire.signing import SigningKeys, verify_payload
 from lab import ROOT
-from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, Findings, text
+from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, AgntFindings, report
 from lab.bench.agnt_requests import Envelopes, make_kinds
-from lab.bench.load import Run
-from lab.bench.scale_pace import Paced
+from lab.bench.load import LoadRun
 from tests.bench.runs import run
 
 SECRET = "ab" * 32
@@ -28,12 +27,11 @@ def sent(requests: Envelopes, number: int) -> Envelope:
     return read_envelope(json.loads(body))
 
 
-def found(runs: dict[str, Run], paced: dict[str, tuple[Paced, Paced]]) -> dict[str, list[str]]:
+def found(runs: dict[str, LoadRun], halves: dict[str, tuple[LoadRun, LoadRun]]) -> dict[str, list[str]]:
     """The goals by name: measured, and whether met."""
-    shown = text(Findings(100, runs, paced, 0.01, [1.0, 5.0, 2.0], [1.2, 5.3, 2.1])).splitlines()
-    assert "used signature: 0.200 ms" in "\n".join(shown)
-    goals = [line for line in shown if "  under " in line or "  at least " in line]
-    return {line.partition(":")[0]: line.split()[-2:] for line in goals}
+    result = report(AgntFindings(100, runs, halves, 0.01, [1.0, 5.0, 2.0], [1.2, 5.3, 2.1]))
+    assert "used signature: 0.200 ms" in result.text
+    return {goal[0].partition(":")[0]: goal[-2:] for goal in result.goals}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -64,15 +62,15 @@ def test_signed_requests_verify_and_have_each_another_signature() -> None:
 
 def test_goals() -> None:
     runs = {BARE: run(9000), PING: run(1600), SEARCH: run(1400), CONFIRM: run(410)}
-    paced = {
-        SEARCH: (Paced(700, [1.0] * 95 + [30.0] * 5), Paced(700, [1.0])),
-        LIST: (Paced(700, [1.0], errors=1), Paced(700, [1.0])),
+    halves = {
+        SEARCH: (run(700, p95_ms=30.0, rate=700), run(700, rate=700)),
+        LIST: (run(699, errors=1, rate=700), run(700, rate=700)),
     }
-    assert found(runs, paced) == {
-        f"{SEARCH}, 700 a second": ["NOT", "MET"],
-        f"{LIST}, 700 a second": ["NOT", "MET"],
+    assert found(runs, halves) == {
+        f"{SEARCH}, 700 a second": ["30.00", "NOT MET"],
+        f"{LIST}, 700 a second": ["inf", "NOT MET"],
         PING: ["1600.00", "met"],
-        SEARCH: ["NOT", "MET"],
+        SEARCH: ["1400.00", "NOT MET"],
         CONFIRM: ["410.00", "met"],
         "verification of a signature": ["0.01", "met"],
     }

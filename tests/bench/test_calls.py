@@ -1,16 +1,16 @@
 """What `lab.bench.calls` makes of counted calls."""
 
-from lab.bench.calls import Asked, Row, cost_of
+from lab.bench.calls import CallCount, CountedAsks, cost_of
 
-ASKED = Asked("embedded", "hub", "unary", 1, asks=10)
+ASKED = CountedAsks("embedded", "hub", "unary", 1, asks=10)
 ROWS = [
-    Row("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "", 20),
-    Row("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "SimpleQueue.put", 20),
-    Row("MainThread", "/usr/lib/python3.11/asyncio/events.py", "Handle.cancel", "", 30),
-    Row("MainThread", "/usr/lib/python3.11/concurrent/futures/thread.py", "submit", "SimpleQueue.put", 40),
-    Row("ledger", "kit/sql.py", "rows", "Connection.execute", 50),
-    Row("ledger", "kit/sql.py", "rows", "", 50),
-    Row("watch_1", "accounts/authn.py", "still_good", "", 4),
+    CallCount("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "", 20),
+    CallCount("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "SimpleQueue.put", 20),
+    CallCount("MainThread", "/usr/lib/python3.11/asyncio/events.py", "Handle.cancel", "", 30),
+    CallCount("MainThread", "/usr/lib/python3.11/concurrent/futures/thread.py", "submit", "SimpleQueue.put", 40),
+    CallCount("ledger", "kit/sql.py", "rows", "Connection.execute", 50),
+    CallCount("ledger", "kit/sql.py", "rows", "", 50),
+    CallCount("watch_1", "accounts/authn.py", "still_good", "", 4),
 ]
 
 

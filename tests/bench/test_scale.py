@@ -11,10 +11,10 @@ import pytest
 from accounts.models import Credential
 from agents.models import Connection, Session, Turn
 from lab import ROOT
-from lab.bench.scale import Result
 from lab.bench.scale_plans import plans
 from lab.bench.scale_seed import fill
-from lab.bench.soak_samples import Sample, grown
+from lab.bench.soak import Sample, grown
+from lab.figures import BenchResult
 from tests.contracts.rows import live_process
 
 
@@ -32,7 +32,7 @@ def sample(at_s: float, rss_kib: int) -> Sample:
 
 
 def test_a_goal_is_met_or_it_is_said_that_it_is_not() -> None:
-    result = Result("name", "title")
+    result = BenchResult("name", "title")
     result.goal("cost", "at most", 1.15, 1.14)
     result.goal("cost", "at most", 1.15, 1.16)
     result.goal("speed", "at least", 4, 3.9)
@@ -79,8 +79,9 @@ def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path:
     options = ("--processes", "2", "--connections", "4", "--rounds", "1", "--seconds", "1")
     told, kept = run("scale_processes", tmp_path, *options)
     assert {one["way"] for one in kept["runs"]} == {"stay", "cross", "any"}
-    assert all(one["asks_per_s"] > 0 and not one["errors"] for one in kept["runs"])
-    assert all(one["used"]["web_s"] > 0 and one["used"]["postgres_s"] > 0 for one in kept["runs"])
+    runs = [one["run"] for one in kept["runs"]]
+    assert all(one["asks_per_s"] > 0 and not one["errors"] for one in runs)
+    assert all(one["used"]["web_s"] > 0 and one["used"]["postgres_s"] > 0 for one in runs)
     assert "crosses / stays" in told
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from agents.core.post import Chunk, Final, LocalPost, Message
 from hub.redis_post import RedisPost
-from lab.faults.proxy import proxied
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
+from lab.proxy import proxied
 from lab.waiting import eventually
 
 

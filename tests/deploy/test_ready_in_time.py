@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from hub.monitoring.endpoints import MonitoringEndpoints
 from kit.asgi import HttpRequest
 from lab.callers import web
-from lab.faults.proxy import proxied
 from lab.hub_process import StartHub
 from lab.hub_storage import DistributedStorages, MakeStorage
+from lab.proxy import proxied
 from lab.waiting import eventually
 
 ASKS = 8

@@ -8,7 +8,7 @@ import pytest
 from lab.faults import answers, audit
 from lab.faults.agents import echo_of
 from lab.faults.evidence import Evidence, grouped
-from lab.faults.report import Row, as_markdown, merged
+from lab.faults.report import InvariantRow, as_markdown, merged
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)
@@ -47,7 +47,7 @@ def evidence(asks: list[Line], turns: list[Line], **lines: list[Line]) -> Eviden
     return found
 
 
-def check(row: Row, *, broken: bool) -> None:
+def check(row: InvariantRow, *, broken: bool) -> None:
     assert row.n > 0
     assert bool(row.violations) is broken, row
 
@@ -186,7 +186,10 @@ def test_answers_lost_in_a_drain_are_seen() -> None:
 
 
 def test_tables_of_several_hubs_become_one_invariants_first() -> None:
-    rows = [[Row("F1", "x", 1, ["bad"]), Row("I2", "y", 2)], [Row("F1", "x", 3), Row("I10", "z", 1)]]
+    rows = [
+        [InvariantRow("F1", "x", 1, ["bad"]), InvariantRow("I2", "y", 2)],
+        [InvariantRow("F1", "x", 3), InvariantRow("I10", "z", 1)],
+    ]
     assert [(row.name, row.n, len(row.violations)) for row in merged(rows)] == [
         ("I2", 2, 0),
         ("I10", 1, 0),

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lab.faults.proxy import Proxy, proxied
+from lab.proxy import Proxy, proxied
 from tests.listening import listening
 
 DELAY_S = 0.3
@@ -60,7 +60,7 @@ async def test_a_sound_way_passes_everything_and_the_end(echo_port: int) -> None
             assert await client.said(words) == words
             client.writer.write_eof()
             assert await client.reader.read() == b"end"
-            assert proxy.connections == 1
+            assert len(proxy.connections) == 1
 
 
 async def test_a_delay_is_added_to_each_direction_and_does_not_narrow_the_way(echo_port: int) -> None:

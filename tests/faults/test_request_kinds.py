@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from lab.callers import web
-from lab.faults.request_kinds import REQUEST_KINDS, Question, ask
+from lab.faults.request_kinds import REQUEST_KINDS, AskRequest, ask
 from tests.listening import listening
 
-QUESTION = Question("bob/a", "token", "n1 what did I say?", "m-1")
+QUESTION = AskRequest("bob/a", "token", "n1 what did I say?", "m-1")
 
 
 @asynccontextmanager

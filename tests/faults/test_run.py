@@ -3,38 +3,41 @@
 from contextlib import closing
 from pathlib import Path
 
-from lab.faults import filled
+from lab.faults import kinds
 from lab.faults.checker import empty, figures
 from lab.faults.evidence import grouped
-from lab.faults.fault import Fault, Scene
-from lab.faults.filled import BY_FAULT, DONE
-from lab.faults.kinds.killed_web import kill_at_points
+from lab.faults.fault import DONE, Fault, Scene
+from lab.faults.kinds.programs import kill_at_points
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.oplog import read as read_log
 from lab.faults.participants import Participants
-from lab.faults.report import Row
+from lab.faults.report import InvariantRow
 from lab.faults.run import UNSEEN, do, run
 from lab.faults.stack import Stack
 from lab.faults.table import TABLE
 
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
-    rows = [Row("F2", "a delivery in the hands of a killed worker comes again", 1), Row("F4", DONE, 1)]
-    assert [(row.name, row.n, len(row.violations)) for row in empty(rows, ["F2", "F15"])] == [
+    rows = [
+        InvariantRow("F2", "a delivery in the hands of a killed worker comes again", 1),
+        InvariantRow("F4", DONE, 1),
+    ]
+    assert [(row.name, row.n, len(row.violations)) for row in empty(rows, [TABLE["F2"], TABLE["F15"]])] == [
         ("F15", 0, 1),
         ("F15", 0, 1),
     ]
-    assert [row.says for row in empty(rows, ["N1"])] == ["a figure of its own"]
-    assert not list(empty([Row("N1", "x", 1)], ["N1"]))
-    assert list(empty([Row("N1", DONE, 1)], ["N1"]))
+    of_any_figure = Fault("N1", "x", 1, 1, kill_at_points)
+    assert [row.says for row in empty(rows, [of_any_figure])] == ["a figure of its own"]
+    assert not list(empty([InvariantRow("N1", "x", 1)], [of_any_figure]))
+    assert list(empty([InvariantRow("N1", DONE, 1)], [of_any_figure]))
 
 
 def test_every_fault_has_rows_that_it_must_fill() -> None:
-    assert set(BY_FAULT) == set(TABLE)
-    modules = [path for path in Path(filled.__file__).parent.rglob("*.py") if path != Path(filled.__file__)]
-    sources = "".join(path.read_text() for path in modules)
-    assert [says for all_says in BY_FAULT.values() for says in all_says if f'"{says}' not in sources] == []
+    sources = "".join(path.read_text() for path in Path(kinds.__path__[0]).parent.rglob("*.py"))
+    declared = [says for fault in TABLE.values() for says in fault.fills]
+    assert all(declared)
+    assert [says for says in declared if sources.count(f'"{says}') < 2] == []  # the declaration, and the figure
 
 
 async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lab.faults.fault import Fault, Scene
 from lab.faults.kinds.full import full_disk, read_only
-from lab.faults.kinds.lost_redis import VIA
+from lab.faults.kinds.servers import VIA
 from lab.faults.report import as_markdown, examples
 from lab.faults.run import Todo, run
 from lab.faults.table import TABLE, chosen

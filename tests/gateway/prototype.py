@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.prototype.compare import is_failure
-from lab.prototype.record import CLOSES, OPENS, Answer, Normaliser, Step
+from lab.prototype.record import CLOSES, OPENS, Normaliser, RecordedFrame, Step
 from tests.gateway.client import WITHIN_S, GatewayClient
 
 LAST = {"type": "discover"}  # sent before a client leaves: its answer comes after all earlier frames
@@ -73,7 +73,7 @@ class Replay:
                 await client.close()
         return shown
 
-    async def _run(self, step: Step) -> list[Answer]:
+    async def _run(self, step: Step) -> list[RecordedFrame]:
         if step.does == OPENS:
             address = self._url + (f"&{step.query}" if step.query else "")
             self._clients[step.client] = await connect(address, compression=None)
@@ -81,7 +81,7 @@ class Replay:
             return await self._close(step.client)
         else:
             await self._clients[step.client].send(step.text)
-        answers: list[Answer] = []
+        answers: list[RecordedFrame] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(WITHIN_S):
                 for expected in step.answers:
@@ -90,7 +90,7 @@ class Replay:
                     answers.append(answer)
         return answers
 
-    async def _close(self, name: str) -> list[Answer]:
+    async def _close(self, name: str) -> list[RecordedFrame]:
         """End a connection; returns frames that no step expected. The hub then knows that the agent is gone."""
         client, surplus = self._clients.pop(name), []
         await client.send(json.dumps(LAST))
@@ -102,6 +102,6 @@ class Replay:
                 await asyncio.sleep(0.05)
         return surplus
 
-    async def _read(self, name: str, client: ClientConnection | None = None) -> Answer:
+    async def _read(self, name: str, client: ClientConnection | None = None) -> RecordedFrame:
         frame: Json = json.loads(await (client or self._clients[name]).recv())
-        return Answer(name, frame)
+        return RecordedFrame(name, frame)

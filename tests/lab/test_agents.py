@@ -75,5 +75,5 @@ async def test_an_agent_of_the_faults_comes_back_as_the_same_session_and_answers
             await replied.wait()
             assert agent.is_connected
             await agent.stop()
-    assert (agent.connects, agent.asked, agent.is_over) == (2, 1, True)
+    assert (agent.connects, agent.prompted.is_set(), agent.is_over) == (2, True, True)
     assert [frame["sessionId"] for frame in registered] == [None, "s1"]

@@ -5,11 +5,10 @@ A limit is 10 % above what was reached. `python -m lab.bench.calls --top 60` say
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from lab.bench import calls, targets
+from lab.bench import calls
 from lab.bench.calls import Counting
 from lab.hub_storage import MakeStorage
 
@@ -32,11 +31,9 @@ LIMITS = {
 
 
 @pytest.fixture(scope="module")
-def counting_hub(make_storage: MakeStorage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counting]:
+def counting_hub(make_storage: MakeStorage) -> Iterator[Counting]:
     """A hub that counts its calls."""
-    folder: Path = tmp_path_factory.mktemp("calls")
-    env = targets.environment(folder) | make_storage("embedded").env
-    with calls.counting("embedded", env, folder, users=2) as hub:
+    with calls.counting(make_storage("embedded"), users=2) as hub:
         yield hub
 
 
@@ -44,7 +41,7 @@ def counting_hub(make_storage: MakeStorage, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("dialect", LIMITS)
 def test_an_ask_costs_no_more_than_it_did(counting_hub: Counting, dialect: str) -> None:
     cost, limit = counting_hub.cost(dialect, "unary", 1, ASKS), LIMITS[dialect]
-    found = calls.text([cost], top=30)
+    found = calls.report([cost], top=30).text
     assert cost.calls <= limit.calls, found
     assert cost.modules <= limit.modules, found
     assert cost.functions <= limit.functions, found

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lab.bench import start
-from lab.bench.targets import environment
 from lab.hub_storage import EmbeddedStorages
 
 OF_OTHERS = (
@@ -35,7 +34,7 @@ def check(modules: list[str], most: int) -> None:
 
 def test_mint_token_imports_little(embedded_storages: EmbeddedStorages, tmp_path: Path) -> None:
     storage = embedded_storages.new(tmp_path / "data")
-    check(start.mint_imports(environment(tmp_path) | storage.env), MOST_OF_MINT_TOKEN)
+    check(start.mint_imports(storage.env), MOST_OF_MINT_TOKEN)
 
 
 @pytest.mark.slow

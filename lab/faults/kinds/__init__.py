@@ -1,1 +1,1 @@
-"""Every fault, one module for those that are alike, each with its `FAULTS`; `lab.faults.table` lists them."""
+"""The faults, related ones in one module. Each module has a list `FAULTS`; `lab.faults.table` joins the lists."""

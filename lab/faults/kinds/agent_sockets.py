@@ -1,23 +1,21 @@
 """F9, F10 and F20: agents that connect twice, again and again, or all at once."""
 
 import asyncio
-import os
 import random
 import time
-from pathlib import Path
 
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import OWNER
+from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
 from lab.faults.request_kinds import WEIGHTS
 
 ONE_LEFT_WITHIN_S = 20.0
 FLAP_FOR_S = 8.0
 FLAPPING = 5
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 HERD_OWNER = "herd"
 HERD, HERD_WITHIN_S = 500, 60.0
 ASKS_AT_ONCE = 500
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()"
 POOLS = 10  # connections to PostgreSQL of each web process and worker child, at most
 
 
@@ -32,25 +30,21 @@ class Rival(EchoAgent):
 
 async def race_for_a_session(scene: Scene) -> None:
     """2 to 10 sockets register as one session at the same time, through all processes, while it is asked."""
-    holder = await _agent(scene, OWNER, "raced")
-    live: list[EchoAgent] = [holder]
-    for number in range(scene.count):
-        login = scene.participants.callers[number % len(scene.participants.callers)]
-        rivals = [_rival(scene, holder) for _ in range(random.randint(2, 10))]
-        asking = asyncio.ensure_future(_ask_often(scene, holder, login, 5))
-        for rival in rivals:
-            rival.start()
-        live = await _one_left(scene, [*live, *rivals])
-        await asking
-    await asyncio.gather(*(one.stop() for one in live))
-
-
-def _rival(scene: Scene, first: EchoAgent) -> Rival:
-    return Rival(first, [random.choice(scene.stack.urls)])
+    async with extra_agent(scene, EchoAgent, *scene.stack.urls, concurrencyCap=20) as holder:
+        holder.comes_back = False
+        live: list[EchoAgent] = [holder]
+        for number in range(scene.count):
+            rivals = [Rival(holder, [random.choice(scene.stack.urls)]) for _ in range(random.randint(2, 10))]
+            asking = asyncio.ensure_future(_ask_often(scene, holder, scene.caller(number), 5))
+            for rival in rivals:
+                rival.start()
+            live = await _one_left(scene, [*live, *rivals])
+            await asking
+        await asyncio.gather(*(one.stop() for one in live))
 
 
 async def _one_left(scene: Scene, racing: list[EchoAgent]) -> list[EchoAgent]:
-    """Wait until one has the session; those still connected."""
+    """Wait until one agent has the session; the agents that are still connected."""
     until = time.monotonic() + ONE_LEFT_WITHIN_S
     live = racing
     while time.monotonic() < until:
@@ -76,12 +70,13 @@ async def _ask_often(scene: Scene, agent: EchoAgent, login: str, count: int) -> 
 async def flap(scene: Scene) -> None:
     """Some agents lose their connection every 0.2 to 2 s, and come back, while they are asked."""
     for _ in range(scene.count):
-        before, began = _cpu_s(scene), time.monotonic()
+        before, began = scene.stack.cpu_s(), time.monotonic()
         flapping = random.sample(scene.participants.agents, FLAPPING)
         until = time.monotonic() + scene.stack.seconds(FLAP_FOR_S, at_least_s=4.0)
         await asyncio.gather(*(_flap(agent, until) for agent in flapping))
         cores = [
-            (now - then) / (time.monotonic() - began) for now, then in zip(_cpu_s(scene), before, strict=True)
+            (now - then) / (time.monotonic() - began)
+            for now, then in zip(scene.stack.cpu_s(), before, strict=True)
         ]
         detail = ", ".join(f"{one:.2f} cores" for one in cores)
         scene.saw("while agents flap a web process takes less than a core", max(cores) < 1, detail)
@@ -92,13 +87,6 @@ async def _flap(agent: EchoAgent, until: float) -> None:
     while time.monotonic() < until:
         await asyncio.sleep(random.uniform(0.2, 2))
         agent.drop()
-
-
-def _cpu_s(scene: Scene) -> list[float]:
-    """Processor time of each web process."""
-    stats = [Path(f"/proc/{one.pid}/stat").read_text() for one in scene.stack.web if one is not None]
-    ticks = [stat.rpartition(")")[2].split()[11:13] for stat in stats]
-    return [(int(user) + int(system)) / TICKS_A_SECOND for user, system in ticks]
 
 
 async def herd(scene: Scene) -> None:
@@ -134,38 +122,26 @@ async def _all_welcome(scene: Scene, crowd: list[EchoAgent], began: float) -> No
 
 
 async def _asked_at_once(scene: Scene) -> None:
-    agent = await _agent(scene, OWNER, "besieged")
     kinds = ("hub", "v1", "http+json", "v0.3")
     asking = []
-    for number in range(ASKS_AT_ONCE):
-        login = scene.participants.callers[number % 4]
-        asked = scene.load.ask_once(agent, login, kinds[number % len(kinds)], number % len(scene.stack.urls))
-        asking.append(asyncio.ensure_future(asked))
-        await asyncio.sleep(1 / ASKS_AT_ONCE)
-    rows = scene.stack.sql(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = 'hub' AND pid <> pg_backend_pid()"
-    )
-    most = POOLS * (len(scene.stack.urls) + 3)
-    scene.saw("connections to PostgreSQL stay within the pools", rows[0][0] <= most, f"{rows[0][0]} of {most}")
-    for answer in await asyncio.gather(*asking):
-        is_busy = answer.status in (429, 503) and answer.retry_after
-        ok = answer.outcome in ("completed", "failed") or is_busy
-        scene.saw("an ask of 500 at once is answered, or refused with Retry-After", ok, f"{answer}")
-    await agent.stop()
-
-
-async def _agent(scene: Scene, owner: str, slug: str) -> EchoAgent:
-    """An agent of a fault's own, online and published."""
-    agent = EchoAgent(scene.stack.urls, scene.stack.tokens[owner, "channel"], scene.log, name=slug)
-    agent.start()
-    await asyncio.wait_for(agent.online.wait(), ONE_LEFT_WITHIN_S)
-    await scene.participants.publish(agent, owner, f"{slug}-{random.randrange(10**9)}", concurrencyCap=20)
-    agent.comes_back = False
-    return agent
+    async with extra_agent(scene, EchoAgent, *scene.stack.urls, concurrencyCap=20) as agent:
+        for number in range(ASKS_AT_ONCE):
+            url, kind = number % len(scene.stack.urls), kinds[number % len(kinds)]
+            asked = scene.load.ask_once(agent, scene.caller(number % 4), kind, url)
+            asking.append(asyncio.ensure_future(asked))
+            await asyncio.sleep(1 / ASKS_AT_ONCE)
+        ((held,),) = scene.stack.sql(CONNECTIONS)
+        most = POOLS * (len(scene.stack.urls) + 3)
+        scene.saw("connections to PostgreSQL stay within the pools", held <= most, f"{held} of {most}")
+        for answer in await asyncio.gather(*asking):
+            is_busy = answer.status in (429, 503) and answer.retry_after
+            ok = answer.outcome in ("completed", "failed") or is_busy
+            scene.saw("an ask of 500 at once is answered, or refused with Retry-After", ok, f"{answer}")
 
 
 FAULTS = [
-    Fault("F9", "rival sockets race for one session", 4, 500, race_for_a_session),
-    Fault("F10", "agents that come and go", 1, 20, flap),
-    Fault("F20", "500 agents connect in 2 s, 500 asks in 1 s at one agent", 0, 10, herd),
-]
+    Fault("F9", "rival sockets race for one session", 4, 500, race_for_a_session, fills=("of rival sockets",)),
+    Fault("F10", "agents that come and go", 1, 20, flap, fills=("while agents flap", "asks are answered")),
+    Fault("F20", "500 agents connect in 2 s, 500 asks in 1 s at one agent", 0, 10, herd,
+          fills=("500 agents", "connections to PostgreSQL", "an ask of 500")),
+]  # fmt: skip

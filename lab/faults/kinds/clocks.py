@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from lab import ROOT
 from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import caller, extra_agent
+from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
 
 OFFSETS_S = ((90_000, -90_000), (600, -600))
@@ -93,7 +93,7 @@ async def _load(scene: Scene, loops: int) -> None:
 
 
 async def _restart(scene: Scene, *offsets_s: int) -> None:
-    """One after the other, in good order; agents go where a process is."""
+    """Restart the web processes one after the other, each with its offset."""
     for index, offset_s in enumerate(offsets_s):
         scene.stack.terminate_web(index)
         await scene.stack.web_exited(index, "SIGTERM")
@@ -103,7 +103,7 @@ async def _restart(scene: Scene, *offsets_s: int) -> None:
 
 
 async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
-    """By the Date of their answers: else nothing was tried here."""
+    """Read the clocks of the processes from the Date headers of their answers."""
     for url, offset_s in zip(scene.stack.urls, offsets_s, strict=True):
         async with web(url) as client:
             said = parsedate_to_datetime((await client.get("/livez")).headers["date"])
@@ -117,9 +117,9 @@ def _none(scene: Scene, what: str, statement: str, *values: object) -> None:
 
 
 async def _check_tokens(scene: Scene, by: str) -> None:
-    """What one process gives out, the other takes, and takes back."""
+    """Use and revoke at one process the tokens and codes that the other process made."""
     first, last = scene.stack.urls[0], scene.stack.urls[-1]
-    owner = bearer(scene.stack.tokens[caller(scene, 0), "session"])
+    owner = bearer(scene.stack.tokens[scene.caller(0), "session"])
     for here, there in ((first, last), (last, first)):
         async with web(here) as near, web(there) as far:
             codes = (await near.post(f"{DEVICE}/code", json={"app_name": "faults"})).json()
@@ -159,7 +159,7 @@ async def _roll(scene: Scene, eve: str, number: int) -> None:
 
 async def _spend(scene: Scene, agent: EchoAgent, number: int, until: float) -> None:
     while time.monotonic() < until:
-        await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
+        await scene.ask(agent, number)
         await asyncio.sleep(0.5)
 
 
@@ -170,6 +170,8 @@ def _leap_safe(eve: str, year: int) -> str:
 
 
 FAULTS = [
-    Fault("F11", "clocks of web processes are wrong by minutes and by a day", 1, 10, skew),
-    Fault("F12", "midnight passes, 100 callers", 1, 20, midnight, stack={"env": {"LOG_LEVEL": "ERROR"}}),
-]
+    Fault("F11", "clocks of web processes are wrong by minutes and by a day", 1, 10, skew,
+          fills=("the clocks were wrong", "no asks are counted", "turns are dated", "a revoked token")),
+    Fault("F12", "midnight passes, 100 callers", 1, 20, midnight,
+          stack={"env": {"LOG_LEVEL": "ERROR"}}, fills=("no day's budget",)),
+]  # fmt: skip

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
-from lab.faults.extra_agents import caller
 from lab.faults.fault import Fault, Scene
 from lab.hub_process import HubProcess
 from lab.hub_storage import embedded_storage
@@ -37,7 +36,7 @@ async def nothing_written(scene: Scene) -> None:
 
 
 async def read_only(scene: Scene) -> None:
-    """Asks are refused, reads answered; afterwards all is as it was."""
+    """The hub refuses asks and answers reads; afterwards it serves again."""
     scene.stack.sql(NEVER_USED)
     _set_read_only(scene, "on")
     try:
@@ -55,17 +54,13 @@ async def read_only(scene: Scene) -> None:
 
 
 async def _ask_in_vain(scene: Scene, number: int) -> None:
-    agent = scene.participants.agents[number % len(scene.participants.agents)]
-    began = time.monotonic()
-    answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
-    took_s = time.monotonic() - began
-    ok = answer.status == 503 and answer.retry_after and took_s < ANSWERED_WITHIN_S
-    detail = f"{answer.status} {answer.outcome} {answer.text} {took_s:.1f} s"
-    scene.saw("an ask of a database that only reads: 503 with Retry-After", ok, detail)
+    answer = await scene.ask(scene.agent(number), number)
+    ok = answer.status == 503 and answer.retry_after and answer.took_s < ANSWERED_WITHIN_S
+    scene.saw("an ask of a database that only reads: 503 with Retry-After", ok, answer.summary)
 
 
 async def _read(scene: Scene, number: int) -> None:
-    headers = bearer(scene.stack.tokens[caller(scene, number), "session"])
+    headers = bearer(scene.stack.tokens[scene.caller(number), "session"])
     for url in scene.stack.urls:
         async with web(url) as client:
             for path in ("/api/v1/me", "/api/v1/agents", "/livez"):
@@ -82,19 +77,16 @@ def _set_read_only(scene: Scene, value: str) -> None:
 
 
 async def full_disk(scene: Scene, number: int) -> None:
-    """An embedded hub of its own; the number chooses how much room is left."""
+    """Fill the disk of a further, embedded hub; the number chooses how much room is left."""
     await asyncio.to_thread(_in_a_loop, scene, number)
 
 
 def _in_a_loop(scene: Scene, number: int) -> None:
-    """In a thread: starting a hub waits."""
+    """Run in a thread, because the start of a hub blocks."""
     home = embedded_storage(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
     home.folder.parent.mkdir()
-    hub = HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale)
-    try:
+    with HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale) as hub:
         asyncio.run(_fill(scene, hub, number))
-    finally:
-        hub.stop()
 
 
 async def _fill(scene: Scene, hub: HubProcess, number: int) -> None:
@@ -121,7 +113,7 @@ async def _fill(scene: Scene, hub: HubProcess, number: int) -> None:
 
 
 async def _ask_full(scene: Scene, hub: HubProcess, handle: str, token: str) -> list[str]:
-    """Ask until the disk is full and some more; the texts that were answered."""
+    """Ask until the disk is full, and some more; the questions that were answered."""
     answered, refused = [], 0
     for number in range(200):
         body = envelope("SendMessage", question(text := f"full {number} " + "x" * 1_000))
@@ -155,7 +147,7 @@ async def _read_full(scene: Scene, hub: HubProcess, handle: str, task_id: str, t
 
 
 async def _answer_to(hub: HubProcess, handle: str, text: str, token: str) -> str:
-    """The reply; empty while asks are refused, or the agent, which lost its socket, is not back."""
+    """The reply; empty while the hub refuses asks, or the agent is not connected."""
     async with web(hub.url) as client:
         body = envelope("SendMessage", question(text))
         response = await client.post(rpc_path(handle), json=body, headers=bearer(token))
@@ -186,4 +178,7 @@ def _largest(folder: Path) -> int:
     return max(file.stat().st_size for file in folder.glob("hub.sqlite3*"))
 
 
-FAULTS = [Fault("F18", "nothing can be written: read-only PostgreSQL, a full disk", 1, 5, nothing_written)]
+FAULTS = [
+    Fault("F18", "nothing can be written: read-only PostgreSQL, a full disk", 1, 5, nothing_written,
+          fills=("an ask of a database that only reads", "an ask while the disk is full", "reads go on")),
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""F8: agents whose connection is there and says nothing: a stopped process, a way that swallows everything."""
+"""F8: agents whose connection is open and silent: their process is stopped, or a proxy passes nothing on."""
 
 import asyncio
 import signal
@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import OWNER, caller
+from lab.faults.extra_agents import OWNER
 from lab.faults.fault import Fault, Scene
 from lab.faults.observing import until_true
-from lab.faults.proxy import Proxy, proxied
 from lab.processes import Program, printed, python
+from lab.proxy import Proxy, proxied
 
 AT_ONCE = 5
 SILENT_AFTER_S = 60.0
@@ -29,7 +29,7 @@ WHERE s.public_id = %s AND outcome IS DISTINCT FROM 'denied' AND released_at IS 
 
 @dataclass
 class SilentAgent:
-    """An agent in a process of its own, reached through a proxy of its own. `stops`: the process, not the way."""
+    """An agent in a process of its own, behind a proxy. `stops`: stop the process, do not silence the proxy."""
 
     agent: EchoAgent
     program: Program
@@ -38,18 +38,18 @@ class SilentAgent:
 
     @property
     def times_online(self) -> int:
-        """How often it was registered."""
+        """How often the hub registered the agent."""
         return self.program.output.count("online ")
 
     def fall_silent(self) -> None:
-        """The process is stopped, or nothing it says arrives any more."""
+        """Stop the process, or silence the proxy."""
         if self.stops:
             self.program.send_signal(signal.SIGSTOP)
         else:
             self.proxy.silence()
 
     def wake(self) -> None:
-        """As if nothing had been."""
+        """Undo `fall_silent`."""
         if self.stops:
             self.program.send_signal(signal.SIGCONT)
         else:
@@ -57,7 +57,7 @@ class SilentAgent:
 
 
 async def half_open(scene: Scene) -> None:
-    """So many agents, at most five at once, fall silent, are asked, are given up, and come back."""
+    """Agents, at most five at once, fall silent; the hub is asked for them, gives them up, and they come back."""
     done = 0
     while done < scene.count:
         size = min(AT_ONCE, scene.count - done)
@@ -101,11 +101,9 @@ async def _be_silent(scene: Scene, silent: SilentAgent, number: int) -> None:
 
 
 async def _ask_in_vain(scene: Scene, silent: SilentAgent, number: int, how: str) -> None:
-    began = time.monotonic()
-    answer = await scene.load.ask_once(silent.agent, caller(scene, number), "v1", number % len(scene.stack.urls))
-    took_s = time.monotonic() - began
-    ok = answer.outcome == "failed" and took_s < scene.stack.reply_wait_s + SLACK_S
-    scene.saw(f"an ask to an agent that is {how} fails when its wait is over", ok, f"{answer.text} {took_s:.1f} s")
+    answer = await scene.ask(silent.agent, number)
+    ok = answer.outcome == "failed" and answer.took_s < scene.stack.reply_wait_s + SLACK_S
+    scene.saw(f"an ask to an agent that is {how} fails when its wait is over", ok, answer.summary)
 
 
 async def _given_up(scene: Scene, silent: SilentAgent, since: float, how: str) -> None:
@@ -121,21 +119,22 @@ async def _given_up(scene: Scene, silent: SilentAgent, since: float, how: str) -
 
 
 async def _ask_too_late(scene: Scene, silent: SilentAgent, number: int, how: str) -> None:
-    began = time.monotonic()
-    answer = await scene.load.ask_once(silent.agent, caller(scene, number), "v1", number % len(scene.stack.urls))
-    took_s = time.monotonic() - began
-    ok = "offline" in answer.text and took_s < AT_ONCE_S
-    scene.saw(f"an agent that was {how} is refused as offline, at once", ok, f"{answer.text} {took_s:.1f} s")
+    answer = await scene.ask(silent.agent, number)
+    ok = "offline" in answer.text and answer.took_s < AT_ONCE_S
+    scene.saw(f"an agent that was {how} is refused as offline, at once", ok, answer.summary)
 
 
 async def _check_echo(scene: Scene, silent: SilentAgent, number: int, what: str) -> None:
     for url in range(len(scene.stack.urls)):
-        answer = await scene.load.ask_once(silent.agent, caller(scene, number), "v1", url)
-        scene.saw(what, answer.outcome == "completed", f"{answer.outcome} {answer.text}")
+        answer = await scene.ask(silent.agent, number, url=url)
+        scene.saw(what, answer.outcome == "completed", answer.summary)
 
 
 def _count(scene: Scene, statement: str, silent: SilentAgent) -> int:
     return int(scene.stack.sql(statement, silent.agent.session_id)[0][0])
 
 
-FAULTS = [Fault("F8", "half-open agents: stopped, cut off", 2, 50, half_open)]
+FAULTS = [
+    Fault("F8", "half-open agents: stopped, cut off", 2, 50, half_open,
+          fills=("no claim is left", "an ask to an agent")),
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""I12, I13 and I16: what a run under load does not show by itself. No faults, but done in their midst."""
+"""I12, I13 and I16: limits, revocation and restarts, which the load alone does not try."""
 
 import asyncio
 import json
@@ -9,10 +9,10 @@ from itertools import takewhile
 
 from lab.callers import Json
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import OWNER, caller, extra_agent
+from lab.faults.extra_agents import OWNER, extra_agent
 from lab.faults.fault import Fault, Scene
 from lab.faults.observing import until_true
-from lab.faults.request_kinds import Answer
+from lab.faults.request_kinds import AskAnswer
 
 ONLINE_WITHIN_S = 30.0
 NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine
@@ -42,7 +42,7 @@ async def limit_callers(scene: Scene) -> None:
             scene.saw(what, passed <= PER_MINUTE + 1, f"{passed} of {len(answers)}")
 
 
-async def _ask_any(scene: Scene, login: str, url: int) -> Answer:
+async def _ask_any(scene: Scene, login: str, url: int) -> AskAnswer:
     return await scene.load.ask_once(random.choice(scene.participants.agents), login, "v1", url)
 
 
@@ -81,7 +81,7 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
 
 
 def _streaming(scene: Scene) -> list[str]:
-    """Whose turns are open."""
+    """The logins of callers that have an open turn."""
     open_turns = (
         "SELECT u.login FROM agents_turn t JOIN accounts_user u ON u.id = t.caller_id WHERE outcome IS NULL"
     )
@@ -89,7 +89,7 @@ def _streaming(scene: Scene) -> list[str]:
 
 
 async def restart_everything(scene: Scene) -> None:
-    """Everything is killed, servers too, and started again: the API answers as before but for times."""
+    """Kill every process and both servers, and start them again; compare the answers of the API but for times."""
     for _ in range(scene.count):
         await _ask_some(scene)
         scene.saw("no turn was open before a restart", await scene.no_turn_open(SETTLED_WITHIN_S))
@@ -103,10 +103,9 @@ async def restart_everything(scene: Scene) -> None:
 
 
 async def _ask_some(scene: Scene) -> None:
-    """So that there are tasks to compare, whatever was asked before."""
+    """Make some tasks to compare."""
     for number in range(TASKS_COMPARED):
-        agent = scene.participants.agents[number % len(scene.participants.agents)]
-        await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
+        await scene.ask(scene.agent(number), number)
 
 
 async def _kill_and_start(scene: Scene) -> None:
@@ -123,7 +122,7 @@ async def _kill_and_start(scene: Scene) -> None:
 
 
 async def _snapshot(scene: Scene) -> dict[str, str]:
-    """Answers by what was asked, without what is a time or a presence."""
+    """The answers of the API by request, without times and presence."""
     participants, shown = scene.participants, {}
     for owner in ("owner-0", OWNER):
         for path in ("/api/v1/agents?limit=50", "/api/v1/webhooks", "/api/v1/tokens", "/api/v1/peers"):
@@ -141,7 +140,7 @@ async def _snapshot(scene: Scene) -> dict[str, str]:
 
 
 def _difference(shown: str, now: str) -> str:
-    """Where two answers part."""
+    """The text around the first difference of two answers."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, now, strict=False)))
     around = slice(max(0, same - 60), same + 60)
     return f"…{shown[around]}… became …{now[around]}…"
@@ -153,7 +152,11 @@ def _without_times(answer: Json) -> str:
 
 FAULTS = [
     Fault("I12", "a caller over the rate limit, four processes", 0, 20, limit_callers,
-          stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}}, loops=0),
-    Fault("I13", "tokens are revoked", 1, 50, revoke_tokens),
-    Fault("I16", "everything is killed and started again", 0, 5, restart_everything, loops=0),
+          stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}},
+          loops=0,
+          fills=("of one caller's asks",)),
+    Fault("I13", "tokens are revoked", 1, 50, revoke_tokens,
+          fills=("the next request", "an open stream", "the socket")),
+    Fault("I16", "everything is killed and started again", 0, 5, restart_everything,
+          loops=0, fills=("the API answers",)),
 ]  # fmt: skip

@@ -12,10 +12,11 @@ import psutil
 
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import caller, extra_agent, note, question
+from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
 from lab.faults.observing import process_of
-from lab.faults.request_kinds import Question
+from lab.faults.request_kinds import AskRequest
+from lab.figures import percentile
 
 AT_ONCE = 20
 PIECES, PIECE_CHARS = 900, 1_000
@@ -31,7 +32,7 @@ LAST = "SELECT seq FROM a2a_bridge_storedtask WHERE id = %s"
 
 
 class Teller(EchoAgent):
-    """Streams a long reply once it may."""
+    """Streams a long reply as soon as `may_tell` is set."""
 
     def __init__(self, *args: object, **named: object) -> None:
         super().__init__(*args, **named)  # type: ignore[arg-type]
@@ -46,7 +47,7 @@ class Teller(EchoAgent):
 
 @dataclass
 class Reader:
-    """One stream by hand. `reads`: a byte a second, or nothing; `seqs`: the events it knows of."""
+    """A caller with its own socket. `reads`: a byte a second, else nothing; `seqs`: the whole events it read."""
 
     url: str
     reads: bool
@@ -55,7 +56,7 @@ class Reader:
     _raw: bytes = b""
     _socket: socket.socket | None = None
 
-    async def open(self, asked: Question, task_id: str) -> None:
+    async def open(self, asked: AskRequest, task_id: str) -> None:
         """Subscribe, with as little room as the kernel allows."""
         body = json.dumps(envelope("SubscribeToTask", {"id": task_id})).encode()
         host, _, port = self.url.removeprefix("http://").partition(":")
@@ -81,7 +82,7 @@ class Reader:
                 self._raw += await asyncio.get_running_loop().sock_recv(self._socket, 1)
 
     async def close(self) -> None:
-        """Read what is still to be had, and know which events came whole."""
+        """Read the rest, and list the events that came whole."""
         assert self._socket is not None
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(SLACK_S):
@@ -113,12 +114,10 @@ def _readers(scene: Scene, count: int) -> list[Reader]:
 
 
 async def _tell_once(scene: Scene, teller: Teller, number: int, followers: int) -> tuple[int, float]:
-    """One telling to readers who read; by how many bytes the hub grew, and what others' asks took meanwhile."""
+    """One reply to callers that read; the growth of the hub in bytes, and the p95 of other asks meanwhile."""
     hub = process_of(scene)
     before = hub.memory_info().rss
-    asked = question(scene, teller, number)
-    task_id = await _begin(scene, asked)
-    note(scene, asked, number, task_id=task_id)
+    asked, task_id = await _begin(scene, teller, number)
     teller.may_tell.set()
     others = asyncio.get_running_loop().create_task(_ask_meanwhile(scene, number))
     await asyncio.gather(*(_follow(scene, asked, task_id, 0) for _ in range(followers)))
@@ -130,10 +129,8 @@ async def _tell_once(scene: Scene, teller: Teller, number: int, followers: int) 
 async def _be_slow(
     scene: Scene, teller: Teller, readers: list[Reader], number: int, own_cost: int, calm_s: float
 ) -> float:
-    """What follows a telling; how many bytes the hub grew by for each of these readers."""
-    asked = question(scene, teller, number)
-    task_id = await _begin(scene, asked)
-    note(scene, asked, number, task_id=task_id)
+    """One reply to slow callers; the growth of the hub in bytes for each of them."""
+    asked, task_id = await _begin(scene, teller, number)
     for reader in readers:
         await reader.open(asked, task_id)
     hub = process_of(scene)
@@ -166,15 +163,19 @@ async def _be_slow(
     return float(most - before - own_cost) / len(readers)
 
 
-async def _begin(scene: Scene, asked: Question) -> str:
+async def _begin(scene: Scene, teller: Teller, number: int) -> tuple[AskRequest, str]:
+    """Begin a task without waiting for it; the question, and the id of the task."""
+    asked = scene.load.question(teller, scene.caller(number))
     async with web(scene.stack.url) as client:
         params = asked.params(configuration={"returnImmediately": True})
         headers = asked.headers | {"A2A-Version": "1.0"}
         began = await client.post(rpc_path(asked.handle), json=envelope("SendMessage", params), headers=headers)
-    return str(began.json()["result"]["task"]["id"])
+    task_id = str(began.json()["result"]["task"]["id"])
+    scene.load.log_by_hand(asked, scene.caller(number), task_id)
+    return asked, task_id
 
 
-async def _follow(scene: Scene, asked: Question, task_id: str, after: int) -> list[int]:
+async def _follow(scene: Scene, asked: AskRequest, task_id: str, after: int) -> list[int]:
     """The numbers of the events after that one, to the end."""
     headers = bearer(asked.token) | {"A2A-Version": "1.0", "Last-Event-ID": f"{task_id}.{after}"}
     body = envelope("SubscribeToTask", {"id": task_id})
@@ -188,12 +189,12 @@ async def _follow(scene: Scene, asked: Question, task_id: str, after: int) -> li
 
 
 def _is_whole(seqs: list[int], last: int) -> bool:
-    """A snapshot may come first; then every event once, to the task's last: the pieces, and what ends them."""
+    """Whether every event came once, up to the last; a snapshot may come first."""
     return len(seqs) >= PIECES and seqs[0] <= 1 and seqs == list(range(seqs[0], last + 1))
 
 
 async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int, float]:
-    """The most memory there was, and how long it took until the hub held none of these connections."""
+    """The largest memory of the hub, and the seconds until it had closed all of these connections."""
     began, most = time.monotonic(), 0
     ports = {reader.port for reader in readers}
     while time.monotonic() < began + CLOSED_WITHIN_S + SLACK_S:
@@ -206,15 +207,17 @@ async def _until_closed(hub: psutil.Process, readers: list[Reader]) -> tuple[int
 
 
 async def _ask_meanwhile(scene: Scene, number: int) -> float:
-    """Others' asks, all answered; in how many seconds 95 of 100 were."""
+    """Ask another agent; the seconds in which 95 of 100 asks were answered."""
     took: list[float] = []
     async with extra_agent(scene, EchoAgent) as other:
         for turn in range(20):
-            began = time.monotonic()
-            answer = await scene.load.ask_once(other, caller(scene, number + turn), "v1", 0)
-            took.append(time.monotonic() - began)
+            answer = await scene.ask(other, number + turn, url=0)
+            took.append(answer.took_s)
             scene.saw("others are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
-    return sorted(took)[int(len(took) * 0.95) - 1]
+    return percentile(took, 0.9)  # of so few the 95th is the slowest
 
 
-FAULTS = [Fault("F13", "slow and stopped readers of a stream", 20, 200, slow_readers)]
+FAULTS = [
+    Fault("F13", "slow and stopped readers of a stream", 20, 200, slow_readers,
+          fills=("memory of a stream", "streams that are not read", "who reads gets each event", "read ")),
+]  # fmt: skip

@@ -4,10 +4,12 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 from lab.faults.fault import Fault, Scene
 from lab.faults.participants import EVENTS
+from lab.figures import percentile
 from lab.processes import free_port
 from lab.receivers import receiving, talking
 
@@ -36,87 +38,66 @@ TRIED = "SELECT count(*), max(last_error) FROM webhooks_delivery WHERE subscript
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """Nothing listens there."""
+    """No program listens at the address."""
     yield f"http://127.0.0.1:{free_port()}/"
 
 
 @contextmanager
-def hanging() -> Iterator[str]:
-    """Takes the request and says nothing."""
-    with talking(lambda connection: time.sleep(HANG_S)) as port:
-        yield f"http://127.0.0.1:{port}/"
+def answering(status: int, scheme: str = "http") -> Iterator[str]:
+    """The receiver answers with this status. The scheme https is wrong: the receiver speaks no TLS."""
+    with receiving(lambda _: status) as receiver:
+        yield receiver.url.replace("http:", f"{scheme}:")
 
 
 @contextmanager
-def failing() -> Iterator[str]:
-    """500."""
-    with receiving(lambda _: 500) as receiver:
-        yield receiver.url
-
-
-@contextmanager
-def moved() -> Iterator[str]:
-    """301, to itself."""
-    with receiving(lambda _: 301) as receiver:
-        yield receiver.url
-
-
-@contextmanager
-def huge() -> Iterator[str]:
-    """200, and a body without end."""
-
-    def talk(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
-        while True:
-            connection.sendall(b"x" * 65_536)
-
+def sending(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+    """The receiver answers byte by byte as `talk` does."""
     with talking(talk) as port:
         yield f"http://127.0.0.1:{port}/"
 
 
-@contextmanager
-def dripping() -> Iterator[str]:
-    """A byte of its answer a second."""
-
-    def talk(connection: socket.socket) -> None:
-        for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 60:
-            connection.sendall(bytes([byte]))
-            time.sleep(1)
-
-    with talking(talk) as port:
-        yield f"http://127.0.0.1:{port}/"
+def hang(_: socket.socket) -> None:
+    """Accept the request and answer nothing."""
+    time.sleep(HANG_S)
 
 
-@contextmanager
-def without_tls() -> Iterator[str]:
-    """Speaks no TLS where its URL says so."""
-    with receiving(lambda _: 204) as receiver:
-        yield receiver.url.replace("http:", "https:")
+def send_endlessly(connection: socket.socket) -> None:
+    """Answer 200 with an endless body."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
+    while True:
+        connection.sendall(b"x" * 65_536)
 
 
-@contextmanager
-def babbling() -> Iterator[str]:
-    """Answers something that is no HTTP, and tears the connection down."""
-
-    def talk(connection: socket.socket) -> None:
-        with suppress(OSError):
-            connection.sendall(b"\x00\xff220 ready\r\n" * 100)
-
-    with talking(talk) as port:
-        yield f"http://127.0.0.1:{port}/"
+def send_slowly(connection: socket.socket) -> None:
+    """Answer one byte in a second."""
+    for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 60:
+        connection.sendall(bytes([byte]))
+        time.sleep(1)
 
 
-KINDS: list[Callable[[], AbstractContextManager[str]]] = [
-    refusing, hanging, failing, moved, huge, dripping, without_tls, babbling,
-]  # fmt: skip
+def send_no_http(connection: socket.socket) -> None:
+    """Answer something that is not HTTP, and close the connection."""
+    connection.sendall(b"\x00\xff220 ready\r\n" * 100)
+
+
+BAD: list[Callable[[], AbstractContextManager[str]]] = [
+    refusing,
+    partial(sending, hang),
+    partial(answering, 500),
+    partial(answering, 301),  # to another path of its own
+    partial(sending, send_endlessly),
+    partial(sending, send_slowly),
+    partial(answering, 204, "https"),
+    partial(sending, send_no_http),
+]
 
 
 async def bad_receivers(scene: Scene) -> None:
-    """Eight at once, of every kind, while all owners' agents are asked; until there were so many."""
+    """Subscribe eight bad receivers at once, of every kind, while the agents of all owners are asked."""
     for first in range(0, scene.count, AT_ONCE):
         with ExitStack() as receivers:
             urls = [
-                receivers.enter_context(KINDS[number % len(KINDS)]())
+                receivers.enter_context(BAD[number % len(BAD)]())
                 for number in scene.numbers[first : first + AT_ONCE]
             ]
             await _deliver(scene, urls)
@@ -145,20 +126,20 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
 
 
 async def _p95(scene: Scene, for_s: float) -> float:
-    """What others' deliveries take while nothing is wrong."""
+    """The p95 of good deliveries before there are bad receivers."""
     ((since,),) = scene.stack.sql("SELECT clock_timestamp()")
     await asyncio.sleep(for_s)
     return _took(scene, since)[1]
 
 
 def _took(scene: Scene, since: object) -> tuple[int, float]:
-    """How many were queued since, and in how many seconds 95 of 100 were delivered, or still wait."""
-    took = sorted(row[0] for row in scene.stack.sql(GOOD, since))
-    return len(took), float(took[int(len(took) * 0.95)]) if took else 0.0
+    """How many good deliveries were queued since, and the p95 of their seconds until delivery, or until now."""
+    took = [float(row[0]) for row in scene.stack.sql(GOOD, since)]
+    return len(took), percentile(took, 0.95) if took else 0.0
 
 
 async def _longest_held(scene: Scene) -> tuple[float, float]:
-    """For how many seconds a sender was held at most by the good receiver, and by a bad one."""
+    """The longest time in seconds that the good receiver, and a bad one, held a sender."""
     until, longest = time.monotonic() + FOR_S, {True: 0.0, False: 0.0}
     while time.monotonic() < until:
         for is_good, held in scene.stack.sql(HELD):
@@ -167,4 +148,8 @@ async def _longest_held(scene: Scene) -> tuple[float, float]:
     return longest[True], longest[False]
 
 
-FAULTS = [Fault("F17", "bad webhook receivers", 8, 80, bad_receivers, loops=2)]
+FAULTS = [
+    Fault("F17", "bad webhook receivers", 8, 80, bad_receivers,
+          loops=2,
+          fills=("a bad receiver holds no sender", "every bad receiver was tried", "others' deliveries")),
+]  # fmt: skip

@@ -1,11 +1,10 @@
-"""F14: agents that reply drop by drop, without end, or far too much."""
+"""F14: agents whose replies are slow, endless, or far too large."""
 
 import asyncio
-import time
 
 from lab.callers import Json
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import caller, extra_agent
+from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
 from lab.faults.observing import became_true, process_of
 
@@ -18,9 +17,9 @@ TOO_LARGE, OFFLINE, LATE = "over the size limit", "offline", "did not reply with
 
 
 class Bad(EchoAgent):
-    """Replies badly to its first question, as an echo afterwards. `many`: the chunks of an endless one.
+    """Replies badly to the first question, and as an echo afterwards. `many`: the chunks of an endless reply.
 
-    `wait_s`: the time there is.
+    `wait_s`: how long the caller waits.
     """
 
     many = MANY
@@ -35,11 +34,11 @@ class Bad(EchoAgent):
         await self.reply_badly(prompt["chatId"])
 
     async def reply_badly(self, chat_id: str) -> None:
-        """In its own way."""
+        """Send the bad reply."""
 
 
 class Trickle(Bad):
-    """Few chunks, past the time there is."""
+    """A few chunks, of which the last comes too late."""
 
     async def reply_badly(self, chat_id: str) -> None:
         for _ in range(DROPS + 1):
@@ -49,7 +48,7 @@ class Trickle(Bad):
 
 
 class Endless(Bad):
-    """Small chunks without end, whatever the hub says."""
+    """Small chunks without end, also after the hub refused them."""
 
     async def reply_badly(self, chat_id: str) -> None:
         for _ in range(self.many):
@@ -84,7 +83,7 @@ KINDS: list[tuple[type[Bad], str]] = [
 
 
 async def bad_replies(scene: Scene) -> None:
-    """One agent of each kind at once, until there were so many."""
+    """Ask one agent of each kind at the same time."""
     for first in range(0, scene.count, len(KINDS)):
         kinds = [KINDS[number % len(KINDS)] for number in scene.numbers[first : first + len(KINDS)]]
         hubs = [process_of(scene, index) for index in range(len(scene.stack.urls))]
@@ -97,22 +96,22 @@ async def bad_replies(scene: Scene) -> None:
 
 async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) -> None:
     urls = scene.stack.urls
-    async with extra_agent(scene, kind, at=urls[number % len(urls)], concurrencyCap=1) as agent:
+    async with extra_agent(scene, kind, urls[number % len(urls)], concurrencyCap=1) as agent:
         agent.wait_s = scene.stack.reply_wait_s
         agent.many = VERY_MANY if scene.count > len(KINDS) else MANY
-        began = time.monotonic()
-        answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % 2)
-        took_s = time.monotonic() - began
-        ok = answer.outcome == "failed" and text in answer.text and took_s < scene.stack.reply_wait_s + SLACK_S
-        says = f"{kind.__name__}: the task fails, and says why: {text}"
-        scene.saw(says, ok, f"{answer.outcome} {answer.text} {took_s:.1f} s")
+        answer = await scene.ask(agent, number)
+        is_in_time = answer.took_s < scene.stack.reply_wait_s + SLACK_S
+        ok = answer.outcome == "failed" and text in answer.text and is_in_time
+        scene.saw(f"{kind.__name__}: the task fails, and says why: {text}", ok, answer.summary)
         again = await became_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S)
         scene.saw(f"{kind.__name__}: the agent is served again", again, agent.handle)
 
 
 async def _echoes(scene: Scene, agent: Bad, number: int) -> bool:
-    answer = await scene.load.ask_once(agent, caller(scene, number), "v1", number % len(scene.stack.urls))
-    return answer.outcome == "completed"
+    return (await scene.ask(agent, number)).outcome == "completed"
 
 
-FAULTS = [Fault("F14", "replies drop by drop, without end, far too large", 5, 50, bad_replies)]
+FAULTS = [
+    Fault("F14", "replies drop by drop, without end, far too large", 5, 50, bad_replies,
+          fills=("bad replies cost",)),
+]  # fmt: skip

@@ -1,4 +1,7 @@
-"""Who used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others."""
+"""Who used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others.
+
+Servers run on the first cores that this process may use, agents and load on the last one.
+"""
 
 import os
 import resource
@@ -7,13 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.bench.cores import CPUS
 from lab.processes import TICKS_A_SECOND, Program
+
+CPUS = sorted(os.sched_getaffinity(0))
+SERVER_CORES, LOAD_CORE = CPUS[:-1] or CPUS, CPUS[-1]
 
 
 @dataclass(frozen=True)
 class Used:
-    """Processor seconds by who used them. `others`: what strangers took, as a share of all our cores."""
+    """Processor seconds by who used them.
+
+    `others`: the share of all our cores that other programs, or the machine's host, used; `stolen`: the same of
+    the web processes' cores. `load_core`: the share of the load's core that all programs used.
+    """
 
     took_s: float
     web_s: float
@@ -22,6 +31,8 @@ class Used:
     agents_s: float
     load_s: float
     others: float
+    stolen: float
+    load_core: float
 
 
 class Meter:
@@ -29,16 +40,23 @@ class Meter:
 
     def __init__(self, web: Sequence[Program], agents: Sequence[Program] = ()) -> None:
         self._web, self._agents = web, agents
+        self._web_cores = {one.core for one in web if one.core is not None} or set(SERVER_CORES)
         self._began = time.monotonic()
-        self._before = self._now()
+        self._before, self._busy_before = self._now(), busy_s()
 
     def used(self) -> Used:
-        """What was used until now."""
+        """The use until now."""
         spent = {who: now - self._before[who] for who, now in self._now().items()}
+        busy = {core: now - self._busy_before[core] for core, now in busy_s().items()}
         took_s = time.monotonic() - self._began
-        everything = spent.pop("all")
-        others = max(0.0, everything - sum(spent.values())) / (took_s * len(CPUS))
-        return Used(took_s=took_s, others=others, **{f"{who}_s": one for who, one in spent.items()})
+        on_web_cores = sum(busy[core] for core in self._web_cores)
+        return Used(
+            took_s=took_s,
+            others=max(0.0, sum(busy.values()) - sum(spent.values())) / (took_s * len(CPUS)),
+            stolen=max(0.0, on_web_cores - spent["web"]) / took_s,
+            load_core=busy[LOAD_CORE] / took_s,
+            **{f"{who}_s": one for who, one in spent.items()},
+        )
 
     def _now(self) -> dict[str, float]:
         family = list(kin(os.getpid()))
@@ -49,7 +67,6 @@ class Meter:
             "postgres": sum(one.cpu_s for one in family if one.program == "postgres"),
             "redis": sum(one.cpu_s for one in family if one.program == "redis-server"),
             "load": sum(one.ru_utime + one.ru_stime for one in own),
-            "all": _busy_s(),
         }
 
 
@@ -81,6 +98,13 @@ def place(pids: Iterable[int], cores: Iterable[int]) -> None:
             os.sched_setaffinity(int(thread.name), wanted)
 
 
+def busy_s() -> dict[int, float]:
+    """How long each of our cores has worked since the machine started, for all processes."""
+    lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
+    times = {core: list(map(int, lines[f"cpu{core}"])) for core in CPUS}
+    return {core: (sum(one[:3]) + sum(one[5:8])) / TICKS_A_SECOND for core, one in times.items()}
+
+
 def _all_processes() -> Iterator[Relative]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -91,10 +115,3 @@ def _all_processes() -> Iterator[Relative]:
         fields = text[text.rindex(")") + 1 :].split()
         spent = sum(int(field) for field in fields[11:13]) / TICKS_A_SECOND
         yield Relative(int(stat.parent.name), int(fields[1]), program, spent)
-
-
-def _busy_s() -> float:
-    """How long our cores have worked since the machine started, for all processes."""
-    lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
-    times = [list(map(int, lines[f"cpu{core}"])) for core in CPUS]
-    return sum(sum(one[:3]) + sum(one[5:8]) for one in times) / TICKS_A_SECOND

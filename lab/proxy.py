@@ -1,4 +1,4 @@
-"""A TCP way to a port that can be spoilt while it is in use: delay, silence."""
+"""A TCP proxy before a port: it counts round trips, and can delay or silence connections that are in use."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ Pieces = asyncio.Queue[tuple[float, bytes]]  # each with the moment it is due
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """How the way is. Both directions alike; connections that are open feel a change at their next piece.
+    """How both directions are disturbed; open connections too, from their next piece on.
 
     `latency_s`: added to each piece, the order kept. `is_silent`: nothing passes and nothing is refused; what was
     sent meanwhile arrives afterwards, as TCP would resend it.
@@ -30,13 +30,26 @@ class Disturbance:
 SOUND = Disturbance()
 
 
+@dataclass(slots=True)
+class Trips:
+    """The round trips of one connection: how often the client sent something after the server had."""
+
+    count: int = 0
+    is_client_next: bool = True
+
+    def note(self, *, is_client: bool) -> None:
+        """Count a piece that one side sent."""
+        self.count += is_client and self.is_client_next
+        self.is_client_next = not is_client
+
+
 class Proxy:
-    """Listens on `port` and passes everything on to `to_port`; any thread may spoil it."""
+    """Listens on `port` and passes everything on to `to_port`; any thread may disturb it."""
 
     def __init__(self, to_port: int) -> None:
         self.to_port = to_port
         self.port = 0
-        self.connections = 0  # ever taken
+        self.connections: list[Trips] = []  # of each connection that was ever taken
         self._way = SOUND
         self._loop = asyncio.new_event_loop()
         self._passable = asyncio.Event()
@@ -44,15 +57,15 @@ class Proxy:
         self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def spoil(self, **how: Any) -> None:
-        """From now on the way is like this; see `Disturbance`."""
+        """Disturb all connections from now on; see `Disturbance`."""
         self._call(self._set(Disturbance(**how)))
 
     def silence(self) -> None:
-        """Nothing passes any more, and neither side is told: a blackhole without RST."""
+        """Pass nothing on and close nothing, as a network that drops all packets."""
         self.spoil(is_silent=True)
 
     def heal(self) -> None:
-        """As good as none; what waited passes on."""
+        """End the disturbance; delayed pieces are passed on."""
         self._call(self._set(SOUND))
 
     async def _set(self, way: Disturbance) -> None:
@@ -60,13 +73,13 @@ class Proxy:
         (self._passable.clear if way.is_silent else self._passable.set)()
 
     def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        task = self._loop.create_task(self._join(reader, writer))
+        self.connections.append(trips := Trips())
+        task = self._loop.create_task(self._join(reader, writer, trips))
         self._tasks[task] = writer
         task.add_done_callback(self._tasks.pop)
 
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on both ways. When one side is gone, or nothing listens there, so is the other."""
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trips: Trips) -> None:
+        """Pass on both directions; close one side when the other is closed or does not accept."""
         far: asyncio.StreamWriter | None = None
         try:
             await self._passable.wait()
@@ -74,20 +87,22 @@ class Proxy:
             async with asyncio.TaskGroup() as group:
                 for source, sink in ((reader, far), (far_reader, writer)):
                     pieces: Pieces = asyncio.Queue(PIECES_UNDER_WAY)
-                    group.create_task(self._read(source, pieces))  # reading apart from writing:
-                    group.create_task(self._write(sink, pieces))  # a delay does not narrow the way
+                    # Reading is apart from writing, so that a delay does not narrow the way.
+                    group.create_task(self._read(source, pieces, trips, is_client=source is reader))
+                    group.create_task(self._write(sink, pieces))
         except* OSError:
             pass
         finally:
             for one in filter(None, (writer, far)):
                 one.transport.abort()
 
-    async def _read(self, reader: asyncio.StreamReader, pieces: Pieces) -> None:
+    async def _read(self, reader: asyncio.StreamReader, pieces: Pieces, trips: Trips, *, is_client: bool) -> None:
         piece = b"-"
         while piece:
             with suppress(ConnectionError):  # a reset is an end, told like one
                 piece = b""
                 piece = await reader.read(PIECE_BYTES)
+                trips.note(is_client=is_client)
             wait_s = self._way.latency_s if piece else 0
             await pieces.put((self._loop.time() + wait_s, piece))
 
@@ -107,7 +122,7 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def serve(self, listening: threading.Event, ending: asyncio.Event) -> None:
-        """Listen until `ending`; then nothing is left open, not even what was taken a moment ago."""
+        """Listen until `ending`; then close every connection, also one that was just accepted."""
         server = await asyncio.start_server(self._take, "127.0.0.1", self.port)
         self.port = server.sockets[0].getsockname()[1]
         listening.set()
