@@ -1,20 +1,17 @@
-"""`python -m lab.measure`: the size of the code base, the code that a request runs through, and import circles.
+"""`python -m lab.measure`: the size of the code base, and the code that a request runs through.
 
-Sizes and circles are read from the files that git tracks. The code of a request is counted in a running hub, from
+Sizes are read from the files that git tracks. The code of a request is counted in a running hub, from
 the socket that the request comes in on to the socket that the answer leaves by.
 """
 
 import argparse
-import ast
 import asyncio
 import json
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,36 +40,8 @@ class Figure:
     names: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Module:
-    """One Python file, not a migration."""
-
-    path: str
-    text: str
-
-    @cached_property
-    def name(self) -> str:
-        """As one imports it."""
-        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-
-    @cached_property
-    def line_count(self) -> int:
-        return len(self.text.splitlines())
-
-    def imports(self, known: set[str]) -> set[str]:
-        """The known modules that this one imports, anywhere in its text."""
-        found = set()
-        for node in ast.walk(ast.parse(self.text)):
-            if isinstance(node, ast.Import):
-                found |= {each.name for each in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                inner = {f"{node.module}.{each.name}" for each in node.names}
-                found |= inner & known or {node.module}
-        return (found & known) - {self.name}
-
-
-def read_modules(rooms: Sequence[str], root: Path = ROOT) -> list[Module]:
-    """The modules of these folders that git tracks or would track; migrations are left out."""
+def count_lines(rooms: Sequence[str], root: Path = ROOT) -> tuple[int, int]:
+    """The lines and the modules of these folders that git tracks or would track; migrations are left out."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *rooms],
         cwd=root,
@@ -81,74 +50,19 @@ def read_modules(rooms: Sequence[str], root: Path = ROOT) -> list[Module]:
         text=True,
     )
     paths = {path for path in listed.stdout.split("\0") if path.endswith(".py") and "/migrations/" not in path}
-    return [Module(path, (root / path).read_text()) for path in sorted(paths) if (root / path).is_file()]
-
-
-def find_circles(modules: Sequence[Module]) -> dict[str, list[str]]:
-    """By package: its rooms that import each other in a circle, as sorted names with spaces between.
-
-    A room is a module or a package directly in the package. The package "" is the product itself.
-    """
-    known = {one.name for one in modules}
-    edges: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for module in modules:
-        for imported in module.imports(known):
-            package, room, other = _part(module.name, imported)
-            if room and other:  # else one of the two is the package that holds the other
-                edges[package][room].add(other)
-    found = {
-        package: [" ".join(sorted(circle)) for circle in _circles(edges[package])] for package in sorted(edges)
-    }
-    return {package: circles for package, circles in found.items() if circles}
-
-
-def _part(name: str, other: str) -> tuple[str, str, str]:
-    """The package that two modules share, and the room of each in that package."""
-    mine, theirs = name.split("."), other.split(".")
-    shared = 0
-    while shared < min(len(mine), len(theirs)) and mine[shared] == theirs[shared]:
-        shared += 1
-    return ".".join(mine[:shared]), "".join(mine[shared : shared + 1]), "".join(theirs[shared : shared + 1])
-
-
-def _circles(edges: Mapping[str, set[str]]) -> Iterator[set[str]]:
-    """The groups of rooms of which each reaches each other one."""
-    reached = {room: _reached(room, edges) for room in edges}
-    left = set(edges)
-    while left:
-        room = min(left)
-        circle = {other for other in reached[room] if room in reached.get(other, ())} | {room}
-        left -= circle
-        if len(circle) > 1:
-            yield circle
-
-
-def _reached(room: str, edges: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    waiting = [room]
-    while waiting:
-        new = edges.get(waiting.pop(), set()) - found
-        found |= new
-        waiting += new
-    return found
+    texts = [(root / path).read_text() for path in paths if (root / path).is_file()]
+    return sum(len(text.splitlines()) for text in texts), len(texts)
 
 
 def static_figures(root: Path = ROOT) -> list[Figure]:
-    """Sizes, and circles."""
-    product = read_modules(PRODUCT, root)
-    circles = find_circles(product)
-    shown = [f"{package or 'the product'}: {circle}" for package, some in circles.items() for circle in some]
+    """Sizes."""
+    lines, modules = count_lines(PRODUCT, root)
     return [
-        Figure("lines of the product, without migrations", _lines(product)),
-        Figure("modules of the product", len(product)),
-        Figure("lines of tests", _lines(read_modules(["tests"], root))),
-        Figure("lines of lab", _lines(read_modules(["lab"], root))),
-        Figure("circles between rooms of a package", len(shown), shown),
+        Figure("lines of the product, without migrations", lines),
+        Figure("modules of the product", modules),
+        Figure("lines of tests", count_lines(["tests"], root)[0]),
+        Figure("lines of lab", count_lines(["lab"], root)[0]),
     ]
-
-
-def _lines(modules: Sequence[Module]) -> int:
-    return sum(one.line_count for one in modules)
 
 
 async def _ask(hub: Counting, times: int) -> None:
