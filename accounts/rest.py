@@ -43,7 +43,7 @@ from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RequestRefused, is_json, too_large
 from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
 from kit.concurrency import TooManyAtOnce
-from kit.sql import AWAY
+from kit.sql import DATABASE_AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
     "Body",
@@ -284,7 +284,7 @@ def _as_api_failure(failure: Exception) -> Exception:
             return FormRefused(too_large(MAX_BODY_BYTES))
         case SuspiciousOperation():
             return exceptions.ParseError()
-    if isinstance(failure, AWAY):
+    if isinstance(failure, DATABASE_AWAY):
         logger.warning("rest.database_away", extra={"failure": type(failure).__name__})
         return DatabaseAway()
     return failure

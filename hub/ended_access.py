@@ -128,7 +128,7 @@ class Halts:
             ):
                 if socket := link.socket(connection_id):
                     # A process that has not looked yet gets the reason of its turns from the socket.
-                    leaving = socket.leave(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
+                    leaving = socket.close_from_hub(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
                     link.start(leaving, "halted")
         if held := callers.credential_ids | operator_sockets.credential_ids:
             halted = await self._call(halt_rules.find_halted_credentials, halts, held)

@@ -209,7 +209,7 @@ class Runtime:
                 elif socket.session_id in beat.superseded:  # or it would come back, and take it from the newer one
                     leaving = socket.take(Evict(connection_id, same_program=False))
                 else:
-                    leaving = socket.leave(SERVICE_RESTART, bye="reregister")
+                    leaving = socket.close_from_hub(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")
 
     async def _cancel_child_turns(self) -> None:
@@ -218,7 +218,7 @@ class Runtime:
             self.hub_services.dispatcher.cancel_children_of(await self._call(ended_parents, parents))
 
     async def _run_link_timers(self) -> None:
-        self.hub_services.link.tend(time.monotonic())
+        self.hub_services.link.check_sockets(time.monotonic())
 
 
 class SocketDrain:
@@ -254,7 +254,7 @@ class SocketDrain:
 
     def _send_away(self, sockets: list[Socket]) -> None:
         for socket in sockets:
-            self._tasks.start(socket.leave(SERVICE_RESTART, bye="restart"), name="leave")
+            self._tasks.start(socket.close_from_hub(SERVICE_RESTART, bye="restart"), name="leave")
             self._sent_away += 1
 
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 
 from kit.async_db import DbThread
 from kit.batcher import Batcher
-from kit.sql import AWAY
+from kit.sql import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ RETRY_S = 0.5
 class BatchWriter(Generic[T]):
     """Writes the items of one process in the order in which they came, in a thread that keeps its connection.
 
-    `write`: writes some items, in one transaction; called again while it raises one of `kit.sql.AWAY`.
+    `write`: writes some items, in one transaction; called again while it raises one of `kit.sql.DATABASE_AWAY`.
     `at_once`: items of a transaction, which is short: SQLite has one write lock. `pause_s`: between batches, so
     that they are few and large. `most_waiting`: see `wait_for_room`; the sum of the sizes of items.
     """
@@ -113,7 +113,7 @@ class BatchWriter(Generic[T]):
         for attempt in itertools.count(1):
             try:
                 await self._thread.call(self._write_items, items)
-            except AWAY:
+            except DATABASE_AWAY:
                 if attempt == TRIES:
                     logger.exception("batch_writer.waits", extra={"writer": self._name, "items": len(items)})
                 if self._is_closing and attempt >= TRIES:
@@ -133,7 +133,7 @@ def write_or_split(
     """
     try:
         write(items)
-    except AWAY:
+    except DATABASE_AWAY:
         raise
     except DatabaseError as failure:
         if len(items) == 1:

@@ -34,7 +34,7 @@ _BYTES = {
 }
 
 # The database is out of reach, full, or takes no writes (PostgreSQL then says InternalError): nothing was done.
-AWAY = (OperationalError, InterfaceError, InternalError)
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 # What SQLite says when a file cannot grow: no space left, a quota, a limit of the process.

@@ -59,7 +59,7 @@ class Operators:
             return
         except RequestRefused as refused:
             answer = _error(refused.status, refused.code, str(refused), *refused.headers)
-        except (Unavailable, *sql.AWAY):
+        except (Unavailable, *sql.DATABASE_AWAY):
             answer = _refusal(Unavailable())
         except REFUSED as refused:
             answer = _refusal(refused)

@@ -64,7 +64,7 @@ class Conversation:
         self.user_id = identity.user_id
         self._login = identity.login
         self._asker = Asker(user_id=identity.user_id, login=identity.login)
-        self._switchboard = prompt_service
+        self._prompt_service = prompt_service
         self._live = live
         self._meter = meter
         self._process_id = process_id
@@ -147,7 +147,7 @@ class Conversation:
             attachments=frame.attachments or (),
             source_id=session_id_of(source) if source is not None else None,
         )
-        await self._switchboard.prompt(self._asker, wanted, surface=Surface.CLI)
+        await self._prompt_service.prompt(self._asker, wanted, surface=Surface.CLI)
         return Ack()
 
     async def _op_message(self, frame: OpMessage) -> Ack | Error:
@@ -173,7 +173,7 @@ class Conversation:
         return Ack()
 
     async def _route(self, frame: Route) -> Ack:
-        await self._switchboard.route(self._asker, frame.peer, frame.prompt, frame.mode)
+        await self._prompt_service.route(self._asker, frame.peer, frame.prompt, frame.mode)
         return Ack()
 
     async def _leave(self, public_ids: list[UUID]) -> None:

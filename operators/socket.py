@@ -94,7 +94,7 @@ class OperatorSocket(SocketConsumer):
         public_url: str,
     ) -> None:
         super().__init__()
-        self._switchboard = prompt_service
+        self._prompt_service = prompt_service
         self._live = live
         self._ledger = ledger
         self._operator_sockets = operator_sockets
@@ -144,7 +144,7 @@ class OperatorSocket(SocketConsumer):
             return
         self._conversation = Conversation(
             identity,
-            prompt_service=self._switchboard,
+            prompt_service=self._prompt_service,
             live=self._live,
             meter=self._meter,
             process_id=self._process_id,

@@ -58,7 +58,8 @@ def public_error(failure: Exception) -> RpcError:
         return failure
     if isinstance(failure, NotPublished):
         return errors.agent_not_found()
-    if isinstance(failure, (Unavailable, *sql.AWAY)):  # AWAY: from reads that do not go through the ledger
+    # Reads that do not go through the ledger raise the errors of the database.
+    if isinstance(failure, (Unavailable, *sql.DATABASE_AWAY)):
         return errors.unavailable()
     logger.error("bridge.failed", exc_info=failure)
     return RpcError(INTERNAL_ERROR, "internal error", status=500)

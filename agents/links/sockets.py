@@ -69,7 +69,7 @@ class Socket(Protocol):
     async def take(self, message: ToSocket) -> None:
         """Handle a message for this socket: close, forward a frame, or note a hook report."""
 
-    async def leave(
+    async def close_from_hub(
         self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
     ) -> None:
         """Close the socket from the hub's side, with a bye frame if `bye` is given.
@@ -84,9 +84,9 @@ class Socket(Protocol):
         """Whether no caller waits for its replies any more."""
 
     def is_due(self, now: float) -> bool:
-        """Whether `tend` has something to do."""
+        """Whether `check_alive` has something to do."""
 
-    async def tend(self, now: float) -> None:
+    async def check_alive(self, now: float) -> None:
         """Send a ping when it is due; close the socket of an agent that was silent for too long."""
 
 
@@ -216,11 +216,11 @@ class SocketLink:
                 elif isinstance(message, Evict):
                     self._keep_early(message)
 
-    def tend(self, now: float) -> None:
+    def check_sockets(self, now: float) -> None:
         """Run the timers of the sockets; call it about once a second."""
         for socket in self._sockets.values():
             if socket.is_due(now):
-                self._tasks.start(socket.tend(now), name="tend")
+                self._tasks.start(socket.check_alive(now), name="tend")
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run something for a socket in the background."""

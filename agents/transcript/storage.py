@@ -101,7 +101,7 @@ class StorageMeter:
         """What the database says; while it is away, what it said last."""
         try:
             return await db_call(_used_bytes)(owner_id) + size > self._most
-        except sql.AWAY as failure:
+        except sql.DATABASE_AWAY as failure:
             logger.warning("storage.not_measured", extra={"failure": type(failure).__name__})
             return was_full
 

@@ -98,7 +98,7 @@ class GatewayHttp:
             answer = error_answer(429, exceeded.code, str(exceeded))
         except FrameRefused as refused:
             answer = denied_answer(refused)
-        except (Unavailable, *sql.AWAY):
+        except (Unavailable, *sql.DATABASE_AWAY):
             answer = error_answer(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
         except Exception:
             logger.exception("gateway.http_failed", extra={"path": request.path})

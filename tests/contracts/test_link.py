@@ -43,7 +43,7 @@ class Desk:
         else:
             self.is_over = True
 
-    async def leave(
+    async def close_from_hub(
         self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
     ) -> None:
         self.is_over = True
@@ -57,7 +57,7 @@ class Desk:
     def is_due(self, now: float) -> bool:
         return False
 
-    async def tend(self, now: float) -> None:
+    async def check_alive(self, now: float) -> None:
         return None
 
 

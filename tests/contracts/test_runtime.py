@@ -85,7 +85,7 @@ class Leaving(Desk):
         super().__init__()
         self._link, self._number, self._left, self._clock = link, number, left, clock
 
-    async def leave(
+    async def close_from_hub(
         self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
     ) -> None:
         self._link.detach(self._number)

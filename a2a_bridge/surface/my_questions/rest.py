@@ -130,7 +130,7 @@ class QuestionList:
         except RequestRefused as refused:
             status, body = refused.status, error_body(refused.code, str(refused))
             headers = refused.headers
-        except (Unavailable, *sql.AWAY):
+        except (Unavailable, *sql.DATABASE_AWAY):
             status, body, headers = 503, error_body("unavailable", UNAVAILABLE_TEXT), (RETRY_SOON,)
         except Exception:
             logger.exception("questions.failed")

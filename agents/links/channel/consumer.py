@@ -80,7 +80,7 @@ class FrameSocket(SocketConsumer):
         await send_refusal(self.base_send, 429, "rate_limited", text)
         return False
 
-    async def _say(self, frame: Frame) -> None:
+    async def _send_if_open(self, frame: Frame) -> None:
         """Answer a request, if the agent is still there."""
         if not self._over:
             with suppress(OSError):
@@ -103,16 +103,16 @@ class FrameSocket(SocketConsumer):
         except RuntimeError:  # the peer's close was answered, but not yet told to us
             raise ConnectionResetError from None
 
-    async def _part(self, code: int, last: Frame | None) -> None:
+    async def _close_with(self, code: int, last: Frame | None) -> None:
         """Send a last frame if the agent takes it, and close either way."""
         # A TimeoutError is an OSError: an agent that takes no last frame is closed all the same.
         with suppress(OSError):
             if last is not None:
                 await self._send(last)
         with suppress(OSError):
-            await self._end(code)
+            await self._close_socket(code)
 
-    async def _end(self, code: int) -> None:
+    async def _close_socket(self, code: int) -> None:
         self._over = True
         if not self._closed:
             self._closed = True
@@ -142,7 +142,7 @@ class AgentSocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
-        self._requests = OpenRequests(requests=requests, start=link.start, say=self._say)
+        self._requests = OpenRequests(requests=requests, start=link.start, say=self._send_if_open)
         self._follow_ups = follow_ups
         self._identity: Identity | None = None
         self._registered: Registered | None = None
@@ -178,10 +178,10 @@ class AgentSocket(FrameSocket):
         try:
             await self._take(text_data)
         except OSError:  # the other end is gone, or takes nothing
-            await self._lose()
+            await self._fail_open_prompts()
         except (DatabaseError, Unavailable):
             logger.exception("socket.database_away")
-            await self.leave(SERVICE_RESTART)
+            await self.close_from_hub(SERVICE_RESTART)
 
     async def disconnect(self, code: int) -> None:
         """The socket is over, from whichever side."""
@@ -190,11 +190,11 @@ class AgentSocket(FrameSocket):
         self._requests.end()
         if self._timer is not None:
             self._timer.cancel()
-        await self._lose()
+        await self._fail_open_prompts()
         if self._registered is not None:
             # Shielded: if this task is cancelled and the row stays, the session
             # looks connected until a heartbeat drops it.
-            await asyncio.shield(self._leave(self._registered.connection_id))
+            await asyncio.shield(self._remove_connection(self._registered.connection_id))
 
     # From the link.
 
@@ -218,18 +218,18 @@ class AgentSocket(FrameSocket):
             raise
         except OSError:  # the server raises before it writes, so nothing left
             self._prompts.withdraw(prompt.chat_id)
-            await self._lose()
+            await self._fail_open_prompts()
             raise NotDelivered from None
 
     async def take(self, message: ToSocket) -> None:
         """Something from the hub. See `agents.links.sockets.Socket`."""
         match message:
             case Evict():  # a newer connection has the session: fail what is open here, then leave
-                await self._lose()
-                await self._part(NORMAL, None if message.same_program else SUPERSEDED)
+                await self._fail_open_prompts()
+                await self._close_with(NORMAL, None if message.same_program else SUPERSEDED)
             case CloseAgent():
-                await self._lose()
-                await self._part(NORMAL, frames.Bye(reason=message.reason, retry=False))
+                await self._fail_open_prompts()
+                await self._close_with(NORMAL, frames.Bye(reason=message.reason, retry=False))
             case AgentFrame():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
@@ -251,33 +251,33 @@ class AgentSocket(FrameSocket):
         """Whether no caller waits for its replies any more."""
         return self._prompts.is_idle(now)
 
-    async def tend(self, now: float) -> None:
+    async def check_alive(self, now: float) -> None:
         """Send a ping when it is due; close the socket of an agent that was silent for too long."""
         self._prompts.forget_old(now)
         if now - self._last_heard >= SILENT_AFTER_S:
-            await self.leave(GOING_AWAY)
+            await self.close_from_hub(GOING_AWAY)
         elif now - self._last_pinged >= PING_EVERY_S:
             self._last_pinged = now
             try:
                 await self._send(frames.Ping(ts=frames.now()))
             except OSError:
-                await self.leave(GOING_AWAY)
+                await self.close_from_hub(GOING_AWAY)
 
     def is_due(self, now: float) -> bool:
-        """Whether `tend` has something to do."""
+        """Whether `check_alive` has something to do."""
         return now - self._last_pinged >= PING_EVERY_S or now - self._last_heard >= SILENT_AFTER_S
 
-    async def leave(
+    async def close_from_hub(
         self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
     ) -> None:
         """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
-        await self._lose(reason)
-        await self._part(code, frames.Bye(reason=bye, retry=retry) if bye else None)
+        await self._fail_open_prompts(reason)
+        await self._close_with(code, frames.Bye(reason=bye, retry=retry) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
         """Reject the agent for good: it must not come back with this token."""
-        await self._lose()
-        await self._part(POLICY_VIOLATION, Error(code=code, message=message))
+        await self._fail_open_prompts()
+        await self._close_with(POLICY_VIOLATION, Error(code=code, message=message))
 
     # Inside.
 
@@ -301,7 +301,7 @@ class AgentSocket(FrameSocket):
     async def _cancel(self, chat_id: str) -> None:
         """The caller canceled; send a `cancel` frame to an agent that has the feature."""
         if self._prompts.cancel(chat_id) and self._hears_cancel:
-            await self._say(frames.Cancel(chat_id=chat_id))
+            await self._send_if_open(frames.Cancel(chat_id=chat_id))
 
     async def _tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
         try:
@@ -313,7 +313,7 @@ class AgentSocket(FrameSocket):
         try:
             found = await self._ledger.look_up(digest, None)
         except Unavailable:
-            await self._part(SERVICE_RESTART, None)
+            await self._close_with(SERVICE_RESTART, None)
             return False
         if found.identity is None or found.identity.kind != Credential.Kind.CHANNEL:
             await self.refuse("auth_failed", "no live channel token: mint one and connect with it")
@@ -340,7 +340,7 @@ class AgentSocket(FrameSocket):
                 arrival = await db_call(register_agent)(register, process_id=self._process_id)
         except MayNotConnect as reason:
             await self._send(Error(code=reason.code, message=str(reason)))
-            await self.leave(TRY_AGAIN_LATER, bye=reason.code)
+            await self.close_from_hub(TRY_AGAIN_LATER, bye=reason.code)
             return
         self._registered = arrival.registered
         self._deletes_session = frame.delete_on_disconnect
@@ -386,13 +386,13 @@ class AgentSocket(FrameSocket):
         for resolution in resolutions:
             await self._send(_response(resolution))
 
-    async def _leave(self, connection_id: int) -> None:
+    async def _remove_connection(self, connection_id: int) -> None:
         # Bounded like registering: a thousand sockets that end at once must
         # leave the ledger its turn at the database.
         async with self._link.registering:
             await db_call(presence.remove_connection)(connection_id, delete_session=self._deletes_session)
 
-    async def _lose(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def _fail_open_prompts(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Set before the first await: a prompt that arrives meanwhile is
         # refused, not given to a socket that failed.
@@ -402,7 +402,7 @@ class AgentSocket(FrameSocket):
         await self._prompts.lost(reason)
 
     def _expire(self) -> None:
-        self._link.start(self.leave(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
+        self._link.start(self.close_from_hub(POLICY_VIOLATION, bye="register_timeout"), "register timeout")
 
 
 def _response(resolution: Resolution) -> frames.PermissionResponse:

@@ -107,7 +107,7 @@ class Intake:
         try:
             # Without a live key nothing is written: no transaction, as on SQLite it takes the one write lock.
             batch = self._commit(works, keys) if may_write else self._run_read_only(works, keys)
-        except sql.AWAY:  # the look-up succeeded: the database takes no writes
+        except sql.DATABASE_AWAY:  # the look-up succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written", extra={"works": len(works)})
             batch = self._run_read_only(works, keys)
         for number, (work, outcome) in enumerate(zip(works, batch.outcomes, strict=True)):
@@ -147,7 +147,7 @@ def _find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
     """The live keys; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
     try:
         return find_keys(digests)
-    except sql.AWAY:
+    except sql.DATABASE_AWAY:
         if connection.connection is None:  # there is no new one
             raise
         connection.close()

@@ -82,7 +82,7 @@ class GatewayConnection(FrameSocket):
         super().__init__(unsigned)
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._say_later, self._follow_letters)
+        self.messages = OpenMessages(gateway.router, self._answer_later, self._follow_letters)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self.note: FrameNote
@@ -96,7 +96,7 @@ class GatewayConnection(FrameSocket):
         self._prompts = 0  # that are being sent
         self._prompting = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._tended_at = clock()
+        self._checked_at = clock()
         self._parameters: Parameters
 
     # For handlers, see `gateway.service.client.Client`.
@@ -192,7 +192,7 @@ class GatewayConnection(FrameSocket):
         self.messages.end()
         if self._timer is not None:
             self._timer.cancel()
-        await self._lose()
+        await self._fail_open_prompts()
         if self.seat is not None:
             self.gateway.triad.leave(self.seat.connection_id)
         await asyncio.shield(self.gateway.channels.leave(self))
@@ -324,7 +324,7 @@ class GatewayConnection(FrameSocket):
         """Go on with something while further frames are read."""
         self._link.start(self._guard(work), name)
 
-    async def _say_later(self, frame: Json) -> None:
+    async def _answer_later(self, frame: Json) -> None:
         """Send the answer to a message, if the client is still there."""
         with suppress(OSError):
             await self.say(frame)
@@ -340,13 +340,13 @@ class GatewayConnection(FrameSocket):
 
     async def _finish(self, code: int, last: Json | None, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""
-        await self._lose(reason)
+        await self._fail_open_prompts(reason)
         with suppress(OSError):
             if last is not None and not self._closed:
                 async with asyncio.timeout(SEND_WITHIN_S):
                     await self._send_encoded(frames.encode(last))
         with suppress(OSError):
-            await self._end(code)
+            await self._close_socket(code)
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """Answer what is refused; end the connection when the client or the database is gone."""
@@ -359,9 +359,9 @@ class GatewayConnection(FrameSocket):
             await self._finish(TRY_AGAIN_LATER, None)
         except (DatabaseError, Unavailable):
             logger.exception("gateway.database_away")
-            await self.leave(SERVICE_RESTART)
+            await self.close_from_hub(SERVICE_RESTART)
 
-    async def _lose(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def _fail_open_prompts(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True

@@ -66,7 +66,7 @@ class GatewaySocket(GatewayConnection):
             raise
         except OSError:  # the server raises before it writes, so nothing left
             self.seat.withdraw(frame["id"], prompt.chat_id)
-            await self._lose()
+            await self._fail_open_prompts()
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "lost")
             raise NotDelivered from None
         finally:
@@ -102,16 +102,16 @@ class GatewaySocket(GatewayConnection):
         return self.seat is None or self.seat.prompts.is_idle(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether `tend` has something to do. The server sends the pings, see `hub.sockets`."""
-        return now - self._tended_at >= FORGETS_EVERY_S
+        """Whether `check_alive` has something to do. The server sends the pings, see `hub.sockets`."""
+        return now - self._checked_at >= FORGETS_EVERY_S
 
-    async def tend(self, now: float) -> None:
+    async def check_alive(self, now: float) -> None:
         """Forget what was not answered."""
-        self._tended_at = now
+        self._checked_at = now
         if self.seat is not None:
             self.seat.forget_old(now)
 
-    async def leave(
+    async def close_from_hub(
         self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
     ) -> None:
         """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
