@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.stack.__main__ import DEFAULTS
-from lab import ROOT
+from lab import ROOT, settings_page
 from lab.hub_storage import manage
 from tests.deploy.files import DEPLOY, Json, document
 
@@ -20,7 +20,7 @@ COMPOSE = document("compose.yaml")
 LOCAL = document("compose.local.yaml")
 FILES = {"compose.yaml": COMPOSE, "compose.local.yaml": LOCAL}
 HOWTO = (ROOT / "docs" / "howto" / "deploy.md").read_text()
-SETTINGS = set(re.findall(r"env\.\w+\(\s*\"(\w+)\"", (ROOT / "hub" / "settings.py").read_text()))
+SETTINGS = {one.name for one in settings_page.all_declarations()}
 HUB = ("migrate", "web-1", "web-2", "worker", "beat")
 DRAIN_S = 25
 
