@@ -1,9 +1,135 @@
-"""`GET /connect.pyz`: what a machine with Python alone needs to connect an agent."""
+"""The connector: `/connect.pyz`, what a machine with Python alone needs; and `/desk/connect`, which leads to it.
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+The page leads from a name to an agent that is online, and watches for the agent.
+"""
 
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts import snippets
+from accounts.error_pages import json_error
+from accounts.models import Credential, User
+from accounts.quotas import QuotaExceeded
+from accounts.tokens import mint_channel
+from agents.core.presence import make_slug
+from agents.models import Agent, Session
+from agents.models.session import live_connections
+from agents.web.desk import require_owner, require_owner_json
 from connect import packing
+from connect.presets import PRESETS
+
+NAME_CHARS = 64
+NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
+NOT_SHOWN = "ck_live_…"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedSession:
+    """A session that is online with the token, and what to do with it next."""
+
+    session: Session
+    agent: Agent | None
+
+    @property
+    def href(self) -> str:
+        """Where the next step is."""
+        if self.agent:
+            return reverse("desk-agent", args=[self.agent.pk])
+        return f"{reverse('desk-publish')}?session={self.session.public_id}"
+
+    @property
+    def action(self) -> str:
+        """What it is called."""
+        return f"Edit @{self.agent.handle}" if self.agent else f"Publish @{self.session.routing_name}"
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_owner
+def connect(request: HttpRequest, owner: User) -> HttpResponse:
+    """A name, and for it a token, shown this once with all there is to copy."""
+    if request.method != "POST":
+        return render(request, "desk/connect.html", {"name": request.GET.get("name", "")[:NAME_CHARS]})
+    name = request.POST.get("name", "")
+    slug = make_slug(name)
+    if not slug or len(name) > NAME_CHARS:
+        context = {"name": name[:NAME_CHARS], "error": NO_NAME}
+        return render(request, "desk/connect.html", context, status=400)
+    agent = request.headers.get("User-Agent", "")
+    try:
+        minted = mint_channel(owner, slug, user_agent=agent)
+    except QuotaExceeded as over:
+        return render(request, "desk/connect.html", {"name": name, "error": f"{over}."}, status=429)
+    return _waiting(request, minted.credential, token=minted.token)
+
+
+@never_cache
+@require_safe
+@require_owner
+def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
+    """The same page later, without the token; it says whether the agent has connected."""
+    credential = _find_token(owner, credential_id)
+    if credential is None:
+        raise Http404
+    return _waiting(request, credential)
+
+
+@never_cache
+@require_safe
+@require_owner_json
+def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
+    """`{"connected": bool}`, and when true `name`, `href` and `action` of the next step."""
+    credential = _find_token(owner, credential_id)
+    if credential is None:
+        return json_error(404, "not_found", "no such token, or it was revoked")
+    arrival = _find_arrival(credential)
+    if arrival is None:
+        return JsonResponse({"connected": False})
+    name = f"@{arrival.session.routing_name}"
+    return JsonResponse({"connected": True, "name": name, "href": arrival.href, "action": arrival.action})
+
+
+def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> HttpResponse:
+    text = token or NOT_SHOWN
+    name = make_slug(credential.name) or "my-agent"
+    context = {
+        "credential": credential,
+        "token": token,
+        "environment": snippets.environment(text),
+        "checksum": packing.checksum(),
+        "command": snippets.command(name),
+        "fetch_command": snippets.fetch_command(),
+        "presets": [
+            {
+                "id": f"preset-{key}",
+                "title": preset.title,
+                "command": snippets.preset_command(name, key, is_read_only=preset.read_only is not None),
+            }
+            for key, preset in PRESETS.items()
+        ],
+        "mcp": snippets.mcp_json(text),
+        "arrival": _find_arrival(credential),
+    }
+    return render(request, "desk/connecting.html", context)
+
+
+def _find_token(owner: User, credential_id: int) -> Credential | None:
+    live = owner.credentials.live()
+    found: Credential | None = live.filter(pk=credential_id, kind=Credential.Kind.CHANNEL).first()
+    return found
+
+
+def _find_arrival(credential: Credential) -> ConnectedSession | None:
+    """Who connected last with this token, and is still there."""
+    live = live_connections().filter(credential=credential).select_related("session").order_by("-pk").first()
+    if live is None:
+        return None
+    return ConnectedSession(live.session, Agent.objects.kept().filter(session=live.session).first())
 
 
 @require_safe
@@ -18,3 +144,11 @@ def connect_pyz(request: HttpRequest) -> HttpResponse:
     answer["Cache-Control"] = "public, no-cache"
     answer["ETag"] = etag
     return answer
+
+
+urlpatterns = [
+    path("connect.pyz", connect_pyz, name="connect-pyz"),
+    path("desk/connect", connect, name="desk-connect"),
+    path("desk/connect/<int:credential_id>", waiting, name="desk-connecting"),
+    path("desk/connect/<int:credential_id>/state", state, name="desk-connect-state"),
+]

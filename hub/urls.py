@@ -6,7 +6,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
-from hub import account_limits, connector, health_page
+from hub import account_limits, health_page
 from hub.docs import api_views as descriptions
 from hub.docs import views as docs_views
 
@@ -24,7 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *([path("", include("agnt.web.network"))] if settings.AGNT else []),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
-    path("connect.pyz", connector.connect_pyz, name="connect-pyz"),
+    path("", include("hub.connector")),
     path("docs", docs_views.docs, name="docs"),
     path("docs/api", descriptions.api, name="api"),
     path("docs/api/<slug:tag>", descriptions.api_section, name="api-section"),

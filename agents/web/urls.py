@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents.web.desk import alerts, audit, bulk, connecting, costs, overview, publishing, remote
+from agents.web.desk import alerts, audit, bulk, costs, overview, publishing, remote
 from agents.web.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
@@ -24,7 +24,4 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
-    path("desk/connect", connecting.connect, name="desk-connect"),
-    path("desk/connect/<int:credential_id>", connecting.waiting, name="desk-connecting"),
-    path("desk/connect/<int:credential_id>/state", connecting.state, name="desk-connect-state"),
 ]
