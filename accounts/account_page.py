@@ -39,7 +39,7 @@ MINTS: Mapping[str, Callable[..., Minted]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """One line of the page."""
 
     credential: Credential
@@ -171,7 +171,7 @@ def _page(
 ) -> HttpResponse:
     live = caller.user.credentials.live().order_by("-created_at", "-pk")
     connecting = minted.token if minted and minted.credential.kind == Kind.CHANNEL else ""
-    rows = [Row(one, is_current=one.pk == caller.identity.credential_id) for one in live]
+    rows = [TokenRow(one, is_current=one.pk == caller.identity.credential_id) for one in live]
     context = {
         "me": caller.user,
         "ways_in": ", ".join(one.name for one in list_signin_methods(caller.user)),

@@ -59,7 +59,7 @@ class Minted:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TokenLimits:
     """The scopes, agent and lifetime of a new token. No scopes: all. `only_agent`: a handle, `owner/slug`.
 
     `is_jwt`: it is an app token whose text others can verify; it has a lifetime, of MAX_JWT_LIFETIME at most.
@@ -75,7 +75,7 @@ class Limits:
             raise ValueError(f"a JWT has a lifetime of at most {MAX_JWT_LIFETIME}")
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = TokenLimits()
 
 
 def mint(
@@ -87,7 +87,7 @@ def mint(
     source: Source = Source.OPERATOR,
     machine_id: str = "",
     app_name: str = "",
-    limits: Limits | None = None,
+    limits: TokenLimits | None = None,
 ) -> Minted:
     """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
 
@@ -123,7 +123,7 @@ def mint(
     return Minted(credential, token)
 
 
-def check_seat(login: str, limits: Limits) -> None:
+def check_seat(login: str, limits: TokenLimits) -> None:
     """Refuse a token for another user's seat. The user's own seat may be new: it is made when its agent connects.
 
     Raises:
@@ -172,7 +172,7 @@ def _scope_names(credential: Credential) -> list[str]:
 
 
 @transaction.atomic
-def mint_channel(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
+def mint_channel(user: User, name: str, *, user_agent: str, limits: TokenLimits = NO_LIMITS) -> Minted:
     """Create a channel token on its user's request.
 
     Raises:
@@ -194,7 +194,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
     """
     check_tokens(old.user)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
-    limits = Limits(tuple(old.scopes.split()), old.only_agent, lifetime, old.is_jwt)
+    limits = TokenLimits(tuple(old.scopes.split()), old.only_agent, lifetime, old.is_jwt)
     minted = mint(
         old.user,
         Kind(old.kind),
@@ -236,7 +236,7 @@ def replace_credential(
     machine_id: str,
     user_agent: str,
     *,
-    limits: Limits = NO_LIMITS,
+    limits: TokenLimits = NO_LIMITS,
 ) -> Minted:
     """A new credential of a machine; the one it had goes.
 
@@ -268,7 +268,7 @@ def revoke_issued(issued: Credential | None) -> None:
 
 
 @transaction.atomic
-def mint_app(user: User, name: str, *, user_agent: str, limits: Limits = NO_LIMITS) -> Minted:
+def mint_app(user: User, name: str, *, user_agent: str, limits: TokenLimits = NO_LIMITS) -> Minted:
     """Create an app token on its user's request.
 
     Raises:

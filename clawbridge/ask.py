@@ -26,8 +26,8 @@ from clawbridge.hub_client import (
 from clawbridge.question import JsonPart, read_parts
 from clawbridge.sign_in import connection_options, open_hub
 from clawbridge.terminal import (
+    CommandFailure,
     ExitCode,
-    Failure,
     end,
     is_interactive,
     one_line,
@@ -118,13 +118,13 @@ class Conversation:
             except Broken:
                 pass
             failures += 1
-        raise Failure(ExitCode.UNREACHABLE, f"the connection to {self._client.url} broke {failures} times")
+        raise CommandFailure(ExitCode.UNREACHABLE, f"the connection to {self._client.url} broke {failures} times")
 
     def cancel(self) -> str:
         """Cancel the task on the hub; what became of it, as a line for the user."""
         try:
             self._client.call("POST", f"{self._path}/tasks/{self.task_id}:cancel", body={})
-        except Failure as failure:
+        except CommandFailure as failure:
             return f"could not cancel {self.task_id}: {failure.message}"
         return f"canceled {self.task_id}"
 

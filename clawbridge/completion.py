@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from clawbridge.hub_client import AgentPage
 from clawbridge.sign_in import open_hub
-from clawbridge.terminal import ExitCode, Failure, one_line
+from clawbridge.terminal import CommandFailure, ExitCode, one_line
 
 ANSWER_WITHIN_S = 2.0
 MAX_SUGGESTIONS = 100
@@ -23,7 +23,7 @@ def complete_handle(ctx: click.Context, parameter: click.Parameter, incomplete: 
         with open_hub(*options, within_s=ANSWER_WITHIN_S) as client:
             answer = client.call("GET", "/api/v1/agents", query={"q": typed, "limit": MAX_SUGGESTIONS})
             page = client.read(answer, AgentPage)
-    except Failure:
+    except CommandFailure:
         return []
     return [
         CompletionItem(f"@{one.handle}", help=one_line(one.tagline or one.name))
@@ -50,5 +50,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     found = get_completion_class(shell)
     if found is None:
-        raise Failure(ExitCode.BAD_ARGUMENTS, f"no completion for {shell}")
+        raise CommandFailure(ExitCode.BAD_ARGUMENTS, f"no completion for {shell}")
     click.echo(found(ctx.find_root().command, {}, "clawbridge", COMPLETE_VARIABLE).source())

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from clawbridge import VERSION
-from clawbridge.terminal import ExitCode, Failure, bad_arguments, one_line
+from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
@@ -197,12 +197,12 @@ class HubClient:
         except httpx2.HTTPError as problem:
             raise Broken(str(problem)) from None
 
-    def unreachable(self, problem: Exception) -> Failure:
+    def unreachable(self, problem: Exception) -> CommandFailure:
         """The failure of a hub that does not answer."""
         why = str(problem) or type(problem).__name__
-        return Failure(ExitCode.UNREACHABLE, f"no answer from {self.url}: {why}")
+        return CommandFailure(ExitCode.UNREACHABLE, f"no answer from {self.url}: {why}")
 
-    def refusal(self, response: httpx2.Response) -> Failure:
+    def refusal(self, response: httpx2.Response) -> CommandFailure:
         """The failure that the hub's error says."""
         try:
             body = msgspec.json.decode(response.content)
@@ -213,17 +213,17 @@ class HubClient:
         if not isinstance(text, str):
             problem = f"{self.url} answered HTTP {response.status_code}"
             if target := response.headers.get("Location"):  # not followed: the token is for this hub
-                return Failure(ExitCode.UNREACHABLE, f"{problem}: it redirects to {one_line(target)}")
-            return Failure(ExitCode.UNREACHABLE, f"{problem}: no Clawbridge hub?")
+                return CommandFailure(ExitCode.UNREACHABLE, f"{problem}: it redirects to {one_line(target)}")
+            return CommandFailure(ExitCode.UNREACHABLE, f"{problem}: no Clawbridge hub?")
         reason = error if isinstance(error, str) else ""
         if response.status_code == 401:
-            return Failure(ExitCode.NOT_SIGNED_IN, UNAUTHORIZED, reason)
+            return CommandFailure(ExitCode.NOT_SIGNED_IN, UNAUTHORIZED, reason)
         code = ExitCode.NOT_SIGNED_IN if response.status_code == 403 else ExitCode.REFUSED
         if wait := response.headers.get("Retry-After"):
             text += f", retry in {wait} s"
         if text == NO_AGENT:
             text += "; `clawbridge agents` lists those that you may ask"
-        return Failure(code, text, reason)
+        return CommandFailure(code, text, reason)
 
     def _decode(self, content: bytes | str, wanted: Any) -> Any:
         try:
@@ -231,8 +231,10 @@ class HubClient:
         except (msgspec.DecodeError, RecursionError) as problem:
             raise self._unexpected(problem) from None
 
-    def _unexpected(self, problem: Exception) -> Failure:
-        return Failure(ExitCode.UNREACHABLE, f"{self.url} answered what no Clawbridge hub answers: {problem}")
+    def _unexpected(self, problem: Exception) -> CommandFailure:
+        return CommandFailure(
+            ExitCode.UNREACHABLE, f"{self.url} answered what no Clawbridge hub answers: {problem}"
+        )
 
 
 def agent_path(handle: str) -> str:

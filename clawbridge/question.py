@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from clawbridge.terminal import Failure, bad_arguments, is_interactive
+from clawbridge.terminal import CommandFailure, bad_arguments, is_interactive
 
 MAX_BYTES = 1024 * 1024 - 4096  # of the hub's limit, the rest is the envelope
 MAX_PARTS = 64
@@ -85,6 +85,6 @@ def decoded(name: str, content: bytes) -> str:
     return text
 
 
-def not_text(name: str) -> Failure:
+def not_text(name: str) -> CommandFailure:
     """The failure of a file that the hub would not take."""
     return bad_arguments(f"{name}: neither text in UTF-8 nor JSON: an agent is sent nothing else")

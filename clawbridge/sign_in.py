@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from clawbridge.hub_client import HubClient, checked_hub, is_open_to_listeners
-from clawbridge.terminal import ExitCode, Failure, bad_arguments, one_line, report
+from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
 TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105  a name
@@ -138,7 +138,7 @@ def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limi
     if not found and url in stored.hubs:
         found = stored.hubs[url].token
     if not found:
-        raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}: run `clawbridge login --hub {url}`")
+        raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}: run `clawbridge login --hub {url}`")
     return HubClient(url, checked_token(found, url), **limits)
 
 
@@ -167,12 +167,12 @@ def find_token(token: str | None, token_file: Path | None) -> str:
 def checked_token(token: str, hub: str) -> str:
     """Give the token back if it can be one that asks; the failure never shows it."""
     if token.startswith(CHANNEL_PREFIX):
-        raise Failure(
+        raise CommandFailure(
             ExitCode.NOT_SIGNED_IN,
             f"a channel token ({CHANNEL_PREFIX}…) connects agents and asks none: want cw_app_… or cw_sess_…",
         )
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise Failure(ExitCode.NOT_SIGNED_IN, "the token has characters that no token has")
+        raise CommandFailure(ExitCode.NOT_SIGNED_IN, "the token has characters that no token has")
     if is_open_to_listeners(hub):
         report(f"warning: {hub} is not https: others on the network can read the token")
     return token
@@ -206,7 +206,7 @@ def login(hub: str | None) -> None:
     stored.hubs[url], stored.hub = SignIn(token, user), url
     save(stored)
     if previous and previous.login != user:  # the hub itself replaces a token of the same user
-        with suppress(Failure), HubClient(url, previous.token) as client:
+        with suppress(CommandFailure), HubClient(url, previous.token) as client:
             client.call("POST", "/api/v1/auth/logout")
     click.echo(f"signed in to {url} as {user}", err=True)
     if os.environ.get(TOKEN_VARIABLE):
@@ -227,13 +227,13 @@ def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
         try:
             answer = client.call("POST", "/api/v1/auth/device/token", body=body)
             return client.read(answer, GrantedToken).access_token
-        except Failure as refused:
+        except CommandFailure as refused:
             if refused.reason == "slow_down":
                 interval_s += SLOWER_BY_S
             elif refused.reason != "authorization_pending" and refused.exit_code != ExitCode.UNREACHABLE:
-                raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in: {refused.message}") from None
+                raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in: {refused.message}") from None
         time.sleep(interval_s)
-    raise Failure(ExitCode.NOT_SIGNED_IN, "not signed in: the code expired; run `clawbridge login` again")
+    raise CommandFailure(ExitCode.NOT_SIGNED_IN, "not signed in: the code expired; run `clawbridge login` again")
 
 
 @click.command()
@@ -243,11 +243,11 @@ def logout(hub: str | None) -> None:
     stored = load()
     url = choose_hub(hub, stored)
     if url not in stored.hubs:
-        raise Failure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}")
+        raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}")
     with HubClient(url, stored.hubs[url].token) as client:
         try:
             client.call("POST", "/api/v1/auth/logout")
-        except Failure as refused:
+        except CommandFailure as refused:
             if refused.exit_code != ExitCode.NOT_SIGNED_IN:  # a token that is revoked already is only forgotten
                 raise
     del stored.hubs[url]

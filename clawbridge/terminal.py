@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 9
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """Ends the command with one line on standard error, and an exit code. `reason`: the hub's word for it."""
 
     def __init__(self, code: ExitCode, message: str, reason: str = "") -> None:
@@ -44,9 +44,9 @@ class Failure(click.ClickException):
         report(self.message)
 
 
-def bad_arguments(message: str) -> Failure:
+def bad_arguments(message: str) -> CommandFailure:
     """The failure of options or arguments that cannot be right."""
-    return Failure(ExitCode.BAD_ARGUMENTS, message)
+    return CommandFailure(ExitCode.BAD_ARGUMENTS, message)
 
 
 def one_line(text: str) -> str:

@@ -14,7 +14,7 @@ from connect.answers import Answer
 from connect.ending import Ending
 from connect.frames import Bye, Cancel, HubError, HubFrame, Ping, Question, Welcome
 from connect.questions import Questions
-from connect.replies import Reply
+from connect.replies import ProgramReply
 from connect.reply_parts import Failed
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Connection:
         self._answer = answer
         self._streams = streams
         self._takes_more = False
-        self._replies: dict[str, Reply] = {}
+        self._replies: dict[str, ProgramReply] = {}
         self._silence_s = silence_s
         self._on_welcome = on_welcome
         self._questions = Questions(self._reply, self._tell_canceled)
@@ -108,7 +108,7 @@ class Connection:
         return None
 
     async def _reply(self, question: Question) -> None:
-        reply = Reply(question, self._send, takes_more=self._takes_more)
+        reply = ProgramReply(question, self._send, takes_more=self._takes_more)
         self._replies[question.chat_id] = reply
         await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
         del self._replies[question.chat_id]  # not when it was canceled: `_tell_canceled` does

@@ -20,7 +20,7 @@ Send = Callable[[str], Awaitable[None]]
 Inbox = asyncio.Queue[ReplyPart | None]
 
 
-class Reply:
+class ProgramReply:
     """One reply on its way. `takes_more`: the hub takes more than text."""
 
     def __init__(self, question: Question, send: Send, *, takes_more: bool) -> None:

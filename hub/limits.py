@@ -33,15 +33,15 @@ class NoLimits:
     is_local = True
 
     async def retry_in_s(self, ask: Ask) -> int:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
         return 0
 
     def count(self, ask: Ask) -> int:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
         return 0
 
     async def close(self) -> None:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
 
 
 class MessageRate:
@@ -97,7 +97,7 @@ class CallerRate:
         self.is_local = self._shared is None
 
     async def retry_in_s(self, ask: Ask) -> int:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
         if (
             ask.surface is Surface.AGNT
             or self._shared is None
@@ -113,7 +113,7 @@ class CallerRate:
             return self.count(ask)
 
     def count(self, ask: Ask) -> int:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
         if ask.surface is Surface.AGNT:
             return 0
         with self._counting:
@@ -124,7 +124,7 @@ class CallerRate:
             return wait_s(self._alone.get_window_stats(self._item, "caller", str(ask.caller_id)))
 
     async def close(self) -> None:
-        """See `agents.core.ports.Limits`."""
+        """See `agents.core.ports.AskLimits`."""
         if self._shared is not None:
             await self._shared.close()
 

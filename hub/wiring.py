@@ -31,7 +31,7 @@ from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
-from agents.core.ports import Limits, Link
+from agents.core.ports import AskLimits, Link
 from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
@@ -104,7 +104,7 @@ class HubServices:
     follow_ups: FollowUpTasks
     meter: StorageMeter
     hook_events: HookEvents
-    limits: Limits
+    limits: AskLimits
     tasks: TaskStore
     exchanges: Exchanges
     callers: OpenRequests
@@ -408,10 +408,10 @@ def concurrency_limits() -> dict[str, ConcurrencyLimit]:
     }
 
 
-def _limits() -> Limits:
+def _limits() -> AskLimits:
     if not settings.CALLER_RATE_PER_MINUTE:
         return NoLimits()
     if settings.IS_EMBEDDED:
         return CallerRate(settings.CALLER_RATE_PER_MINUTE)
-    limits: Limits = _distributed().make_caller_rate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
+    limits: AskLimits = _distributed().make_caller_rate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
     return limits

@@ -38,7 +38,7 @@ class BreakerRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class BreakerFailure:
     """A failed call. `source`: whose failure it is."""
 
     at_s: float
@@ -62,7 +62,7 @@ class Breaker:
     opened since it was closed.
     """
 
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[BreakerFailure, ...] = ()
     opened_at_s: float | None = None
     probe_until_s: float | None = None
     openings: int = 0
@@ -109,7 +109,7 @@ class Breaker:
         if failed is None:
             return replace(breaker, failures=()) if rules.clears_on_success else breaker
         recent = [old for old in breaker.failures if now_s - old.at_s <= rules.window_s]
-        failures = (*recent, Failure(now_s, failed))[-rules.failures :]
+        failures = (*recent, BreakerFailure(now_s, failed))[-rules.failures :]
         if len(failures) == rules.failures and len({one.source for one in failures}) >= rules.sources:
             return breaker.open(now_s)
         return replace(breaker, failures=failures)

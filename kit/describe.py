@@ -78,7 +78,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DescribedAnswer:
     """One answer: its shape (None: no body), and a sentence on when it is given. `streams`: that of an event."""
 
     shape: Any = None
@@ -93,9 +93,9 @@ class Operation:
     """One call that Django REST framework does not serve.
 
     `path` is a template (`/api/v1/peers/{peer}/route`); its names are text unless `parameters` says otherwise.
-    `security` names the schemes of which one is needed; none: open to every caller. `answers` maps a status to an
-    `Answer` or a bare shape; errors that follow from the call's form (401, 403, 404, 413, …) are added with the
-    shape `ErrorBody`, unless `adds_errors` is off.
+    `security` names the schemes of which one is needed; none: open to every caller. `answers` maps a status to a
+    `DescribedAnswer` or a bare shape; errors that follow from the call's form (401, 403, 404, 413, …) are added
+    with the shape `ErrorBody`, unless `adds_errors` is off.
     """
 
     method: str

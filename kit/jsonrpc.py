@@ -50,7 +50,7 @@ class RpcError(Exception):
         return msgspec.json.encode(self.envelope())
 
 
-class Call(msgspec.Struct, frozen=True):
+class RpcCall(msgspec.Struct, frozen=True):
     """One request whose envelope is sound; `params` is still whatever JSON the caller sent."""
 
     rpc_id: RpcId
@@ -58,7 +58,7 @@ class Call(msgspec.Struct, frozen=True):
     params: Any
 
 
-def read_call(body: bytes) -> Call:
+def read_call(body: bytes) -> RpcCall:
     """Decode one JSON-RPC request.
 
     Raises:
@@ -77,7 +77,7 @@ def read_call(body: bytes) -> Call:
         strict_json.check_strings(text, envelope)
     except ForbiddenText as wrong:
         raise RpcError(INVALID_PARAMS, str(wrong), rpc_id) from None
-    return Call(rpc_id, method, envelope.get("params"))
+    return RpcCall(rpc_id, method, envelope.get("params"))
 
 
 def parse(body: bytes) -> tuple[str, Any]:

@@ -8,7 +8,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
 from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
-from kit.describe import CALLER, Answer, Operation, Parameter
+from kit.describe import CALLER, DescribedAnswer, Operation, Parameter
 from mcp_server.endpoint import METADATA_PATH, PATH, SCOPES
 
 
@@ -73,8 +73,8 @@ class ProtectedResource(TypedDict):
     resource_documentation: str
 
 
-def _failure(text: str) -> Answer:
-    return Answer(shape=McpAnswer, text=text)
+def _failure(text: str) -> DescribedAnswer:
+    return DescribedAnswer(shape=McpAnswer, text=text)
 
 
 def _describe_metadata(path: str, name: str) -> Operation:
@@ -86,8 +86,8 @@ def _describe_metadata(path: str, name: str) -> Operation:
         tag="mcp",
         security=(),
         answers={
-            200: Answer(shape=ProtectedResource, text="The metadata."),
-            304: Answer(text="The reader's copy holds (`If-None-Match`)."),
+            200: DescribedAnswer(shape=ProtectedResource, text="The metadata."),
+            304: DescribedAnswer(text="The reader's copy holds (`If-None-Match`)."),
         },
     )
 
@@ -107,13 +107,13 @@ OPERATIONS = (
         ],
         adds_errors=False,
         answers={
-            200: Answer(shape=McpAnswer, streams=McpAnswer, text="The answer."),
-            202: Answer(text="A notification was taken."),
+            200: DescribedAnswer(shape=McpAnswer, streams=McpAnswer, text="The answer."),
+            202: DescribedAnswer(text="A notification was taken."),
             400: _failure("The message is not sound, or of a version that is not spoken here."),
             401: _failure("No live token came with it; WWW-Authenticate says where to get one."),
             403: _failure("The cookie came from another site."),
             404: _failure("There is no such method."),
-            406: Answer(shape=McpAnswer, text="Want Accept: application/json, text/event-stream."),
+            406: DescribedAnswer(shape=McpAnswer, text="Want Accept: application/json, text/event-stream."),
             408: _failure("The body did not come in time."),
             413: _failure("The body is over the limit."),
             415: _failure("Want Content-Type: application/json."),

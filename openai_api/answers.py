@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from a2a_bridge.service.answering import Answer, Sending, public_error
+from a2a_bridge.service.answering import CallAnswer, Sending, public_error
 from a2a_bridge.service.calls import StreamedAnswer, Waiting
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
@@ -82,7 +82,7 @@ class ModelWire(ABC):
         return refusal_of_error(error).status
 
 
-class ChatAnswer(Answer):
+class ChatAnswer(CallAnswer):
     """The HTTP response to one request. See `a2a_bridge.service.answering.ResponseWriter`.
 
     What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kit.describe import CALLER, Answer, Operation, Parameter
+from kit.describe import CALLER, DescribedAnswer, Operation, Parameter
 from openai_api.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH, RESPONSES_PATH
 from openai_api.messages import ChatRequest, ResponseRequest
 from openai_api.models import MAX_LISTED
 from openai_api.shapes import ChatCompletion, ChatError, Chunk, Model, ModelPage, Response, ResponseEvent
 
 
-def _failure(text: str) -> Answer:
-    return Answer(shape=ChatError, text=text)
+def _failure(text: str) -> DescribedAnswer:
+    return DescribedAnswer(shape=ChatError, text=text)
 
 
 _OF_FORM = {
@@ -45,7 +45,7 @@ OPERATIONS = (
         security=CALLER,
         request=ChatRequest,
         adds_errors=False,
-        answers={200: Answer(shape=ChatCompletion, streams=Chunk, text="The answer."), **_OF_ASK},
+        answers={200: DescribedAnswer(shape=ChatCompletion, streams=Chunk, text="The answer."), **_OF_ASK},
     ),
     Operation(
         method="post",
@@ -59,7 +59,7 @@ OPERATIONS = (
         security=CALLER,
         request=ResponseRequest,
         adds_errors=False,
-        answers={200: Answer(shape=Response, streams=ResponseEvent, text="The answer."), **_OF_ASK},
+        answers={200: DescribedAnswer(shape=Response, streams=ResponseEvent, text="The answer."), **_OF_ASK},
     ),
     Operation(
         method="get",

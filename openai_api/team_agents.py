@@ -29,7 +29,7 @@ from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
-from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MessageToAsk, MustWait
 from gateway.surface.http import GatewayHttp
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
@@ -173,7 +173,7 @@ class TeamAgents:
             extra={},
         )
         behalf = ActingFor(Asker(user_id=user_id, login=identity.login, traceparent=traceparent), NO_SESSION)
-        question = Question(wanted.question, tuple(wanted.parts))
+        question = MessageToAsk(wanted.question, tuple(wanted.parts))
         wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
         try:
             begun = await router.begin(message_id, envelope, behalf, Sender.of(identity), wait_s, question)

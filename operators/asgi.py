@@ -21,7 +21,7 @@ from agents.core.ledger import Ledger
 from agents.models.choices import Failure
 from kit import sql
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
-from operators.calls import Call, Names, Pending, TurnFailed
+from operators.calls import Names, OperatorCall, Pending, TurnFailed
 from operators.errors import REFUSED, describe_error
 from operators.prompt_service import PromptService
 from operators.shapes import read
@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OperatorAnswer:
     """What goes back."""
 
     status: int
@@ -50,7 +50,7 @@ class Operators:
     public_url: str
     app_origins: Sequence[str]
 
-    async def __call__(self, request: HttpRequest, call: Call, names: Names, send: Send) -> None:
+    async def __call__(self, request: HttpRequest, call: OperatorCall, names: Names, send: Send) -> None:
         """Answer one request for a call; nothing a client sends makes this raise."""
         span = request.enter_trace()
         try:
@@ -71,14 +71,14 @@ class Operators:
         cors = allowing(request.headers.get("origin"), self.app_origins)
         await respond(send, answer.status, _encode(answer.body), [*answer.headers, span, *cors])
 
-    async def _answer(self, request: HttpRequest, call: Call, names: Names) -> Answer:
+    async def _answer(self, request: HttpRequest, call: OperatorCall, names: Names) -> OperatorAnswer:
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self.public_url)
         identity = await self.ledger.get_caller(token, TokenScope.ASK)
         wanted = read(body, call.operation.request)
         asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
         answer = await call.run(self.prompt_service, asker, names, wanted)
-        return Answer(200, await self._follow(identity, answer) if isinstance(answer, Pending) else answer)
+        return OperatorAnswer(200, await self._follow(identity, answer) if isinstance(answer, Pending) else answer)
 
     async def _follow(self, identity: Identity, pending: Pending) -> Any:
         """Wait for an answer, for as long as the caller's credential is good."""
@@ -93,17 +93,17 @@ class Operators:
             self.callers.leave(identity.credential_id, task)
 
 
-def _refusal(refused: Exception) -> Answer:
+def _refusal(refused: Exception) -> OperatorAnswer:
     words = describe_error(refused)
     retry = [(b"retry-after", b"%d" % words.retry_in_s)] if words.retry_in_s else []
     return _error(words.status, words.code, words.message, *retry)
 
 
-def _failure(failed: TurnFailed) -> Answer:
+def _failure(failed: TurnFailed) -> OperatorAnswer:
     if failed.reason == Failure.NOT_DELIVERED:
         return _error(409, "channel_offline", str(failed))
     return _error(502, failed.reason, str(failed))
 
 
-def _error(status: int, code: str, message: str, *headers: Header) -> Answer:
-    return Answer(status, {"error": code, "message": message}, headers)
+def _error(status: int, code: str, message: str, *headers: Header) -> OperatorAnswer:
+    return OperatorAnswer(status, {"error": code, "message": message}, headers)

@@ -15,7 +15,7 @@ from agents.core.ask_starter import Asker
 from agents.core.waiting import left_out_of
 from agents.models.choices import Failure, Outcome, Surface
 from kit.clock import iso
-from kit.describe import Answer, ErrorBody, Operation, Parameter, Uuid
+from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Uuid
 from operators.errors import NoSuchSession, failure_text
 from operators.prompt_service import PromptService, SentRoute
 from operators.prompting import PromptRequest
@@ -40,7 +40,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OperatorCall:
     """One address, whose groups name its variable parts, all POST. `operation` has the shapes of its bodies."""
 
     path: re.Pattern[str]
@@ -73,8 +73,8 @@ async def probe(prompt_service: PromptService, asker: Asker, names: Names, body:
     return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
 
 
-def _error(text: str) -> Answer:
-    return Answer(shape=ErrorBody, text=text)
+def _error(text: str) -> DescribedAnswer:
+    return DescribedAnswer(shape=ErrorBody, text=text)
 
 
 _REFUSALS = {
@@ -85,7 +85,7 @@ _REFUSALS = {
     503: _error("The hub takes no questions right now; Retry-After says when to come back."),
 }
 CALLS = (
-    Call(
+    OperatorCall(
         re.compile(r"/api/v1/sessions/(?P<id>[^/]+)/prompt"),
         prompt,
         Operation(
@@ -97,10 +97,10 @@ CALLS = (
             text="Takes the role prompter. A text that begins with `@owner/slug` goes there instead.",
             tag="sessions",
             request=PromptBody,
-            answers={200: Answer(shape=PromptSent, text="It is on its way."), **_REFUSALS},
+            answers={200: DescribedAnswer(shape=PromptSent, text="It is on its way."), **_REFUSALS},
         ),
     ),
-    Call(
+    OperatorCall(
         re.compile(r"/api/v1/peers/probe"),
         probe,
         Operation(
@@ -110,10 +110,13 @@ CALLS = (
             summary="Tell many sessions the same.",
             tag="peers",
             request=ProbeBody,
-            answers={200: Answer(shape=ProbeAnswer, text="Whom it was sent to, and whom not."), **_REFUSALS},
+            answers={
+                200: DescribedAnswer(shape=ProbeAnswer, text="Whom it was sent to, and whom not."),
+                **_REFUSALS,
+            },
         ),
     ),
-    Call(
+    OperatorCall(
         re.compile(r"/api/v1/peers/(?P<peer>.+)/route", re.DOTALL),
         route,
         Operation(
@@ -125,7 +128,7 @@ CALLS = (
             tag="peers",
             request=RouteBody,
             answers={
-                200: Answer(shape=RouteAnswer, text="The reply; or, in time, none."),
+                200: DescribedAnswer(shape=RouteAnswer, text="The reply; or, in time, none."),
                 **_REFUSALS,
                 502: _error("It was sent, or may have been, and failed."),
             },
@@ -135,7 +138,7 @@ CALLS = (
 OPERATIONS = tuple(call.operation for call in CALLS)
 
 
-def find_call(path: str) -> tuple[Call, Names] | None:
+def find_call(path: str) -> tuple[OperatorCall, Names] | None:
     """The call at a path, and the variable parts of it."""
     for call in CALLS:
         if found := call.path.fullmatch(path):

@@ -24,7 +24,7 @@ from agents.models.session import is_online
 from agents.transcript import permissions
 from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
 from agents.transcript.session_deletion import delete_sessions
-from agents.transcript.timeline import Page, Position, find_turn_position, read_history, read_history_from
+from agents.transcript.timeline import Position, TimelinePage, find_turn_position, read_history, read_history_from
 from operators.attachments import load_attendance
 from operators.transcript_rows import build_rows, row_of_request
 
@@ -137,7 +137,7 @@ def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
     return {"seen": seen, "rows": build_rows(page.moments, session_id), "is_turn_missing": missing, **context}
 
 
-def _find_page(query: Mapping[str, str], session_id: int) -> tuple[Page, bool]:
+def _find_page(query: Mapping[str, str], session_id: int) -> tuple[TimelinePage, bool]:
     """The part of a transcript that a query names, and whether the turn it names is not in the transcript."""
     if "from" in query:
         return read_history_from(session_id, Position.read(query["from"]), ROWS), False

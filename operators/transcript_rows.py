@@ -31,7 +31,7 @@ TITLES = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
+class TranscriptRow:
     """One line of the page. `look`: a bubble of an author, a permission request, or a note.
 
     `event_id`: set when the text was cut. `turn`: whose question or answer it is. `is_shown`: whether the
@@ -53,7 +53,7 @@ class Row:
     request_id: str = ""
 
 
-def build_rows(moments: Sequence[Moment], session_id: int) -> list[Row]:
+def build_rows(moments: Sequence[Moment], session_id: int) -> list[TranscriptRow]:
     """The lines of some moments of one session, oldest first.
 
     A request has its line before it is decided, so that the decision moves none.
@@ -73,7 +73,7 @@ def build_rows(moments: Sequence[Moment], session_id: int) -> list[Row]:
     return rows
 
 
-def row_of(moment: Moment) -> Row:
+def row_of(moment: Moment) -> TranscriptRow:
     """A moment as its line."""
     match moment.row:
         case Event() as event:
@@ -82,18 +82,18 @@ def row_of(moment: Moment) -> Row:
             return row_of_request(asked)
         case OpMessage() as said:
             text, _ = _cut(said.text, MAX_TEXT_CHARS)
-            return Row(id=f"m{said.pk}", ts=said.ts, look="op", who=f"@{said.author.login}", text=text)
+            return TranscriptRow(id=f"m{said.pk}", ts=said.ts, look="op", who=f"@{said.author.login}", text=text)
         case File() as file:
             text = f"@{file.uploader.login} uploaded {file.filename} ({file.size} bytes)"
-            return Row(id=f"f{file.pk}", ts=file.uploaded_at, look="note", title="file", text=text)
+            return TranscriptRow(id=f"f{file.pk}", ts=file.uploaded_at, look="note", title="file", text=text)
 
 
-def row_of_request(asked: PermissionRequest) -> Row:
+def row_of_request(asked: PermissionRequest) -> TranscriptRow:
     """A permission request as its line."""
     undecided = "waiting" if asked.expires_at > db_now() else "expired"
     status = undecided if asked.status == PermissionRequest.Status.PENDING else asked.status
     by = f" by @{asked.resolver.login}" if asked.resolver else ""
-    return Row(
+    return TranscriptRow(
         id=f"p{asked.pk}",
         ts=asked.requested_at,
         look="permission",
@@ -110,7 +110,7 @@ def _state_of(turn: Turn) -> str:
     return explain(turn.outcome, turn.reason, depth=turn.depth).owner
 
 
-def _event(event: Event) -> Row:
+def _event(event: Event) -> TranscriptRow:
     payload = _read(event.payload)
     is_chat = event.kind == Event.Kind.CHAT
     if is_chat and event.type == "prompt":
@@ -120,9 +120,9 @@ def _event(event: Event) -> Row:
     return _note(event, payload)
 
 
-def _bubble(event: Event, look: Look, who: str, payload: Mapping[str, Any]) -> Row:
+def _bubble(event: Event, look: Look, who: str, payload: Mapping[str, Any]) -> TranscriptRow:
     text, was_cut = _cut(_word(payload, "text") or _word(payload, "prompt"), MAX_TEXT_CHARS)
-    return Row(
+    return TranscriptRow(
         id=f"e{event.pk}",
         ts=event.ts,
         look=look,
@@ -133,12 +133,12 @@ def _bubble(event: Event, look: Look, who: str, payload: Mapping[str, Any]) -> R
     )
 
 
-def _note(event: Event, payload: Mapping[str, Any]) -> Row:
+def _note(event: Event, payload: Mapping[str, Any]) -> TranscriptRow:
     details, was_cut = _cut(json.dumps(payload, indent=1, ensure_ascii=False) if payload else "", MAX_DETAIL_CHARS)
     about = [next(filter(None, (_word(payload, name) for name in ABOUT)), "")]
     if event.type == "PreToolUse" and isinstance(called := payload.get("tool_input"), dict):
         about += [value for value in called.values() if isinstance(value, str)][:1]  # the file, or the command
-    return Row(
+    return TranscriptRow(
         id=f"e{event.pk}",
         ts=event.ts,
         look="note",

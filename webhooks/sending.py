@@ -23,7 +23,7 @@ from kit.async_db import release_before_waiting
 from kit.clock import db_now, iso
 from kit.durations import seconds
 from kit.outbox import AttemptEnd, Outbox, Outcome
-from kit.safe_http import NotPublic, NotSent, Rules, SafeHttp, Unanswered
+from kit.safe_http import NotPublic, NotSent, SafeHttp, TargetRules, Unanswered
 from webhooks import settings
 from webhooks.catalog import FORMS
 from webhooks.models import Delivery, Sendable, Subscription
@@ -45,7 +45,7 @@ Status = Sendable.Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SignedRequest:
     """One attempt's POST, signed and ready."""
 
     url: str
@@ -71,7 +71,7 @@ class HttpOutbox(Outbox):
         """See `Outbox`. None while sending is paused."""
         return self.rows._default_manager.filter(NOT_PAUSED, status__in=Sendable.UNSETTLED)
 
-    def send(self, prepared: Request | None) -> Outcome:
+    def send(self, prepared: SignedRequest | None) -> Outcome:
         """See `Outbox`: any 2xx is a success."""
         if prepared is None:
             return Outcome(is_success=False, error=self.unreadable)
@@ -109,7 +109,7 @@ class WebhookOutbox(HttpOutbox):
         rows = super().find_sendable().filter(subscription__owner__is_active=True, subscription__paused_at=None)
         return rows.select_related("subscription")
 
-    def prepare(self, row: Delivery, now: datetime) -> Request | None:
+    def prepare(self, row: Delivery, now: datetime) -> SignedRequest | None:
         """See `Outbox`; None: there can be no request."""
         try:
             secrets = [unseal_secret(sealed) for sealed in row.subscription.sealed_secrets(now)]
@@ -118,7 +118,7 @@ class WebhookOutbox(HttpOutbox):
         body = body_of(row)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= _sign_headers(row, body, secrets, now)
-        return Request(url=row.subscription.url, headers=traced(headers, row.traceparent), body=body)
+        return SignedRequest(url=row.subscription.url, headers=traced(headers, row.traceparent), body=body)
 
     def store_end(self, leased: QuerySet[Any], end: AttemptEnd, **columns: Any) -> int:
         """See `Outbox`."""
@@ -132,7 +132,7 @@ class WebhookOutbox(HttpOutbox):
 
 def client() -> SafeHttp:
     """How receivers are reached, by the operator's settings."""
-    return SafeHttp(Rules(ports=settings.WEBHOOK_PORTS, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
+    return SafeHttp(TargetRules(ports=settings.WEBHOOK_PORTS, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
 
 
 def check_url(url: str) -> None:

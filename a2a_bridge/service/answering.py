@@ -86,7 +86,7 @@ class ResponseWriter(Protocol):
         """End a stream before its last frame."""
 
 
-class Answer:
+class CallAnswer:
     """The HTTP response to one request. See `ResponseWriter`.
 
     It knows whether its headers were sent, and gives up on a client that does not read.

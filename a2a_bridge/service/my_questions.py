@@ -127,7 +127,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class AskedQuestion:
     """One question. `is_askable`: whether its caller may ask the agent now, and so read the task.
 
     `text` is at most MAX_CHARS long, and blank once it was kept as long as the agent's owner wants.
@@ -153,7 +153,7 @@ class QuestionPage:
     A page that looks for something may be short, or empty, and have a next one: it read SEARCHED rows.
     """
 
-    questions: Sequence[Question]
+    questions: Sequence[AskedQuestion]
     next: str | None
 
 
@@ -252,8 +252,8 @@ def _askable(user_id: int, rows: Sequence[Turn | QueuedAsk]) -> Collection[int]:
     return set(agents.values_list("pk", flat=True))
 
 
-def _of_turn(turn: Turn, askable: Collection[int]) -> Question:
-    return Question(
+def _of_turn(turn: Turn, askable: Collection[int]) -> AskedQuestion:
+    return AskedQuestion(
         **_common(turn, askable),
         asked_at=turn.asked_at,
         state=STATES[turn.outcome],
@@ -263,8 +263,8 @@ def _of_turn(turn: Turn, askable: Collection[int]) -> Question:
     )
 
 
-def _of_queued(waiting: QueuedAsk, askable: Collection[int]) -> Question:
-    return Question(**_common(waiting, askable), asked_at=waiting.queued_at, state="queued")
+def _of_queued(waiting: QueuedAsk, askable: Collection[int]) -> AskedQuestion:
+    return AskedQuestion(**_common(waiting, askable), asked_at=waiting.queued_at, state="queued")
 
 
 def _common(row: Turn | QueuedAsk, askable: Collection[int]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_bridge.service.answering import Answer, CallRunner, encode
+from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming, Wire
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import V1
@@ -138,7 +138,7 @@ class Bridge:
             return
         version = version_of(request)
         wire = RpcWire(error_dialect(version))
-        answer = Answer(request.receive, send, RpcWire(wire.dialect), self.access.headers(request))
+        answer = CallAnswer(request.receive, send, RpcWire(wire.dialect), self.access.headers(request))
         try:
             incoming, body = await self.access.receive(request, handle, ("POST",), wire)
             if incoming.is_readable:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from a2a_bridge.surface.catalog import CATALOG, Catalog
 from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
 from a2a_bridge.wire.versions import DIALECTS
-from kit.describe import CALLER, Answer, Either, Operation, Parameter
+from kit.describe import CALLER, DescribedAnswer, Either, Operation, Parameter
 
 
 class RpcFailure(TypedDict):
@@ -49,7 +49,7 @@ VERSION = Parameter(
     shape=Literal["1.0", "0.3"],
     text="`1.0`: A2A 1.0. None or `0.3`: A2A 0.3 for methods with a slash, the hub's own dialect for the others.",
 )
-SAME = Answer(text="The reader's copy holds (`If-None-Match`, `If-Modified-Since`).")
+SAME = DescribedAnswer(text="The reader's copy holds (`If-None-Match`, `If-Modified-Since`).")
 CARD_VERSION = Parameter(name="A2A-Version", place="header", text="`1.0`: a strict card of A2A 1.0, signed.")
 
 GIVEN = Parameter(
@@ -59,8 +59,8 @@ GIVEN = Parameter(
 )
 
 
-def _failure(text: str) -> Answer:
-    return Answer(shape=RpcFailure, text=text)
+def _failure(text: str) -> DescribedAnswer:
+    return DescribedAnswer(shape=RpcFailure, text=text)
 
 
 ASK = Operation(
@@ -76,14 +76,14 @@ ASK = Operation(
     parameters=[VERSION],
     adds_errors=False,
     answers={
-        200: Answer(
+        200: DescribedAnswer(
             shape=Either([shape for one in DIALECTS for shape in one.description.answers]),
             streams=Either([*(shape for one in DIALECTS for shape in one.description.events), RpcFailure]),
             text="What the method gives, or an error; some methods answer with a stream.",
         ),
         401: _failure("No live credential came with it."),
         403: _failure("The cookie came from another site."),
-        404: Answer(shape=NoSuchAgent, text="There is no such agent."),
+        404: DescribedAnswer(shape=NoSuchAgent, text="There is no such agent."),
         408: _failure("The body did not come in time."),
         413: _failure("The body is over the limit."),
         415: _failure("Want Content-Type: application/json."),
@@ -102,7 +102,7 @@ def _card(path: str, name: str, *parameters: Parameter) -> Operation:
         tag="a2a",
         security=(),
         parameters=parameters,
-        answers={200: Answer(shape=dict[str, Any], text="The card, of A2A's shape."), 304: SAME},
+        answers={200: DescribedAnswer(shape=dict[str, Any], text="The card, of A2A's shape."), 304: SAME},
     )
 
 
@@ -119,7 +119,7 @@ def _catalog(path: str, name: str, media_type: str) -> Operation:
         tag="a2a",
         security=(),
         parameters=bounds,
-        answers={200: Answer(shape=Catalog, media_types=(media_type,)), 304: SAME},
+        answers={200: DescribedAnswer(shape=Catalog, media_types=(media_type,)), 304: SAME},
     )
 
 
@@ -139,7 +139,7 @@ OPERATIONS = (
         summary="How another agent asks this one, as Markdown.",
         tag="a2a",
         security=(),
-        answers={200: Answer(shape=str, text="The sheet.", media_types=("text/markdown",)), 304: SAME},
+        answers={200: DescribedAnswer(shape=str, text="The sheet.", media_types=("text/markdown",)), 304: SAME},
     ),
     _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
     _catalog("/.well-known/ard.json", "getArd", "application/json"),
@@ -150,7 +150,7 @@ OPERATIONS = (
         summary="The public keys that verify what this hub signed.",
         tag="a2a",
         security=(),
-        answers={200: Answer(shape=PublicKeys, media_types=("application/jwk-set+json",))},
+        answers={200: DescribedAnswer(shape=PublicKeys, media_types=("application/jwk-set+json",))},
     ),
     *(operation for one in DIALECTS for operation in one.description.operations),
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from a2a_bridge.service.answering import Answer, CallRunner, encode
+from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming
 from a2a_bridge.surface.addresses import find_address
 from a2a_bridge.surface.asgi import PREFLIGHT, Access, is_core
@@ -115,7 +115,7 @@ class HttpJson:
             await answer_preflight(send, PREFLIGHT)
             return
         wire = HttpJsonWire()
-        answer = Answer(request.receive, send, wire, self.access.headers(request))
+        answer = CallAnswer(request.receive, send, wire, self.access.headers(request))
         try:
             address, names = find_address(rest)
             wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()

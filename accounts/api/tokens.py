@@ -17,7 +17,7 @@ from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
 from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Limits, mint_app, mint_channel, rotate
+from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, TokenLimits, mint_app, mint_channel, rotate
 from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items
 
@@ -48,12 +48,12 @@ class NewToken(NamedToken):
         required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
     )
 
-    def limits(self) -> Limits:
+    def limits(self) -> TokenLimits:
         """What the checked body limits the token to."""
         body = self.validated_data
         lifetime = timedelta(seconds=body["expires_in"]) if body.get("expires_in") else None
         is_jwt = body.get("format") == JWT_FORMAT
-        return Limits(tuple(body.get("scopes") or ()), body.get("agent") or "", lifetime, is_jwt)
+        return TokenLimits(tuple(body.get("scopes") or ()), body.get("agent") or "", lifetime, is_jwt)
 
 
 class NewAppToken(NewToken):

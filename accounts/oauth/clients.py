@@ -30,7 +30,7 @@ class RegistrationRequest(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class RegisteredClient:
     """A registered client. Its name is its own choice, and shown to its user as such."""
 
     client_id: str
@@ -56,7 +56,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Registered).decode
 
 
-def register(given: Any, is_redirect: Any) -> Client:
+def register(given: Any, is_redirect: Any) -> RegisteredClient:
     """A new client. `is_redirect`: whether a browser may be sent to an address.
 
     Raises:
@@ -73,10 +73,10 @@ def register(given: Any, is_redirect: Any) -> Client:
     held = _encode(_Registered(name or UNNAMED, wanted.redirect_uris)).decode()
     if len(held.encode()) > MAX_REGISTERED_BYTES:
         raise Refused(f"name and redirect_uris take over {MAX_REGISTERED_BYTES} bytes")
-    return Client(PREFIX + sealing.seal(held, PURPOSE), name or UNNAMED, wanted.redirect_uris)
+    return RegisteredClient(PREFIX + sealing.seal(held, PURPOSE), name or UNNAMED, wanted.redirect_uris)
 
 
-def get_client(client_id: str) -> Client:
+def get_client(client_id: str) -> RegisteredClient:
     """The client of an id.
 
     Raises:
@@ -89,7 +89,7 @@ def get_client(client_id: str) -> Client:
         registered = _decode(sealing.unseal(client_id.removeprefix(PREFIX), PURPOSE))
     except (sealing.Unreadable, msgspec.DecodeError):
         raise unknown from None
-    return Client(client_id, registered.name, registered.redirect_uris)
+    return RegisteredClient(client_id, registered.name, registered.redirect_uris)
 
 
 def read_scopes(wanted: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from accounts.errors import InvalidGrant, Refused
 from accounts.models import LoginCode, User
 from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import Kind, Limits, Minted, Source, replace_credential, revoke_issued
+from accounts.tokens import Kind, Minted, Source, TokenLimits, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import unguessable
 
@@ -81,7 +81,7 @@ def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
     try:
         with transaction.atomic():
             lifetime = CLIENT_TOKEN_LIFETIME if row.purpose == Purpose.CLIENT else None
-            limits = Limits(tuple(row.scopes.split()), lifetime=lifetime)
+            limits = TokenLimits(tuple(row.scopes.split()), lifetime=lifetime)
             return replace_credential(
                 row.user, kind, source, row.app_name, row.machine_id, user_agent, limits=limits
             )

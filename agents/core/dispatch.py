@@ -12,7 +12,7 @@ from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, U
 from agents.core.ledger import ExtraWrites, Ledger
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
-from agents.core.ports import Clock, Limits, Link
+from agents.core.ports import AskLimits, Clock, Link
 from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
@@ -54,7 +54,7 @@ class Dispatcher:
         links: Mapping[str, Link],
         ledger: Ledger,
         waiting: WaitingTurns,
-        limits: Limits,
+        limits: AskLimits,
         live: LiveViews,
         clock: Clock,
     ) -> None:

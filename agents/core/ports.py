@@ -33,7 +33,7 @@ MESSAGES_A_SECOND = 100.0  # messages of one credential to the sessions of its u
 MESSAGES_AT_ONCE = 200.0  # messages of one credential after a pause
 
 
-class Limits(Protocol):
+class AskLimits(Protocol):
     """The rate limit of callers, over all processes; each process counts alone while Redis is unreachable.
 
     An ask with a `credential_id` is counted by that credential instead, at the rate of messages.

@@ -29,27 +29,27 @@ SAID_WHY = {"failed", "rejected"}  # states of `task_status` whose text says why
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StoredReply:
     """What an agent replied to a turn: the beginning. `is_late`: after the turn had ended."""
 
     text: str
     is_late: bool
 
 
-def find_replies(turns: Iterable[Turn]) -> dict[int, Reply]:
+def find_replies(turns: Iterable[Turn]) -> dict[int, StoredReply]:
     """The replies that transcripts still have, by the turns' ids; of the first MAX_TURNS turns.
 
     What an agent said when it failed is a reply too.
     """
     ended = [turn for turn in turns if turn.settled_at and turn.outcome != Outcome.DENIED][:MAX_TURNS]
     by_chat_id = {turn.chat_id: turn.pk for turn in ended}
-    found: dict[int, Reply] = {}
+    found: dict[int, StoredReply] = {}
     for event in Event.objects.filter(pk__in=_find_events(ended)).order_by("pk").iterator(chunk_size=10):
         payload = _read(event.payload)
         turn_id = by_chat_id.get(str(payload.get("chatId")))
         is_text = event.type == REPLY or payload.get("state") in SAID_WHY
         if turn_id is not None and is_text and (turn_id not in found or found[turn_id].is_late):
-            found[turn_id] = Reply(str(payload.get("text", ""))[:MAX_TEXT_CHARS], bool(payload.get("late")))
+            found[turn_id] = StoredReply(str(payload.get("text", ""))[:MAX_TEXT_CHARS], bool(payload.get("late")))
     return found
 
 

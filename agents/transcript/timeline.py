@@ -113,7 +113,7 @@ _AUTHORS: dict[type[Model], str] = {OpMessage: "author", File: "uploader", Permi
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TimelinePage:
     """Moments, oldest first; where the pages before and after them begin and end, None when there is none."""
 
     moments: Sequence[Moment]
@@ -121,7 +121,7 @@ class Page:
     after: Position | None = None
 
 
-def read_history(session_id: int, before: Position, limit: int) -> Page:
+def read_history(session_id: int, before: Position, limit: int) -> TimelinePage:
     """The newest moments before a position: four reads of at most `limit` + 1 rows each.
 
     Each kind keeps the order of its ids, which may be a little out of step with time: none is left out.
@@ -129,14 +129,14 @@ def read_history(session_id: int, before: Position, limit: int) -> Page:
     shown, has_more = _merge(session_id, "lt", before, limit)
     firsts = {type(moment.row): moment.row.pk for moment in shown}  # newest first: the oldest stays
     after = None if before == NEWEST else before
-    return Page(shown[::-1], _moved(before, firsts) if has_more else None, after)
+    return TimelinePage(shown[::-1], _moved(before, firsts) if has_more else None, after)
 
 
-def read_history_from(session_id: int, start: Position, limit: int) -> Page:
+def read_history_from(session_id: int, start: Position, limit: int) -> TimelinePage:
     """The oldest moments after a position; there may be older ones."""
     shown, has_more = _merge(session_id, "gte", start, limit)
     nexts = {type(moment.row): moment.row.pk + 1 for moment in shown}
-    return Page(shown, start, _moved(start, nexts) if has_more else None)
+    return TimelinePage(shown, start, _moved(start, nexts) if has_more else None)
 
 
 def find_turn_position(turn: Turn) -> Position | None:

@@ -8,7 +8,7 @@ from agnt.service.intake.answers import REPLAY_HEADER
 from agnt.wire import payloads, shapes
 from agnt.wire.errors import MEANINGS, ErrorCode
 from agnt.wire.fields import SIGNATURE_HEADER
-from kit.describe import AGNT_KEY, NO_CREDENTIAL, Answer, Either, ErrorBody, Operation, Parameter
+from kit.describe import AGNT_KEY, NO_CREDENTIAL, DescribedAnswer, Either, ErrorBody, Operation, Parameter
 
 RATE_HEADERS = (
     Parameter(name="X-RateLimit-Limit", shape=int, text="Calls of the key on a UTC day; where the call counts."),
@@ -46,13 +46,13 @@ OF_LIST = (
 
 def _describe_errors(
     shape: Any, codes: Collection[ErrorCode], *malformed: int, headers: Collection[Parameter] = RATE_HEADERS
-) -> dict[int, Answer]:
+) -> dict[int, DescribedAnswer]:
     """The answers with these codes, by status. `malformed`: statuses of `invalid_envelope` besides its own."""
     by_status = {status: [ErrorCode.INVALID_ENVELOPE] for status in malformed}
     for code in codes:
         by_status.setdefault(MEANINGS[code].status, []).append(code)
     return {
-        status: Answer(
+        status: DescribedAnswer(
             shape=Either([shape, ErrorBody]) if status == 503 else shape,
             text=" ".join([", ".join(f"`{code.value}`" for code in named) + ".", *MORE_TEXTS.get(status, ())]),
             headers=[*headers, CODE_HEADER, *MORE_HEADERS.get(status, ())],
@@ -61,7 +61,7 @@ def _describe_errors(
     }
 
 
-_STARTING = Answer(shape=ErrorBody, text="The hub is starting: `unavailable`.", headers=[RETRY_HEADER])
+_STARTING = DescribedAnswer(shape=ErrorBody, text="The hub is starting: `unavailable`.", headers=[RETRY_HEADER])
 
 OPERATIONS = (
     Operation(
@@ -83,7 +83,7 @@ OPERATIONS = (
         ],
         adds_errors=False,
         answers={
-            200: Answer(
+            200: DescribedAnswer(
                 shape=Either(
                     [
                         shapes.AgntPingResponse,
@@ -108,9 +108,9 @@ OPERATIONS = (
         security=(NO_CREDENTIAL, AGNT_KEY),
         adds_errors=False,
         answers={
-            200: Answer(shape=shapes.AgntStatus, text="They are."),
+            200: DescribedAnswer(shape=shapes.AgntStatus, text="They are."),
             **_describe_errors(shapes.AgntErrorResponse, (*OF_TRANSPORT, ErrorCode.UNAUTHORIZED), 400, headers=()),
-            503: Answer(
+            503: DescribedAnswer(
                 shape=Either([shapes.AgntStatus, ErrorBody]),
                 text=(
                     "The breaker of the key's network is open, or without a key those of all networks with venues;"
@@ -133,7 +133,7 @@ OPERATIONS = (
         ],
         adds_errors=False,
         answers={
-            200: Answer(shape=shapes.AgntVenues, text="The venues.", headers=RATE_HEADERS),
+            200: DescribedAnswer(shape=shapes.AgntVenues, text="The venues.", headers=RATE_HEADERS),
             **_describe_errors(ErrorBody, OF_LIST, 400),
             503: _STARTING,
         },

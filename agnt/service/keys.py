@@ -19,7 +19,7 @@ from accounts.authn import TOUCH_EVERY, digest
 from accounts.models import Credential, User
 from accounts.quotas import check_tokens
 from accounts.sealing import derive_key, reseal_all, seal, unseal
-from accounts.tokens import Limits, mint
+from accounts.tokens import TokenLimits, mint
 from agnt import settings
 from agnt.models import ApiKey
 from agnt.service.networks import get_or_create_network
@@ -111,7 +111,7 @@ def mint_key(
     if source != Credential.Source.OPERATOR:
         check_tokens(owner)
     network = get_or_create_network(owner)
-    limits = Limits(scopes=(CREDENTIAL_SCOPE,), lifetime=lifetime)
+    limits = TokenLimits(scopes=(CREDENTIAL_SCOPE,), lifetime=lifetime)
     minted = mint(owner, Credential.Kind.AGNT, name, user_agent=user_agent, source=source, limits=limits)
     key = ApiKey(
         credential=minted.credential,

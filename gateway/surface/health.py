@@ -23,7 +23,7 @@ from gateway.service.team.health import (
 from gateway.wire.permissions import find_role
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
-from kit.describe import BEARER, Answer, Operation
+from kit.describe import BEARER, DescribedAnswer, Operation
 
 STATUS_PATH = "/agent-status"
 HEALTH_PATH, AGENTS_PATH = "/health", "/agents"
@@ -93,15 +93,15 @@ class TeamHealth:
         return found
 
 
-_UNAUTHORIZED = Answer(shape=HealthError, text="No live token, or one that shows no agents.")
-_AWAY = Answer(shape=HealthError, text="The database is out of reach.")
+_UNAUTHORIZED = DescribedAnswer(shape=HealthError, text="No live token, or one that shows no agents.")
+_AWAY = DescribedAnswer(shape=HealthError, text="The database is out of reach.")
 _NEEDS = "With `GATEWAY=1`. Takes a token alone, no cookie: also a channel token."
 
 
 def _operation(path: str, name: str, summary: str, shape: Any) -> Operation:
     answers = {200: shape, 401: _UNAUTHORIZED, 503: _AWAY}
     if path.endswith("}"):
-        answers[404] = Answer(shape=HealthError, text="The team has no such agent.")
+        answers[404] = DescribedAnswer(shape=HealthError, text="The team has no such agent.")
     return Operation(
         method="get",
         path=path,

@@ -11,7 +11,7 @@ from agents.links.channel.protocol import SOCKET as CHANNEL
 from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
 from hub.monitoring.endpoints import Health, PageGone
-from kit.describe import JSON, Answer, Operation, Parameter, Socket
+from kit.describe import JSON, DescribedAnswer, Operation, Parameter, Socket
 from mcp_server.metadata import OPERATIONS as MCP
 from openai_api.metadata import OPERATIONS as CHAT
 from operators.calls import OPERATIONS as OPERATORS
@@ -21,7 +21,7 @@ YAML = "application/yaml"
 
 
 def _document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
-    answers = {200: Answer(shape=dict[str, Any], text="The document.", media_types=media_types)}
+    answers = {200: DescribedAnswer(shape=dict[str, Any], text="The document.", media_types=media_types)}
     return Operation(
         method="get",
         path=path,
@@ -53,7 +53,9 @@ _OF_HUB = (
         security=(),
         answers={
             200: Health,
-            503: Answer(shape=Health, text="It starts or drains, or the database gave no answer in a second."),
+            503: DescribedAnswer(
+                shape=Health, text="It starts or drains, or the database gave no answer in a second."
+            ),
         },
     ),
     Operation(
@@ -64,8 +66,8 @@ _OF_HUB = (
         tag="health",
         security=(),
         answers={
-            200: Answer(shape=str, text="Prometheus' text format.", media_types=("text/plain",)),
-            404: Answer(shape=PageGone, text="Not for who asks."),
+            200: DescribedAnswer(shape=str, text="Prometheus' text format.", media_types=("text/plain",)),
+            404: DescribedAnswer(shape=PageGone, text="Not for who asks."),
         },
     ),
     _document(

@@ -10,7 +10,7 @@ from drf_spectacular.generators import SchemaGenerator
 from hub.descriptions.described import OPERATIONS
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import SCHEMES, Json, merged, schemas_of
-from kit.describe import JSON, Answer, Either, ErrorBody, Family, Operation, Parameter
+from kit.describe import JSON, DescribedAnswer, Either, ErrorBody, Family, Operation, Parameter
 
 EVENTS = "text/event-stream"
 IN_BRACES = re.compile(r"\{(\w+)\}")
@@ -49,7 +49,7 @@ class Writer:
         return written | ({"description": one.text} if one.text else {})
 
     def _answer(self, answer: Any) -> Json:
-        told = answer if isinstance(answer, Answer) else Answer(shape=answer)
+        told = answer if isinstance(answer, DescribedAnswer) else DescribedAnswer(shape=answer)
         written: Json = {"description": told.text}
         if told.shape is not None:
             schema = self._schema(told.shape)

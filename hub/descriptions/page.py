@@ -21,7 +21,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class DescribedStatus:
     """One answer."""
 
     status: str
@@ -42,7 +42,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class DescribedCall:
     """One operation. `can_try`: whether the page has a form for it; `example`: the JSON to begin with."""
 
     name: str
@@ -53,7 +53,7 @@ class Call:
     credentials: str
     parameters: list[Field]
     bodies: list[Shape]
-    answers: list[Status]
+    answers: list[DescribedStatus]
     curl: str
     can_try: bool
     inputs: list[Input]
@@ -65,7 +65,7 @@ class Section:
     """The operations of one tag."""
 
     tag: str
-    calls: list[Call]
+    calls: list[DescribedCall]
 
 
 def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
@@ -76,17 +76,17 @@ def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
 
 def sections(document: Json) -> list[Section]:
     """The operations of an OpenAPI document by tag."""
-    by_tag: dict[str, list[Call]] = {}
+    by_tag: dict[str, list[DescribedCall]] = {}
     for path, method, operation in operations_of(document):
         by_tag.setdefault(operation["tags"][0], []).append(_call(document, path, method, operation))
     return [Section(tag=tag, calls=calls) for tag, calls in sorted(by_tag.items())]
 
 
-def _call(document: Json, path: str, method: str, operation: Json) -> Call:
+def _call(document: Json, path: str, method: str, operation: Json) -> DescribedCall:
     body = _body_schema(operation)
     media_types = operation.get("requestBody", {}).get("content", {JSON_TYPE: {}})
     parameters = operation.get("parameters", ())
-    return Call(
+    return DescribedCall(
         name=operation["operationId"],
         method=method.upper(),
         path=path,
@@ -124,12 +124,12 @@ def _input(document: Json, one: Json) -> Input:
     )
 
 
-def _status(document: Json, status: str, answer: Json) -> Status:
+def _status(document: Json, status: str, answer: Json) -> DescribedStatus:
     content = answer.get("content", {})
     schema = next(iter(content.values()))["schema"] if content else {}
     shapes = shapes_of(document, schema) if status < "400" else []
     kind = type_of(document, schema) if content else ""
-    return Status(status=status, text=plain(answer["description"]), type=kind, shapes=shapes)
+    return DescribedStatus(status=status, text=plain(answer["description"]), type=kind, shapes=shapes)
 
 
 def _body_schema(operation: Json) -> Json:

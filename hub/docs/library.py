@@ -50,7 +50,7 @@ ALONE = ("glossary.md",)
 
 
 @dataclass(frozen=True)
-class Page:
+class DocumentPage:
     """One document. `name`: its file's, without the ending; `path`: below `docs`."""
 
     name: str
@@ -99,16 +99,16 @@ def shown_files() -> dict[str, PurePosixPath]:
 
 
 @cache
-def pages() -> dict[str, Page]:
+def pages() -> dict[str, DocumentPage]:
     """Every page by its name; the files do not change while the hub runs."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     return {
-        name: Page(name, path, group_of.get(name, FOLDERS.get(path.parts[0], REFERENCE)))
+        name: DocumentPage(name, path, group_of.get(name, FOLDERS.get(path.parts[0], REFERENCE)))
         for name, path in shown_files().items()
     }
 
 
-def groups() -> Iterator[tuple[str, list[Page]]]:
+def groups() -> Iterator[tuple[str, list[DocumentPage]]]:
     """The pages by group."""
     for group in GROUPS:
         yield group, [page for page in pages().values() if page.group == group]

@@ -27,7 +27,7 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SearchEntry:
     """One place that the search finds. `page`: the title of its page. `kind`: the group of that page."""
 
     kind: str
@@ -50,18 +50,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """An entry, and the part of its text around the first word."""
 
-    entry: Entry
+    entry: SearchEntry
     snippet: str
 
 
-def search(words: Sequence[str]) -> list[Found]:
+def search(words: Sequence[str]) -> list[SearchHit]:
     """The entries in which every word occurs, in any case; MOST_FOUND at most."""
     weighed = [(one.weight(words), one) for one in index().entries]
     best = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
-    return [Found(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
+    return [SearchHit(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
 
 
 class SearchIndex:
@@ -69,11 +69,11 @@ class SearchIndex:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: Sequence[Entry] | None = None
+        self._entries: Sequence[SearchEntry] | None = None
         self.building: threading.Thread | None = None
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[SearchEntry]:
         """All entries; a request waits while another request builds the index."""
         with self._lock:
             if self._entries is None:
@@ -105,14 +105,14 @@ def with_search(view: View[P]) -> View[P]:
     return show
 
 
-def _of_documents() -> Iterator[Entry]:
+def _of_documents() -> Iterator[SearchEntry]:
     for page in pages().values():
         for one in page.sections:
             address = f"{page.address}#{one.id}" if one.id else page.address
             yield _entry(page.group, page.title, one.heading, address, one.text)
 
 
-def _of_calls() -> Iterator[Entry]:
+def _of_calls() -> Iterator[SearchEntry]:
     for path, method, operation in operations_of(openapi()):
         tag, parameters = operation["tags"][0], operation.get("parameters", ())
         address = f"{reverse('api-section', args=[tag])}#{operation['operationId']}"
@@ -121,7 +121,7 @@ def _of_calls() -> Iterator[Entry]:
         yield _entry(CALL, tag, f"{method.upper()} {path}", address, text)
 
 
-def _of_frames() -> Iterator[Entry]:
+def _of_frames() -> Iterator[SearchEntry]:
     address = reverse("api-section", args=[SOCKETS])
     for socket in sockets(asyncapi()):
         for direction in socket.directions:
@@ -131,12 +131,12 @@ def _of_frames() -> Iterator[Entry]:
                 yield _entry(FRAME, f"{socket.path}, {direction.title.lower()}", frame.type, place, text)
 
 
-def _entry(kind: str, page: str, heading: str, address: str, text: str) -> Entry:
+def _entry(kind: str, page: str, heading: str, address: str, text: str) -> SearchEntry:
     text = " ".join(text.split())
-    return Entry(kind, page, heading, address, text, (page.lower(), heading.lower(), text.lower()))
+    return SearchEntry(kind, page, heading, address, text, (page.lower(), heading.lower(), text.lower()))
 
 
-def _snippet(entry: Entry, words: Sequence[str]) -> str:
+def _snippet(entry: SearchEntry, words: Sequence[str]) -> str:
     places: list[Any] = [place for word in words if (place := entry.lowered[2].find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE_CHARS)
     cut = entry.text[start : start + SNIPPET_CHARS]

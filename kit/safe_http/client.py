@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kit.durations import seconds
 from kit.safe_http.streaming import NotConnected, StreamingHttp, Unanswered
-from kit.safe_http.target import Resolve, Rules, system_resolver
+from kit.safe_http.target import Resolve, TargetRules, system_resolver
 
 MAX_ANSWER_BYTES = 65_536
 TOTAL_S = seconds(10.0, at_least_s=5.0)
@@ -15,7 +15,7 @@ CHECK_WITHIN_S = 4.0  # the user who gave the address waits, and gives up after 
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceivedAnswer:
     """What came back. `body` is the beginning of it, as it was sent; `is_cut` when there was more."""
 
     status: int
@@ -32,7 +32,7 @@ class SafeHttp:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: TargetRules,
         *,
         resolve: Resolve = system_resolver,
         tls: ssl.SSLContext | None = None,
@@ -51,7 +51,7 @@ class SafeHttp:
         """
         self._streaming.check(url, self._check_within_s)
 
-    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> ReceivedAnswer:
         """One request and the answer to it, whatever its status.
 
         Raises:
@@ -60,14 +60,14 @@ class SafeHttp:
         """
         return asyncio.run(self._send(method, url, headers, body))
 
-    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
         try:
             async with (
                 asyncio.timeout(self._total_s),
                 self._streaming.stream(method, url, headers=headers, body=body) as incoming,
             ):
                 read, is_cut = await incoming.beginning(MAX_ANSWER_BYTES)
-                return Answer(incoming.status, incoming.headers, read, is_cut)
+                return ReceivedAnswer(incoming.status, incoming.headers, read, is_cut)
         except TimeoutError:
             raise Unanswered(f"no whole answer within {self._total_s:g} s") from None
         except NotConnected as failure:

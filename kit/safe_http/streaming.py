@@ -10,7 +10,7 @@ from functools import cache
 import httpcore2
 
 from kit.safe_http.async_pinned import AsyncPinnedBackend
-from kit.safe_http.target import NotSent, Resolve, Rules, Target, addresses_of, read_target, system_resolver
+from kit.safe_http.target import NotSent, Resolve, Target, TargetRules, addresses_of, read_target, system_resolver
 
 CONNECT_WITHIN_S = 10.0
 RESOLVERS = 8
@@ -82,7 +82,7 @@ class StreamingHttp:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: TargetRules,
         *,
         resolve: Resolve = system_resolver,
         tls: ssl.SSLContext | None = None,

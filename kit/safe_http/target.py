@@ -66,7 +66,7 @@ class NotPublic(NotSent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class TargetRules:
     """What may be reached. `allows_private`: any address and port, also by plain http, as in one's own network."""
 
     ports: frozenset[int] = frozenset({443, 8443})
@@ -110,7 +110,7 @@ def join_url(base: str, reference: str) -> str:
     return joined
 
 
-def read_target(url: str, rules: Rules) -> Target:
+def read_target(url: str, rules: TargetRules) -> Target:
     """The parts of a URL that we send to.
 
     Raises:
@@ -135,7 +135,7 @@ def read_target(url: str, rules: Rules) -> Target:
     return Target(parsed, host, port)
 
 
-def addresses_of(target: Target, rules: Rules, resolve: Resolve, *, within_s: float) -> list[str]:
+def addresses_of(target: Target, rules: TargetRules, resolve: Resolve, *, within_s: float) -> list[str]:
     """The addresses of a target's host, asked for once, all of them allowed.
 
     A name that does not exist and one that is not public read the same: the answer must not reveal hosts of our

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Credential
-from accounts.tokens import Limits, mint
+from accounts.tokens import TokenLimits, mint
 from agnt.models import ApiKey
 from agnt.service.keys import find_key, load_signing_keys, mint_key
 from agnt.wire.signing import read_key
@@ -199,7 +199,7 @@ def test_keys_of_other_owners_are_as_absent_as_those_that_are_not(alice: Person,
 def test_a_limited_token_lists_keys_and_makes_none(alice: Person) -> None:
     key = make_key(alice.user).key
     for scope, may_list in (("read", True), ("publish", False), ("ask", False)):
-        token = mint(alice.user, Credential.Kind.APP, scope, limits=Limits((scope,))).token
+        token = mint(alice.user, Credential.Kind.APP, scope, limits=TokenLimits((scope,))).token
         client = api(token)
         assert (client.get(KEYS).status_code == 200) == may_list
         assert client.post(KEYS, {"name": "more"}, format="json").status_code == 403

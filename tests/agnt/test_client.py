@@ -12,7 +12,7 @@ from agnt.client.httpx_transport import HttpxTransport
 from agnt.service.asks.transport import GuardedTransport, parse_strictly
 from agnt.wire.errors import ErrorCode
 from agnt.wire.signing import SigningKeys, canonical_json, verify_body
-from kit.safe_http import Rules, StreamingHttp
+from kit.safe_http import StreamingHttp, TargetRules
 from lab.receivers import Canary
 from tests.agnt.lookalike import K1, Clock, client, fail, failure, network, respond, search, send
 from tests.remote.servers import as_http
@@ -151,7 +151,7 @@ async def test_what_is_no_envelope_is_an_error(body: bytes) -> None:
 async def test_answers_that_no_network_gives_are_not_tried_again(
     answer: bytes, code: ErrorCode, *, of_the_hub: bool
 ) -> None:
-    http = StreamingHttp(Rules(allows_private=True))
+    http = StreamingHttp(TargetRules(allows_private=True))
     async with network(lambda _: answer) as net, HttpxTransport() as plain:
         transport = GuardedTransport(http) if of_the_hub else plain
         failed = await failure(Client(transport, MemoryBreakers(), parse=parse_strictly), net.endpoint)
@@ -189,7 +189,7 @@ async def test_a_key_goes_by_https_alone(url: str) -> None:
 
 
 async def test_the_hub_calls_venues_by_checked_addresses_and_reads_them_strictly() -> None:
-    canary, http = Canary(), StreamingHttp(Rules())
+    canary, http = Canary(), StreamingHttp(TargetRules())
     guarded = Client(GuardedTransport(http), MemoryBreakers(), parse=parse_strictly)
     for url in (
         f"https://localhost:{canary.port}/",
@@ -201,7 +201,7 @@ async def test_the_hub_calls_venues_by_checked_addresses_and_reads_them_strictly
     http.close()
     assert canary.close() == 0
 
-    own = StreamingHttp(Rules(allows_private=True))
+    own = StreamingHttp(TargetRules(allows_private=True))
     trusting = Client(GuardedTransport(own), MemoryBreakers(), parse=parse_strictly)
     async with network() as net:
         assert (await trusting.ask(net.endpoint, search())).payload == {"status": "ok"}

@@ -10,7 +10,7 @@ import pytest
 from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
 from connect.frames import Question
 from connect.lines import Lines, read_line
-from connect.replies import Reply
+from connect.replies import ProgramReply
 
 FEATURES = ["cancel", "task_artifact", "task_status"]
 TOKEN = "ck_live_test"
@@ -373,7 +373,7 @@ async def test_a_whole_reply_has_what_it_used():
         yield Usage(cost_usd=0.5)
         yield question.text
 
-    await Reply(Question(chat_id="c1", text="so"), send, takes_more=True).send_whole(answer)
+    await ProgramReply(Question(chat_id="c1", text="so"), send, takes_more=True).send_whole(answer)
     assert sent == [{"chatId": "c1", "text": "so", "usage": {"costUsd": 0.5}}]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.service.answering import Answer
+from a2a_bridge.service.answering import CallAnswer
 from a2a_bridge.surface.asgi import RpcWire
 from a2a_bridge.wire.dialects.hub import HUB
 from agents.core.ledger import Ledger
@@ -74,4 +74,4 @@ async def test_a_client_that_cannot_be_sent_to_has_left(failure: type[OSError]) 
         raise failure
 
     with pytest.raises(ClientLeft):
-        await Answer(nothing, gone, RpcWire(HUB)).at_once({})
+        await CallAnswer(nothing, gone, RpcWire(HUB)).at_once({})

@@ -18,7 +18,7 @@ from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.surface.my_questions.rest import QuestionList
 from a2a_bridge.wire.task import Artifact, State
 from accounts.models import Credential
-from accounts.tokens import Limits, mint
+from accounts.tokens import TokenLimits, mint
 from agents.core.ledger import Ledger
 from agents.models import QueuedAsk, Turn
 from agents.transcript.pieces import Part
@@ -318,7 +318,7 @@ async def test_of_a_task_of_several_turns_the_last_has_the_reply(served: Served)
 async def test_who_may_read_it_and_what_is_refused(served: Served) -> None:
     def tokens() -> tuple[str, str, str]:
         channel = mint(user("alice"), Credential.Kind.CHANNEL, "test").token
-        return token_of("alice"), token_of("alice", limits=Limits(scopes=("ask",))), channel
+        return token_of("alice"), token_of("alice", limits=TokenLimits(scopes=("ask",))), channel
 
     reads, asks, channel = await db_call(tokens)()
     assert (await served.get(""))[0] == 401

@@ -19,7 +19,7 @@ from joserfc.jwk import ECKey, OctKey
 from accounts import signing
 from accounts.authn import find_holder, presented
 from accounts.models import Credential
-from accounts.tokens import JWT_TYP, MAX_JWT_LIFETIME, Kind, Limits, mint
+from accounts.tokens import JWT_TYP, MAX_JWT_LIFETIME, Kind, TokenLimits, mint
 from hub.logs import without_secrets
 from kit.clock import db_now
 from lab import ROOT
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 HUB = "https://hub.example"
 DAY_S = 24 * 3600
 PAGE = (ROOT / "docs" / "howto" / "verify-a-token.md").read_text()
-ONE_AGENT = Limits(("ask",), "bob/helper", timedelta(hours=1), is_jwt=True)
+ONE_AGENT = TokenLimits(("ask",), "bob/helper", timedelta(hours=1), is_jwt=True)
 (_CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 RECIPE: dict[str, Any] = {}
 exec(_CODE, RECIPE)
@@ -99,7 +99,7 @@ def test_a_verifier_refuses_what_is_for_something_else(alice: Person) -> None:
 
 def test_the_scope_claim_lists_what_counts(alice: Person, staff: Person) -> None:
     def scope(person: Person, **limits: Any) -> str:
-        asked = Limits(lifetime=timedelta(hours=1), is_jwt=True, **limits)
+        asked = TokenLimits(lifetime=timedelta(hours=1), is_jwt=True, **limits)
         return str(claims_of(mint(person.user, Kind.APP, "job", limits=asked).token)["scope"])
 
     assert scope(alice) == "ask read publish"
@@ -130,7 +130,7 @@ def test_it_ends_with_its_row(alice: Person) -> None:
 
 
 def test_hostile_jwts_are_unknown_tokens(alice: Person) -> None:
-    good = mint(alice.user, Kind.APP, "job", limits=Limits(lifetime=timedelta(hours=1), is_jwt=True)).token
+    good = mint(alice.user, Kind.APP, "job", limits=TokenLimits(lifetime=timedelta(hours=1), is_jwt=True)).token
     head, body, signature = good.split(".")
     claims, key = claims_of(good), signing.public_keys()["keys"][0]
     payload = json.dumps(claims).encode()
@@ -206,7 +206,7 @@ def test_the_longest_lives_as_long_as_its_key_is_published(alice: Person) -> Non
     assert made.json()["scopes"] == ["ask"]
     assert timedelta(days=signing.VERIFIABLE_DAYS) == MAX_JWT_LIFETIME == timedelta(days=30)
     with pytest.raises(ValueError, match="lifetime"):
-        Limits(lifetime=MAX_JWT_LIFETIME + timedelta(seconds=1), is_jwt=True)
+        TokenLimits(lifetime=MAX_JWT_LIFETIME + timedelta(seconds=1), is_jwt=True)
 
 
 def test_the_page_makes_one_and_keeps_what_was_typed_when_it_cannot(alice: Person) -> None:

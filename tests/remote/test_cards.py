@@ -10,7 +10,7 @@ from agents.links.remote.access import Auth, BadAuth, make_auth, may_have_creden
 from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
 from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
-from kit.safe_http import NotSent, Rules, StreamingHttp
+from kit.safe_http import NotSent, StreamingHttp, TargetRules
 from lab.receivers import Canary
 from tests.remote.caller import Caller, server_of
 from tests.remote.servers import Asked, as_http, in_full, raw_server
@@ -162,7 +162,7 @@ async def canary() -> AsyncIterator[Canary]:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
 async def test_no_name_leads_a_stream_home(canary: Canary, address: str) -> None:
-    http = StreamingHttp(Rules(), resolve=lambda host, port: ["8.8.8.8", address])
+    http = StreamingHttp(TargetRules(), resolve=lambda host, port: ["8.8.8.8", address])
     with pytest.raises(NotSent, match="does not lead to public addresses"):
         async with http.stream("POST", "https://far.example/", headers={}):
             raise AssertionError("it was sent")

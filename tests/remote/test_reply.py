@@ -7,7 +7,7 @@ import pytest
 from agents.core.post import Chunk, ExtraPiece
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
-from agents.links.remote.reply import Reply, TooLarge
+from agents.links.remote.reply import RemoteReply, TooLarge
 from agents.transcript.pieces import (
     MAX_PIECES,
     MAX_REPLY_BYTES,
@@ -27,7 +27,7 @@ class Told:
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
-        self.reply = Reply("chat", self._take)
+        self.reply = RemoteReply("chat", self._take)
 
     def _take(self, message: Chunk | ExtraPiece) -> None:
         assert message.seq == len(self.pieces)

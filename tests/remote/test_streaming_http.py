@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kit.safe_http import NotSent, Rules, StreamingHttp, TooMuch, Unanswered
+from kit.safe_http import NotSent, StreamingHttp, TargetRules, TooMuch, Unanswered
 from kit.sse import EventReader, EventTooLong
 from lab.receivers import receiving
 from tests.listening import listening
 from tests.remote.servers import Asked, as_http, raw_server
 from tests.webhooks.certificates import make_tls
 
-OWN_NETWORK = Rules(allows_private=True)
+OWN_NETWORK = TargetRules(allows_private=True)
 
 
 @contextlib.asynccontextmanager

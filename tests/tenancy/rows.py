@@ -19,7 +19,7 @@ from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from accounts.models import Credential, User  # noqa: E402
-from accounts.tokens import Limits, get_or_create_local_user, mint  # noqa: E402
+from accounts.tokens import TokenLimits, get_or_create_local_user, mint  # noqa: E402
 from agents.models import (  # noqa: E402
     Agent,
     AgentGrant,
@@ -72,7 +72,7 @@ def make_users() -> dict[str, str]:
     tokens = {name: mint(user, Kind.SESSION, canary(user, "owner")).token for name, user in users.items()}
     tokens["olga app"] = mint(users["olga"], Kind.APP, "canary-owner").token
     for caller in LIMITED.values():
-        limits = Limits((caller.scope,) if caller.scope else (), caller.only_agent)
+        limits = TokenLimits((caller.scope,) if caller.scope else (), caller.only_agent)
         tokens[caller.token] = mint(users["olga"], Kind.APP, "canary-owner", limits=limits).token
     for name, user in users.items():
         tokens[f"{name} channel"] = mint(user, Kind.CHANNEL, canary(user, "owner")).token

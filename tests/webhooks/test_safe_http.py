@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.safe_http import NotSent, Rules, SafeHttp, Unanswered, join_url
+from kit.safe_http import NotSent, SafeHttp, TargetRules, Unanswered, join_url
 from kit.safe_http.client import CHECK_WITHIN_S, TOTAL_S
 from kit.safe_http.target import is_public
 from lab.receivers import Canary, Received, receiving, talking
 from tests.webhooks.certificates import make_tls
 
 TRIES = 4  # of names that the system looks up, each a quarter of a second
-OWN_NETWORK = Rules(allows_private=True)
+OWN_NETWORK = TargetRules(allows_private=True)
 HIDDEN_ADDRESSES = [
     *("127.0.0.1", "127.0.0.53", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255"),
     *("172.16.0.1", "172.31.255.254", "192.168.0.1", "192.168.255.255", "169.254.169.254", "169.254.170.2"),
@@ -100,7 +100,7 @@ def canary() -> Iterator[Canary]:
 
 def leads_to(*addresses: str) -> SafeHttp:
     """A client whose every name resolves to these, bound by the strict rules."""
-    return SafeHttp(Rules(), resolve=lambda host, port: addresses)
+    return SafeHttp(TargetRules(), resolve=lambda host, port: addresses)
 
 
 def post(http: SafeHttp, url: str) -> int:
@@ -113,7 +113,7 @@ def test_there_are_enough_urls() -> None:
 
 @pytest.mark.parametrize("url", URLS, ids=ascii)
 def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
-    http = SafeHttp(Rules(ports=frozenset({443, canary.port})))
+    http = SafeHttp(TargetRules(ports=frozenset({443, canary.port})))
     for _ in range(TRIES):
         with pytest.raises(NotSent):
             post(http, url.replace("{}", str(canary.port)))
@@ -123,8 +123,8 @@ def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
 
 
 @pytest.mark.parametrize("url", MALFORMED)
-@pytest.mark.parametrize("rules", [Rules(), OWN_NETWORK], ids=["strict", "own network"])
-def test_a_malformed_host_is_refused(url: str, rules: Rules) -> None:
+@pytest.mark.parametrize("rules", [TargetRules(), OWN_NETWORK], ids=["strict", "own network"])
+def test_a_malformed_host_is_refused(url: str, rules: TargetRules) -> None:
     with pytest.raises(NotSent):
         SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES).check(url)
 
@@ -140,7 +140,7 @@ def test_any_text_as_an_address_is_accepted_or_refused(base: str, reference: str
         return ["8.8.8.8"]
 
     with contextlib.suppress(NotSent):
-        SafeHttp(Rules(), resolve=resolve).check(start + base)
+        SafeHttp(TargetRules(), resolve=resolve).check(start + base)
         assert len(asked[0]) <= 254
         assert asked[0] == asked[0].lower()
     with contextlib.suppress(NotSent):
@@ -207,7 +207,7 @@ def test_where_inner_names_are_allowed_an_unknown_one_is_said_to_be_that() -> No
 def test_a_name_that_changes_its_address_gains_nothing(canary: Canary) -> None:
     """Public when the webhook is made, private when it is sent."""
     answers = iter([["8.8.8.8"], ["127.0.0.1"]])
-    http = SafeHttp(Rules(ports=frozenset({canary.port})), resolve=lambda host, port: next(answers))
+    http = SafeHttp(TargetRules(ports=frozenset({canary.port})), resolve=lambda host, port: next(answers))
     http.check(f"https://hook.example:{canary.port}/")
     with pytest.raises(NotSent):
         post(http, f"https://hook.example:{canary.port}/")
@@ -330,7 +330,7 @@ def test_a_name_that_is_never_answered_ends_at_the_deadline() -> None:
         late.wait(30)
         return []
 
-    http = SafeHttp(Rules(), resolve=resolve, total_s=0.2)
+    http = SafeHttp(TargetRules(), resolve=resolve, total_s=0.2)
     with pytest.raises(Unanswered):
         post(http, "https://hook.example/")
     with pytest.raises(NotSent, match="in time"):
@@ -347,7 +347,7 @@ def test_the_user_who_gives_an_address_hears_in_time_that_its_name_is_never_answ
 
     began = time.monotonic()
     with pytest.raises(NotSent, match="in time"):
-        SafeHttp(Rules(), resolve=resolve, check_within_s=0.2).check("https://hook.example/")
+        SafeHttp(TargetRules(), resolve=resolve, check_within_s=0.2).check("https://hook.example/")
     assert time.monotonic() - began < 10
     late.set()
     assert CHECK_WITHIN_S < 5 < TOTAL_S  # clients in use give up after 5 s

@@ -14,7 +14,7 @@ from a2a_bridge.service.pushes.configs import Secrets, unseal
 from accounts.sealing import Unreadable
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
-from webhooks.sending import EACH_OWNER, HttpOutbox, Request, traced
+from webhooks.sending import EACH_OWNER, HttpOutbox, SignedRequest, traced
 
 MEDIA_TYPE = "application/a2a+json"
 USER_AGENT = "clawbridge-push"
@@ -40,7 +40,7 @@ class PushOutbox(HttpOutbox):
         rows = super().find_sendable().filter(~Exists(earlier), config__caller__is_active=True)
         return rows.select_related("config")
 
-    def prepare(self, row: Push, now: datetime) -> Request | None:
+    def prepare(self, row: Push, now: datetime) -> SignedRequest | None:
         """See `Outbox`; None: there can be no request."""
         config, body = row.config, row.payload.encode("utf-8")
         try:
@@ -49,7 +49,9 @@ class PushOutbox(HttpOutbox):
         except (Unreadable, NoKey):
             return None
         headers = {"Content-Type": MEDIA_TYPE, "User-Agent": USER_AGENT, SIGNATURE: signature}
-        return Request(url=config.url, headers=traced(headers | _headers(secrets), row.traceparent), body=body)
+        return SignedRequest(
+            url=config.url, headers=traced(headers | _headers(secrets), row.traceparent), body=body
+        )
 
 
 def _headers(secrets: Secrets) -> dict[str, str]:

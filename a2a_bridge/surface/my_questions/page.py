@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from a2a_bridge.service.my_questions import (
     SEARCHED,
-    Question,
+    AskedQuestion,
     QuestionQuery,
     QuestionState,
     asked_agents,
@@ -41,10 +41,10 @@ FILTERS = ("q", "agent", "state", "day")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QuestionRow:
     """One question as the page shows it. `note`: why it has no reply; empty where the script looks for one."""
 
-    question: Question
+    question: AskedQuestion
 
     @property
     def state(self) -> str:
@@ -108,7 +108,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     page = find_questions(asker.pk, query)
     kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
     context = {
-        "rows": [Row(one) for one in page.questions],
+        "rows": [QuestionRow(one) for one in page.questions],
         "query": query,
         "typed": given,
         "error": error,

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.my_questions import (
+    AskedQuestion,
     Cursor,
     Limit,
-    Question,
     QuestionQuery,
     QuestionState,
     Typed,
@@ -34,7 +34,7 @@ from kit import sql
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body, respond
 from kit.async_db import db_call
 from kit.clock import iso
-from kit.describe import Answer, ErrorBody, Operation, Parameter, Time, Url
+from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Time, Url
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ OPERATIONS = (
         summary="What you asked of agents, newest first, with the replies of tasks that are kept.",
         tag="questions",
         parameters=PARAMETERS,
-        answers={200: Questions, 503: Answer(shape=ErrorBody, text=UNAVAILABLE_TEXT)},
+        answers={200: Questions, 503: DescribedAnswer(shape=ErrorBody, text=UNAVAILABLE_TEXT)},
     ),
 )
 
@@ -147,7 +147,7 @@ class QuestionList:
         items = [await self._show(one, caller.user_id) for one in page.questions]
         return Questions(items, page.next)
 
-    async def _show(self, one: Question, caller_id: int) -> ApiQuestion:
+    async def _show(self, one: AskedQuestion, caller_id: int) -> ApiQuestion:
         task = await self.reader.find(one.task_id, caller_id) if one.task_id and one.is_askable else None
         reply = reply_of(task, one) if task else ""
         return ApiQuestion(
@@ -169,7 +169,7 @@ class QuestionList:
         )
 
 
-def reply_of(task: Task, question: Question) -> str:
+def reply_of(task: Task, question: AskedQuestion) -> str:
     """The text of a task's last turn, if that is this question's; instead of a reply what its state says."""
     if task.chat_id != question.chat_id:
         return ""

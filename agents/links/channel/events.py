@@ -27,7 +27,7 @@ from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
 from kit.async_db import db_call
-from kit.describe import CHANNEL_TOKEN, Answer, Done, ErrorBody, Operation
+from kit.describe import CHANNEL_TOKEN, DescribedAnswer, Done, ErrorBody, Operation
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ OPERATIONS = (
             202: Done,
             404: ErrorBody,
             408: ErrorBody,
-            503: Answer(shape=ErrorBody, text="The database is out of reach, or too much waits for it."),
+            503: DescribedAnswer(shape=ErrorBody, text="The database is out of reach, or too much waits for it."),
         },
     ),
 )

@@ -106,7 +106,7 @@ def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AgentQuestion:
     """What is asked of one or many."""
 
     text: str
@@ -216,7 +216,7 @@ class Requests:
     async def _pass_on(
         self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, context: AgentRequest
     ) -> None:
-        question = Question(request.prompt, surface, tells=request.mode == "tell")
+        question = AgentQuestion(request.prompt, surface, tells=request.mode == "tell")
         async with context.in_order:
             begun = await self._begin(named_in(request), find, question, context)
         reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, context)
@@ -236,7 +236,7 @@ class Requests:
 
     async def _probe(self, request: ProbeRequest, context: AgentRequest) -> None:
         """Ask all at once; each answer is told as it comes."""
-        question = Question(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
+        question = AgentQuestion(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
         async with context.in_order:
             named = request.peers
             if named is None:
@@ -250,7 +250,9 @@ class Requests:
         await asyncio.gather(*map(answer, asked))
         await context.say(ProbeResponse(request.correlation_id, None, None, done=True))
 
-    async def _begin(self, name: str, find: Find, question: Question, context: AgentRequest) -> StartedQuestion:
+    async def _begin(
+        self, name: str, find: Find, question: AgentQuestion, context: AgentRequest
+    ) -> StartedQuestion:
         """Ask whom the name means; the caller holds `context.in_order`."""
         asker = context.behalf.asker
         if flaw := question.flaw:

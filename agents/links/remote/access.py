@@ -7,7 +7,7 @@ from accounts import sealing
 from accounts.sealing import Unreadable
 from agents import settings
 from agents.models import RemoteServer
-from kit.safe_http import NotSent, Rules, parse_url
+from kit.safe_http import NotSent, TargetRules, parse_url
 
 PURPOSE = b"remote server credentials"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -74,9 +74,9 @@ def reseal_all() -> tuple[int, int]:
     return sealing.reseal_all(RemoteServer.objects.exclude(credentials=""), PURPOSE, "credentials")
 
 
-def rules() -> Rules:
+def rules() -> TargetRules:
     """Where remote servers may be."""
-    return Rules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE)
+    return TargetRules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE)
 
 
 def may_have_credentials(card_url: str, url: str) -> bool:

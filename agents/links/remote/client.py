@@ -15,7 +15,7 @@ from agents import settings
 from agents.core.types import Ask
 from agents.links.remote.access import Auth
 from agents.links.remote.card import Card
-from agents.links.remote.dialects import Question, Request, declined, dialect_of
+from agents.links.remote.dialects import RemoteQuestion, RemoteRequest, declined, dialect_of
 from agents.links.remote.events import (
     Declined,
     Event,
@@ -29,7 +29,7 @@ from agents.links.remote.events import (
     read_event,
     read_task,
 )
-from agents.links.remote.reply import Reply
+from agents.links.remote.reply import RemoteReply
 from kit import strict_json
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -69,7 +69,7 @@ class RemoteClient:
         self._dialect = dialect_of(card.interface, RPC_ID)
         self._headers = {**auth.headers, **({"traceparent": traceparent} if traceparent else {})}
 
-    async def ask(self, question: Question, on_send: Callable[[], None]) -> AsyncGenerator[Event, None]:
+    async def ask(self, question: RemoteQuestion, on_send: Callable[[], None]) -> AsyncGenerator[Event, None]:
         """What the server says to a message, as it says it. `on_send`: called before the first byte leaves.
 
         Raises:
@@ -100,13 +100,13 @@ class RemoteClient:
         """
         return await self._task(self._dialect.cancel(task_id))
 
-    async def _task(self, request: Request) -> Task:
+    async def _task(self, request: RemoteRequest) -> Task:
         async with self._call(request, JSON_TYPES[0]) as incoming:
             return read_task(self._dialect.task(await _json_body(incoming)))
 
     @asynccontextmanager
     async def _call(
-        self, request: Request, accept: str, on_send: Callable[[], None] = lambda: None
+        self, request: RemoteRequest, accept: str, on_send: Callable[[], None] = lambda: None
     ) -> AsyncIterator[Incoming]:
         """An answer of status 200, or why there is none."""
         headers = {
@@ -187,8 +187,8 @@ def _media_type(incoming: Incoming) -> str:
 
 async def converse(
     client: RemoteClient,
-    question: Question,
-    reply: Reply,
+    question: RemoteQuestion,
+    reply: RemoteReply,
     *,
     on_send: Callable[[], None],
     on_event: Callable[[Event], None],
@@ -219,13 +219,13 @@ async def converse(
     await _look_again(client, reply, on_event)
 
 
-async def _know_before(client: RemoteClient, task_id: str, reply: Reply) -> None:
+async def _know_before(client: RemoteClient, task_id: str, reply: RemoteReply) -> None:
     reply.is_continued = True
     with suppress(RemoteFailure):  # the question itself will show what is wrong
         reply.know(await client.get_task(task_id))
 
 
-async def _look_again(client: RemoteClient, reply: Reply, on_event: Callable[[Event], None]) -> None:
+async def _look_again(client: RemoteClient, reply: RemoteReply, on_event: Callable[[Event], None]) -> None:
     """The task goes on without a stream: the server answered early, knows none, or the connection broke."""
     looks = lost = 0
     while reply.end is None:

@@ -13,7 +13,7 @@ from agents.transcript.pieces import Json, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RemoteQuestion:
     """One message to a remote server, with the server's own names for task and conversation.
 
     `asked_as`: the messageId of the hub's caller, which the server reads in the message's metadata.
@@ -27,7 +27,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RemoteRequest:
     """An HTTP request to be; `body` None: it has none."""
 
     method: str
@@ -39,13 +39,13 @@ class Request:
 class Dialect(Protocol):
     """One version over one binding."""
 
-    def send(self, question: Question, *, streams: bool) -> Request:
+    def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
         """Ask."""
 
-    def get(self, task_id: str) -> Request:
+    def get(self, task_id: str) -> RemoteRequest:
         """Look at a task."""
 
-    def cancel(self, task_id: str) -> Request:
+    def cancel(self, task_id: str) -> RemoteRequest:
         """Want a task no more."""
 
     def event(self, answer: Any) -> Any:
@@ -76,17 +76,17 @@ class JsonRpc:
     interface: Interface
     rpc_id: str
     methods: tuple[str, str, str, str]
-    params: Callable[[Question], Json]
+    params: Callable[[RemoteQuestion], Json]
     read_event: Callable[[Any], Any]
     read_task: Callable[[Any], Any]
 
-    def send(self, question: Question, *, streams: bool) -> Request:
+    def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
         return self._call(self.methods[1 if streams else 0], self.params(question))
 
-    def get(self, task_id: str) -> Request:
+    def get(self, task_id: str) -> RemoteRequest:
         return self._call(self.methods[2], {"id": task_id})
 
-    def cancel(self, task_id: str) -> Request:
+    def cancel(self, task_id: str) -> RemoteRequest:
         return self._call(self.methods[3], {"id": task_id})
 
     def event(self, answer: Any) -> Any:
@@ -95,10 +95,10 @@ class JsonRpc:
     def task(self, answer: Any) -> Any:
         return self.read_task(self._result(answer))
 
-    def _call(self, method: str, params: Json) -> Request:
+    def _call(self, method: str, params: Json) -> RemoteRequest:
         tenant = {"tenant": self.interface.tenant} if self.interface.tenant else {}
         body = {"jsonrpc": "2.0", "id": self.rpc_id, "method": method, "params": {**params, **tenant}}
-        return Request("POST", self.interface.url, body, self.interface.version)
+        return RemoteRequest("POST", self.interface.url, body, self.interface.version)
 
     def _result(self, answer: Any) -> Any:
         if not isinstance(answer, dict):
@@ -116,14 +116,14 @@ class HttpJson:
 
     interface: Interface
 
-    def send(self, question: Question, *, streams: bool) -> Request:
+    def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
         verb = "stream" if streams else "send"
         return self._request("POST", f"/message:{verb}", _message_10(question))
 
-    def get(self, task_id: str) -> Request:
+    def get(self, task_id: str) -> RemoteRequest:
         return self._request("GET", f"/tasks/{quote(task_id, safe='')}")
 
-    def cancel(self, task_id: str) -> Request:
+    def cancel(self, task_id: str) -> RemoteRequest:
         return self._request("POST", f"/tasks/{quote(task_id, safe='')}:cancel", {})
 
     def event(self, answer: Any) -> Any:
@@ -134,9 +134,11 @@ class HttpJson:
             raise declined(answer["error"])
         return answer
 
-    def _request(self, method: str, path: str, body: Json | None = None) -> Request:
+    def _request(self, method: str, path: str, body: Json | None = None) -> RemoteRequest:
         tenant = f"/{quote(self.interface.tenant, safe='')}" if self.interface.tenant else ""
-        return Request(method, f"{self.interface.url.rstrip('/')}{tenant}{path}", body, self.interface.version)
+        return RemoteRequest(
+            method, f"{self.interface.url.rstrip('/')}{tenant}{path}", body, self.interface.version
+        )
 
 
 def declined(error: Any) -> Declined:
@@ -148,19 +150,19 @@ def declined(error: Any) -> Declined:
     return Declined(f"the remote agent answered with error {code}{said}", code)
 
 
-def _message_10(question: Question) -> Json:
+def _message_10(question: RemoteQuestion) -> Json:
     parts = [msgspec.to_builtins(part) for part in question.parts]
     message = {"messageId": question.message_id, "role": "ROLE_USER", "parts": parts, **_ids(question)}
     return {"message": message}
 
 
-def _message_03(question: Question) -> Json:
+def _message_03(question: RemoteQuestion) -> Json:
     parts = [part_to_03(part) for part in question.parts]
     named = {"kind": "message", "messageId": question.message_id, "role": "user", "parts": parts}
     return {"message": {**named, **_ids(question)}, "configuration": {"blocking": True}}
 
 
-def _ids(question: Question) -> Json:
+def _ids(question: RemoteQuestion) -> Json:
     asked_as = {"clawbridge": {"messageId": question.asked_as}} if question.asked_as else None
     ids = {"taskId": question.task_id, "contextId": question.context_id, "metadata": asked_as}
     return {name: value for name, value in ids.items() if value}

@@ -16,9 +16,9 @@ from agents.core.waiting import WaitingTurns
 from agents.links.remote.access import auth_of, rules
 from agents.links.remote.approval import Cards, CardSource
 from agents.links.remote.client import RemoteClient, caller_signer, converse
-from agents.links.remote.dialects import Question
+from agents.links.remote.dialects import RemoteQuestion
 from agents.links.remote.events import CardRefused, Declined, Event, Message, RemoteFailure, Unreachable
-from agents.links.remote.reply import INTERRUPTED, Reply, TooLarge
+from agents.links.remote.reply import INTERRUPTED, RemoteReply, TooLarge
 from agents.links.remote.server_state import (
     Breakers,
     Names,
@@ -63,10 +63,10 @@ class Known:
         return self.place.server_id
 
 
-class Call:
+class RemoteCall:
     """One turn's call. `left` tells whether anything was sent."""
 
-    def __init__(self, turn: OpenTurn, reply: Reply) -> None:
+    def __init__(self, turn: OpenTurn, reply: RemoteReply) -> None:
         self.turn = turn
         self.reply = reply
         self.left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -96,13 +96,13 @@ class RemoteLink:
         self._http = StreamingHttp(rules())
         self._cards = Cards(clock)
         self._breakers = Breakers()
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, RemoteCall] = {}
         self._tasks = TaskSet()
 
     async def deliver(self, turn: OpenTurn) -> None:
         """Send the question; returns as soon as it leaves. See `agents.core.ports.Link`."""
-        reply = Reply(turn.ask.chat_id, self._waiting.take)
-        call = self._calls[turn.ask.chat_id] = Call(turn, reply)
+        reply = RemoteReply(turn.ask.chat_id, self._waiting.take)
+        call = self._calls[turn.ask.chat_id] = RemoteCall(turn, reply)
         if running := self._waiting.find(turn.ask.chat_id):
             running.link_decides = True
         self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
@@ -125,7 +125,7 @@ class RemoteLink:
         self._http.close()
         self._cards.close()
 
-    async def _run(self, call: Call) -> None:
+    async def _run(self, call: RemoteCall) -> None:
         call.task = asyncio.current_task()
         try:
             final = await self._reach_end(call)
@@ -148,7 +148,7 @@ class RemoteLink:
             call.leave()
             self._tell(final)
 
-    async def _reach_end(self, call: Call) -> Final:
+    async def _reach_end(self, call: RemoteCall) -> Final:
         ended = call.reply.ended
         try:
             async with asyncio.timeout(call.turn.ask.wait_s + AFTER_WAIT_S):
@@ -167,14 +167,14 @@ class RemoteLink:
             await self._failed(call, failure)
             return ended(failure.reason, str(failure))
 
-    async def _converse(self, call: Call) -> Final:
+    async def _converse(self, call: RemoteCall) -> Final:
         ask, reply = call.turn.ask, call.reply
         known = call.known = await db_call(_get_known)(ask)
         reply.task_id = known.names.task_id
         card = await self._cards.get(known.place)
         sign_caller = caller_signer(ask, card.interface.url) if known.tells_caller else None
         call.client = RemoteClient(self._http, card, known.place.auth, ask.traceparent, sign_caller)
-        question = Question(
+        question = RemoteQuestion(
             message_id=ask.chat_id,
             parts=ask.parts or (Part(text=call.turn.text),),
             task_id=known.names.task_id,
@@ -191,7 +191,7 @@ class RemoteLink:
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
 
-    def _take_event(self, call: Call, event: Event | None = None) -> None:
+    def _take_event(self, call: RemoteCall, event: Event | None = None) -> None:
         """Record that the server answered: close its breaker; with a task's id, mark the turn as that task.
 
         Raises:
@@ -210,7 +210,7 @@ class RemoteLink:
         if self._breakers.succeeded(call.known.server_id, call.known.permit):
             self._tasks.start(_close(call.known), name="breaker")
 
-    async def _failed(self, call: Call, failure: RemoteFailure) -> None:
+    async def _failed(self, call: RemoteCall, failure: RemoteFailure) -> None:
         logger.warning(
             "remote.failed", extra={"chat_id": call.turn.ask.chat_id, "failure": type(failure).__name__}
         )
@@ -228,7 +228,7 @@ class RemoteLink:
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
                 await db_call(remember_names)(call.known.server_id, call.turn.ask, Names())
 
-    async def _count_failure(self, call: Call, words: str) -> None:
+    async def _count_failure(self, call: RemoteCall, words: str) -> None:
         """Count a failure; the breaker may open."""
         if call.known is None:
             return
@@ -236,7 +236,7 @@ class RemoteLink:
         if self._breakers.failed(call.known.server_id, call.known.permit):
             await db_call(open_breaker)(call.known.server_id, words, call.known.permit)
 
-    async def _cancel(self, call: Call) -> None:
+    async def _cancel(self, call: RemoteCall) -> None:
         """Tell the server, if it has a task of this; it may be lost."""
         if call.client is not None and call.has_left and call.reply.task_id:
             with suppress(RemoteFailure, TimeoutError):

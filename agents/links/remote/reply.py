@@ -86,7 +86,7 @@ class Held:
         self.count += len(artifact.parts)
 
 
-class Reply:
+class RemoteReply:
     """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done.
 
     What the turn used is `usage` in the metadata of the event that ends it, as this hub writes it too.

@@ -22,7 +22,7 @@ from agents import settings
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
 from agents.models import Agent, CallerBlock, Turn
-from agents.transcript.replies import Reply, find_replies
+from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
@@ -106,7 +106,7 @@ class AskRow:
 
     turn: Turn
     explanation: Explanation
-    reply: Reply | None
+    reply: StoredReply | None
     trace_url: str
 
 

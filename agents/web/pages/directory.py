@@ -30,7 +30,7 @@ MAX_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """One agent of a list."""
 
     agent: Agent
@@ -114,11 +114,11 @@ def online_first(agents: AgentQuerySet) -> AgentQuerySet:
     return agents.order_by(offline, "handle_key")
 
 
-def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Entry]:
+def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[DirectoryEntry]:
     """Their entries, in the same few queries however many they are."""
     found = list(agents)
     standings = load_availability(found, visitor_id)
-    return [Entry(agent, standings[agent.pk]) for agent in found]
+    return [DirectoryEntry(agent, standings[agent.pk]) for agent in found]
 
 
 def page_of(agent: Agent, name: str = "agent-page") -> str:

@@ -19,7 +19,7 @@ from agnt.client.breakers import COOLDOWN_S, CircuitOpen, Pair, PairPermit, ente
 from agnt.models import Breaker as BreakerRow
 from agnt.models import Network, Venue
 from agnt.service.metrics import AgntCounts
-from kit.breaker import Breaker, Failure
+from kit.breaker import Breaker, BreakerFailure
 from kit.clock import approximate_now, db_now
 
 OPEN, HALF_OPEN, CLOSED = "open", "half_open", "closed"
@@ -145,7 +145,7 @@ def _read(key: VenueKey, rows: Collection[Any] | QuerySet[BreakerRow, Any]) -> P
 def _make(
     failures: list[tuple[float, str]], opened_at_s: float | None, probe_until_s: float | None, openings: int
 ) -> Breaker:
-    return Breaker(tuple(Failure(*one) for one in failures), opened_at_s, probe_until_s, openings)
+    return Breaker(tuple(BreakerFailure(*one) for one in failures), opened_at_s, probe_until_s, openings)
 
 
 def _lock(key: VenueKey) -> Pair:

@@ -11,7 +11,7 @@ from agents import settings
 from agents.models import Agent
 from agnt.models import Venue
 from agnt.wire.fields import NETWORK, is_name
-from kit.safe_http import NotSent, Rules
+from kit.safe_http import NotSent, TargetRules
 from kit.safe_http.target import read_target
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -154,7 +154,7 @@ def _check_url(value: Any, most: int) -> str:
     if not url:
         return ""
     try:
-        read_target(url, Rules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE))
+        read_target(url, TargetRules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE))
     except NotSent as refused:
         raise ValueError(str(refused)) from None
     return url

@@ -21,7 +21,7 @@ from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
-from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MustWait, Question
+from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MessageToAsk, MustWait
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
 from kit.async_db import db_call
@@ -63,7 +63,7 @@ class StepRunner:
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
         envelope, sender = make_message(begun), Sender.of(identity)
-        question = Question(begun.step.input, parts_of(begun), begun.step.agent_task_id)
+        question = MessageToAsk(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
             message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
         except (FrameRefused, MustWait) as refused:

@@ -41,7 +41,7 @@ READS_AT_ONCE = 4  # of the clients of this process
 REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 
-class Question(NamedTuple):
+class MessageToAsk(NamedTuple):
     """What an agent is asked; a seat gets the envelope instead of the parts and the task."""
 
     text: str
@@ -93,7 +93,7 @@ class MessageRouter:
         behalf: ActingFor,
         sender: Sender,
         wait_s: float,
-        question: Question | None = None,
+        question: MessageToAsk | None = None,
     ) -> BegunMessage:
         """Start the turn of a message. `key`: its correlation id. `question`: by default that of its content.
 
@@ -102,7 +102,7 @@ class MessageRouter:
             MustWait: nothing was sent; it may be stored.
         """
         envelope = stamp(envelope)  # the delivered message and its entries in sessions have the same id
-        text, parts, task_id = question or Question(text_of(envelope), _parts_of(envelope))
+        text, parts, task_id = question or MessageToAsk(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None

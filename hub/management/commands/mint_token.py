@@ -16,8 +16,8 @@ from accounts.tokens import (
     JWT_FORMAT,
     NO_LIMITS,
     BadLogin,
-    Limits,
     NoSuchSeat,
+    TokenLimits,
     check_seat,
     get_or_create_local_user,
     mint,
@@ -138,7 +138,7 @@ def _read_lifetime_s(text: str) -> int:
     return int(found[1]) * UNITS_S[found[2]]
 
 
-def _limits(options: dict[str, Any]) -> Limits:
+def _limits(options: dict[str, Any]) -> TokenLimits:
     """What the token is limited to, checked as the body of a mint over REST is."""
     asked = {
         "scopes": options["scopes"].split(",") if options["scopes"] is not None else None,
@@ -160,12 +160,12 @@ def _limits(options: dict[str, Any]) -> Limits:
     return limits
 
 
-def _checked(body_name: str, given: dict[str, Any]) -> Limits:
+def _checked(body_name: str, given: dict[str, Any]) -> TokenLimits:
     # Imported only when limits are given: REST framework doubles the imports of this command.
     body = import_string(f"accounts.api.tokens.{body_name}")(data={"name": "x", **given})
     if not body.is_valid():
         raise CommandError("; ".join(_flaws(body.errors)))
-    limits: Limits = body.limits()
+    limits: TokenLimits = body.limits()
     return limits
 
 

@@ -25,7 +25,7 @@ from a2a_bridge.wire.dialects.v1.params import (
     TaskParams,
 )
 from kit import describe
-from kit.describe import CALLER, Answer, Family, Parameter
+from kit.describe import CALLER, DescribedAnswer, Family, Parameter
 
 Json = dict[str, Any]
 EVENTS = ("text/event-stream",)
@@ -186,9 +186,9 @@ def _operation(
     verb, _, path = call.partition(" ")
     left_out = (set() if verb == "post" else ONLY_OF_POST) | (set() if streams else ONLY_OF_STREAMS)
     left_out |= {403} if verb == "get" else set()
-    good = Answer(shape=of_v1(answer), media_types=EVENTS) if streams else of_v1(answer)
+    good = DescribedAnswer(shape=of_v1(answer), media_types=EVENTS) if streams else of_v1(answer)
     failures = {
-        status: Answer(shape=of_v1(NotThere if status == 404 else Failure), text=text)
+        status: DescribedAnswer(shape=of_v1(NotThere if status == 404 else Failure), text=text)
         for status, text in FAILURES.items()
         if status not in left_out
     }
