@@ -3,8 +3,8 @@
 from kit import env
 
 LETTERS_PER_OWNER = env.whole("LETTERS_PER_OWNER", 5000)
-"""messages of the [gateway](gateway.md#inboxes) that may be kept for the agents of one owner. Those that were
-delivered are deleted first; of one sender at most a quarter may wait. When it is full, messages are refused with
-3003 `inbox_full`"""
+"""[stored messages](gateway.md#inboxes) of the gateway for the agents of one owner. At the limit the hub deletes
+delivered ones first, then refuses new ones with 3003 `inbox_full`. At most a quarter of them may be waiting
+messages of one sender"""
 LETTERS_MB_PER_OWNER = env.whole("LETTERS_MB_PER_OWNER", 64)
-"""mebibytes of these messages, likewise"""
+"""mebibytes of these messages, with the same rules"""

@@ -91,8 +91,8 @@ DRAIN_S = env.seconds("DRAIN_S", 25)
 CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
 """asks of one caller in any minute, to all agents together; `0`: no limit"""
 STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
-"""streams one caller may hold open on one process; more get HTTP 429. The same number of operators' sockets
-(`/cli`), and of the [gateway](gateway.md)'s clients without a seat"""
+"""streams one caller may hold open on one process; more get HTTP 429. The limit also holds
+for operators' sockets (`/cli`) and for clients of the [gateway](gateway.md) without a seat, each counted alone"""
 STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 4500)
 """seconds after which an A2A stream ends, in any state of its task; it can be resumed. More than the longest
 `waitS` of an agent, an hour"""
@@ -111,8 +111,8 @@ sessions of teams after their last entry, and proposals of teams that were decid
 DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
 """days after which webhook deliveries are deleted, also those that were due for a day without being sent"""
 LETTERS_KEPT_DAYS = env.whole("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
-"""days after which messages of the gateway that were stored are deleted, counted from their arrival. Those that
-still wait are kept"""
+"""days after which [stored messages](gateway.md#inboxes) of the gateway are deleted, counted from their arrival.
+Messages that still wait are kept"""
 TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 """days after which tasks of the journal are deleted, counted from their last change of state"""
 
@@ -151,5 +151,5 @@ OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 where to send [spans](tracing.md#spans), such as `http://127.0.0.1:4318`: OTLP over HTTP, in batches. The other
 `OTEL_…` variables of the exporter and the batch processor work too"""
 OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
-"""with an endpoint: the share of traces that begin at the hub to be recorded. For traces of a caller, the caller's
-own sampling flag decides"""
+"""with an endpoint: the share that the hub records of the traces that begin there. For traces of a caller, the
+caller's own sampling flag decides"""

@@ -1,4 +1,4 @@
-"""Writes rows to the database in batches, and keeps them while the database is away."""
+"""Writes items to the database in batches, and keeps the items in memory while the database is away."""
 
 import asyncio
 import itertools
@@ -16,16 +16,17 @@ from kit.sql import DATABASE_AWAY
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-TRIES = 5  # then a failure is logged, and a process that ends gives up
+TRIES = 5  # then the writer logs the failure, and a process that ends gives up
 RETRY_S = 0.5
 
 
 class BatchWriter(Generic[T]):
-    """Writes the items of one process in the order in which they came, in a thread that keeps its connection.
+    """Writes items in the order of `put`, in one thread that keeps its database connection.
 
-    `write`: writes some items, in one transaction; called again while it raises one of `kit.sql.DATABASE_AWAY`.
-    `at_once`: items of a transaction, which is short: SQLite has one write lock. `pause_s`: between batches, so
-    that they are few and large. `most_waiting`: see `wait_for_room`; the sum of the sizes of items.
+    `write`: writes some items in one transaction; the writer calls `write` again while `write` raises one of
+    `kit.sql.DATABASE_AWAY`. `at_once`: the most items of a transaction; transactions are short, because SQLite has
+    one write lock. `pause_s`: between batches, so that batches are few and large. `most_waiting`: the sum of the
+    sizes of waiting items from which the writer `is_full`.
     """
 
     def __init__(
@@ -54,22 +55,22 @@ class BatchWriter(Generic[T]):
         self._is_closing = False
 
     def put(self, item: T, size: int = 1) -> None:
-        """Write an item with the next batch. Call `wait_for_room` before or after it."""
+        """Write an item with the next batch. Call `wait_for_room` before or after `put`."""
         self._waiting += size
         self._last = self._batcher.put((item, size))
 
     @property
     def is_full(self) -> bool:
-        """Whether as much waits as may."""
+        """Whether the waiting items have the size `most_waiting` or more."""
         return self._waiting >= self._most_waiting
 
     async def wait_for_room(self) -> None:
-        """Wait while too much waits to be written."""
+        """Return when the writer is not full."""
         while self.is_full and self._last is not None:
             await asyncio.shield(self._last)
 
     async def flush(self, within_s: float | None = None) -> None:
-        """Return when all that was put is written, or the time is over; at once when nothing waits."""
+        """Write the waiting items without a pause; return when they are written, or after `within_s` seconds."""
         if self._last is None or self._last.done():
             return
         self._flushing += 1
@@ -84,7 +85,7 @@ class BatchWriter(Generic[T]):
                 self._urgent.clear()
 
     async def close(self) -> None:
-        """Write what waits, and end the thread; gives up when the database stays away."""
+        """Write the waiting items, and end the thread. If the database stays away, drop them after `TRIES`."""
         self._is_closing = True
         await self.flush()
         await self._thread.close()
@@ -126,7 +127,7 @@ class BatchWriter(Generic[T]):
 def write_or_split(
     items: Sequence[T], write: Callable[[Sequence[T]], object], refused: Callable[[T, DatabaseError], object]
 ) -> None:
-    """Write items together, each alone when one is at fault; `refused` gets those that cannot be written.
+    """Write items together; if the database refuses them, write each alone. `refused` gets the refused items.
 
     Raises:
         OperationalError, InterfaceError, InternalError: the database is away.

@@ -41,7 +41,7 @@ def flag(name: str, *, default: bool = False) -> bool:
 
 
 def choice(name: str, default: str, among: Sequence[str]) -> str:
-    """One of a few words, which operators may write in any case."""
+    """One of a few words, in upper or lower case."""
     value = _raw(name, default).upper()
     words = {word.upper(): word for word in among}
     if value not in words:
@@ -50,7 +50,7 @@ def choice(name: str, default: str, among: Sequence[str]) -> str:
 
 
 def parsed(name: str, default: object, read: Callable[[str], T], wanted: str) -> T:
-    """What a function reads from a text; the function raises ValueError. `wanted`: what the text must be."""
+    """What a function reads from a text; the function raises ValueError. `wanted`: what the error asks for."""
     raw = _raw(name, default)
     try:
         return read(raw)

@@ -1,4 +1,4 @@
-"""Frames that wait for the client of a socket, which may read slowly: bounded in number and in bytes."""
+"""A bounded queue of frames for a socket whose client may read slowly."""
 
 import asyncio
 from collections import deque
@@ -6,25 +6,25 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 MOST_FRAMES = 256
-MOST_BYTES = 8_388_608  # one frame holds up to a mebibyte of an agent's
-CROWDED_FRAMES = 192  # from then on those who send to the client wait
+MOST_BYTES = 8_388_608  # a frame has up to 1 MiB of an agent's data
+CROWDED_FRAMES = 192  # from here on senders wait in `wait_for_room`
 CROWDED_BYTES = 6_291_456
 
 
 class FrameQueue:
-    """The frames of one socket in the order in which they are sent."""
+    """The frames of one socket, in the order in which the hub sends them."""
 
     def __init__(self) -> None:
         self._frames: deque[bytes] = deque()
         self._bytes = 0
-        self._line: asyncio.Lock | None = None  # of those who wait for room
+        self._line: asyncio.Lock | None = None  # senders wait for room one after another
         self._room: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
         return len(self._frames)
 
     def put(self, frame: bytes) -> bool:
-        """Add a frame. False: too much waits, and the queue is empty now; the client has to be closed."""
+        """Add a frame. False: the queue was over its limits and was cleared; the caller must close the socket."""
         self._frames.append(frame)
         self._bytes += len(frame)
         if len(self._frames) <= MOST_FRAMES and self._bytes <= MOST_BYTES:
@@ -33,13 +33,13 @@ class FrameQueue:
         return False
 
     def clear(self) -> None:
-        """Send nothing more."""
+        """Drop the frames that wait."""
         self._frames.clear()
         self._bytes = 0
         self._make_room()
 
     async def send_all(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send what waits, and what comes meanwhile. Call it once at a time."""
+        """Send the frames that wait, and those that are added meanwhile. One call at a time."""
         while self._frames:
             await send(self._frames[0])
             if self._frames:  # else the queue was cleared meanwhile
@@ -48,7 +48,7 @@ class FrameQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether those who send to the client need not wait."""
+        """Whether senders need not wait."""
         return len(self._frames) < CROWDED_FRAMES and self._bytes < CROWDED_BYTES
 
     async def wait_for_room(self, within_s: float) -> None:

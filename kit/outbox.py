@@ -1,7 +1,8 @@
-"""An outbox: rows that are written in the transaction that causes them, and sent by any process under a lease.
+"""Outboxes: tables of rows that any process sends under a lease.
 
-Due rows are leased, sent many at once outside any transaction, tried again after a failure, and ended once.
-Several programs may send at once; the end of a lease tells which of them a row belongs to.
+An app writes a row in the transaction that causes it. A sender leases due rows, sends many of them at once outside
+any transaction, and stores how each attempt ended; a row whose attempt failed becomes due again. Several programs
+may send at once: the end of the lease in a row says which of them has the row.
 """
 
 import logging
@@ -37,7 +38,7 @@ LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one attempt ended: the answer's status and the beginning of its body, or the sentence why none came."""
+    """How one attempt ended: status and beginning of the receiver's answer, or a sentence why there is none."""
 
     is_success: bool
     status: int | None = None
@@ -47,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """What becomes of a row after an attempt. `retry_at`: when the next attempt is due, if there is one."""
+    """What becomes of a row after an attempt. `retry_at`: when the next attempt is due; None: there is none."""
 
     row: Any
     outcome: Outcome
@@ -63,14 +64,14 @@ class AttemptEnd:
 class Outbox(ABC):
     """One table whose rows are sent, each to one receiver.
 
-    The columns of a row that the outbox uses: `next_attempt_at`, when the row is due, and while it is sent the end
-    of the sender's lease; `attempts`, how many were begun.
+    Each row has `next_attempt_at` (when the row is due; while a sender has the row, the end of the lease) and
+    `attempts` (how many began).
 
     `name`: of the sender's threads and log events. `receiver`: the column that tells receivers apart, as a path
-    from a row. `at_once`: how many rows one sender has under way. `shares`: how many of these may have the same
-    value in a column, by its path, so that no receiver and no owner holds up the others. `retry_after_s`: the
-    waits between attempts; a row without another wait is given up. `columns_while_sent`: further columns of a
-    leased row.
+    from a row. `at_once`: the most rows that one sender sends at once. `shares`: by the path of a column, how many
+    of these rows may have the same value, so that no receiver and no owner holds up the others. `retry_after_s`:
+    the waits between attempts; when all were used, the row is given up. `columns_while_sent`: values that a lease
+    writes into further columns.
     """
 
     name: ClassVar[str]
@@ -87,7 +88,7 @@ class Outbox(ABC):
 
     @abstractmethod
     def prepare(self, row: Any, now: datetime) -> Any:
-        """Make what `send` gets, signed now. Called in the thread that uses the database."""
+        """Make what `send` gets, signed now. Runs in the thread that uses the database."""
 
     @abstractmethod
     def send(self, prepared: Any) -> Outcome:
@@ -95,15 +96,15 @@ class Outbox(ABC):
 
     @abstractmethod
     def store_end(self, leased: QuerySet[Any], end: AttemptEnd) -> int:
-        """Update the leased row, or delete it; returns how many rows that were.
+        """Update or delete the leased row; return the number of rows. With 0 `settle` rolls everything back.
 
-        Before that, update what is known of the receiver, whose row is locked first as when it is deleted with its
-        rows. If the lease is lost, all of it is rolled back.
+        An outbox that also updates the receiver's row does so first: a deletion, too, locks the receiver before
+        its rows.
         """
 
 
 class SendLimits:
-    """What one sender of an outbox has under way, and whether that may become more."""
+    """Counts the rows that one sender sends now, and says whether another row fits the limits."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.left = outbox.at_once
@@ -111,7 +112,7 @@ class SendLimits:
         self._taken: Counter[tuple[str, Any]] = Counter()
 
     def enter(self, row: Any) -> bool:
-        """Count one more, if the limits allow it."""
+        """Count a row that the sender begins to send; False: the limits do not allow it."""
         if self.left == 0 or any(self._taken[key] >= self._shares[key[0]] for key in self._keys(row)):
             return False
         self.left -= 1
@@ -119,7 +120,7 @@ class SendLimits:
         return True
 
     def leave(self, row: Any) -> None:
-        """Count one less."""
+        """Count a row no longer."""
         self.left += 1
         self._taken.subtract(self._keys(row))
 
@@ -144,7 +145,7 @@ class Leased:
 
 
 def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
-    """Lease rows that are due, the longest due first, within the limits. After 60 s any sender may lease them."""
+    """Lease due rows within the limits, those that are due longest first. After 60 s any sender may lease them."""
     leased: list[Leased] = []
     while limits.left and (found := _lease_some(outbox, limits)):
         leased += found
@@ -152,7 +153,7 @@ def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
 
 
 def settle(outbox: Outbox, leased: Leased, outcome: Outcome) -> bool:
-    """Store how an attempt ended; False when the lease had expired, and another sender may have the row."""
+    """Store how an attempt ended. False: nothing was stored; another sender has the row, or the row is gone."""
     now, retry_at = db_now(), None
     if not outcome.is_success and leased.row.attempts <= len(outbox.retry_after_s):
         wait_s = outbox.retry_after_s[leased.row.attempts - 1]
@@ -167,11 +168,10 @@ def settle(outbox: Outbox, leased: Leased, outcome: Outcome) -> bool:
 
 
 class Sender:
-    """Sends the rows of an outbox that are due, for 10 s. One thread uses the database, the others send.
+    """Sends the due rows of an outbox for 10 s. The thread that calls `run` uses the database, the others send.
 
-    The thread of an attempt that takes longer stores its end: the caller waits for no receiver that hangs, and the
-    next run leases the other rows. When the process must stop, such a row stays leased, and a later run sends it
-    again.
+    If an attempt takes longer, its own thread stores its end: `run` waits for no receiver that hangs, and the next
+    run leases other rows. If the process ends before that, the row stays leased, and a later run sends it again.
     """
 
     def __init__(self, outbox: Outbox, stopping: threading.Event | None = None) -> None:
@@ -197,7 +197,7 @@ class Sender:
             count += self._settle_next()
 
     def _leave(self) -> int:
-        """From now on each attempt stores its own result; returns how many had ended before."""
+        """Let each open attempt store its own end; return how many had ended before."""
         with self._handing_over:
             self._has_left = True
         return self._settle_next() if not self._ended.empty() else 0
@@ -222,7 +222,7 @@ class Sender:
         self._settle_alone(leased, outcome)
 
     def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
-        """On a connection of this thread's own; when that fails the lease runs out, and it is sent again."""
+        """Store an end over this thread's connection. If that fails, the lease ends and the row is sent again."""
         for _ in range(SETTLE_TRIES):
             try:
                 settle(self._outbox, leased, outcome)
@@ -236,16 +236,16 @@ class Sender:
             time.sleep(SETTLE_AGAIN_S)
 
     def _settle_next(self) -> int:
-        """Write down what has ended by now, in one transaction; how many that were.
+        """Store the attempts that have ended by now, in one transaction; return their number.
 
-        In the order of receivers, whose rows are written too: another sender may be at the same.
+        In the order of receivers, whose rows are written too: two senders then lock these rows in the same order.
         """
         ended = sorted(self._ended_by_now(), key=lambda one: _value(one[0].row, self._outbox.receiver))
         try:
             with transaction.atomic():
                 for leased, outcome in ended:
                     settle(self._outbox, leased, outcome)
-        except OperationalError:  # a receiver of these is just being deleted: the others are not at fault
+        except OperationalError:  # such as the deletion of one receiver: the others are not at fault
             for leased, outcome in ended:
                 self._settle_alone(leased, outcome)
         for leased, _ in ended:
@@ -264,18 +264,17 @@ class Sender:
 
 
 def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
-    """Lease rows from the head of the queue. The next call leaves out what is at its limit then."""
+    """Lease rows from the head of the queue. The next call leaves out receivers and owners at their limits."""
     now = db_now()
     due = limits.without_full(outbox.find_sendable().filter(next_attempt_at__lte=now))
-    if not due.exists():  # before a transaction, which is a writer's on SQLite
+    if not due.exists():  # before the transaction, which takes the write lock of SQLite
         return []
     most = CANDIDATES_PER_QUERY if outbox.shares else limits.left  # without shares no row has to wait for others
     with transaction.atomic():
         rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
         taken = [row for row in rows if limits.enter(row)]
         until = db_now() + LEASE
-        # Counted here, not when it ends: an attempt whose process dies is
-        # used up, so it is not repeated for ever.
+        # An attempt counts from its begin: if its process dies the attempt is used up, so no row is sent for ever.
         sent = {"next_attempt_at": until, "attempts": F("attempts") + 1, **outbox.columns_while_sent}
         outbox.rows._default_manager.filter(pk__in=[row.pk for row in taken]).update(**sent)
     for row in taken:

@@ -64,7 +64,7 @@ class ChannelAgent:
         return [frame for frame in self.frames if frame["type"] == "prompt"]
 
     async def connect(self, url: str | None = None) -> None:
-        """Dial, register, wait for welcome; again after a loss, with the session it had.
+        """Dial, register, wait for welcome; after a loss again, with the same session.
 
         Raises:
             ConnectionError: the hub closed the socket instead.

@@ -1,4 +1,4 @@
-"""Programs of the hub without the second that their libraries take to import.
+"""Starts programs of the hub without the second that the import of their libraries takes.
 
 A server process imports the libraries once and forks for each program. It then runs `manage.py`, or `-m` and a
 module, as an operator's command line does: with an environment, a process group and an output of its own, and
@@ -85,7 +85,7 @@ class ForkedProcess:
         return code
 
     def send_signal(self, number: int) -> None:
-        """Nothing when it has ended."""
+        """Send a signal; do nothing when the program has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):  # it ended, and its parent has not said so yet
                 os.kill(self.pid, number)

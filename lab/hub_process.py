@@ -1,4 +1,4 @@
-"""One hub as its operator runs it: `manage.py serve`, once or several times, over one home."""
+"""One hub as its operator runs it: `manage.py serve`, once or several times, on one storage."""
 
 import asyncio
 import os
@@ -138,7 +138,7 @@ class HubProcess:
         return await asyncio.to_thread(self.programs[index].exit_code, within_s=within_s)
 
     def stop(self) -> None:
-        """End everything at once; the home stays."""
+        """End all processes at once; the storage stays."""
         for program in [*self.programs, *([self.worker] if self.worker else [])]:
             program.kill()
 

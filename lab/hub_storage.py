@@ -1,4 +1,4 @@
-"""The two homes of a hub under test: a folder with SQLite, or PostgreSQL and Redis."""
+"""Where a hub under test keeps its state: a folder with SQLite, or PostgreSQL and Redis."""
 
 import os
 import secrets
@@ -50,7 +50,7 @@ def embedded_storage(folder: Path) -> HubStorage:
 
 @dataclass
 class EmbeddedStorages:
-    """Makes embedded homes; each gets a copy of the migrated database in the folder `template`."""
+    """Makes embedded storages; each gets a copy of the migrated database in the folder `template`."""
 
     template: Path
 
@@ -67,7 +67,7 @@ class EmbeddedStorages:
 
 @dataclass
 class DistributedStorages:
-    """Makes homes on shared servers; each gets a copy of the database TEMPLATE, and a Redis number."""
+    """Makes storages on shared servers; each gets a copy of the database TEMPLATE, and a Redis number."""
 
     servers: Servers
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, REDIS_DATABASES)))
@@ -127,7 +127,7 @@ def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
-    """Run one management command against a home; its standard output. `at`: another checkout's.
+    """Run one management command on the storage of a hub; its standard output. `at`: another checkout's.
 
     Raises:
         ProgramError: it failed; the text holds everything it printed.
@@ -141,5 +141,5 @@ def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
 def run_command(
     env: Mapping[str, str], *arguments: str, at: Path = ROOT, within_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Run one management command against a home, whether it fails or not."""
+    """Run one management command on the storage of a hub, whether the command fails or not."""
     return run_forked(["manage.py", *arguments], hub_env(env), folder=at, within_s=within_s)

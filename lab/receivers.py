@@ -24,7 +24,7 @@ class Received:
 class Receiver:
     """An HTTP server of a webhook's owner. `answer` gives the status for a request, and may take its time.
 
-    `answer_body`: what it says with it.
+    `answer_body`: the body of each answer.
     """
 
     port: int
@@ -38,7 +38,7 @@ class Receiver:
         return f"{self.scheme}://127.0.0.1:{self.port}/hook"
 
     def heard(self, count: int, *, within_s: float = 30) -> list[Received]:
-        """What came, once it is that many."""
+        """The requests, once there are that many."""
         until(
             lambda: len(self.received) >= count, f"{count} requests, not {len(self.received)}", within_s=within_s
         )

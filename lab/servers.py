@@ -94,7 +94,7 @@ class Postgres:
         self.program.start()
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it; nothing when it is stopped."""
+        """Stop the server, if it runs."""
         self.program.stop(STOP_SIGNALS[mode])
 
     def _initialise(self, data: Path) -> None:
@@ -161,7 +161,7 @@ class Redis:
         self.program.start()
 
     def stop(self) -> None:
-        """Kill it; nothing when it is stopped."""
+        """Kill the server, if it runs."""
         self.program.kill()
 
     def _answers(self) -> bool:
@@ -235,7 +235,7 @@ def _unprivileged() -> dict[str, Any]:
 
 
 def _give(path: Path, user: Mapping[str, Any]) -> None:
-    """Make a file or folder that user's."""
+    """Give a file or folder to the user that runs PostgreSQL."""
     if user:
         os.chown(path, user["user"], user["group"])
 

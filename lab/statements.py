@@ -61,7 +61,7 @@ def _close_all() -> None:
 
 
 def _identity(path: Path) -> tuple[object, ...]:
-    """Of the file that is there now: a test may have put another in its place."""
+    """Which database file is there now: a test may have replaced the file."""
     found = path.stat() if path.exists() else None
     return path, found and (found.st_dev, found.st_ino)
 

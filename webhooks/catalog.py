@@ -49,7 +49,7 @@ CATALOG = (
 
 @dataclass(frozen=True, slots=True)
 class EventForm:
-    """What deliveries of some events have besides what all have; a package above says so, by `set_form`.
+    """What deliveries of some events have besides what all have; a package above sets it by `set_form`.
 
     `copies`: further members of the body, each with the name of the one whose value it repeats. `sign`: makes
     further headers of the secrets (as text, newest first), the time in Unix seconds, and the body.

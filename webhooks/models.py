@@ -1,4 +1,4 @@
-"""Who wants to be told what, and every telling as a row."""
+"""Subscriptions of users to events, and each delivery as a row."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
         self.update(status=Subscription.Status.ACTIVE, consecutive_failures=0, last_delivery_at=now)
 
     def note_failure(self, *, exhausted: bool) -> None:
-        """It failed once more; after 20 in a row, or one event that is given up, it is unhealthy."""
+        """Count a failed attempt; after 20 in a row, or an event that is given up, the receiver is unhealthy."""
         # The database adds: attempts that end at the same time all count.
         self.update(consecutive_failures=F("consecutive_failures") + 1)
         unwell = self if exhausted else self.filter(consecutive_failures__gte=UNHEALTHY_AFTER)
@@ -30,7 +30,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
 
 class Subscription(models.Model):
-    """Where one user wants to be told of some events. The secrets are sealed (`webhooks.sending`)."""
+    """The address to which the hub sends some events of one user. The secrets are sealed (`webhooks.sending`)."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -59,11 +59,11 @@ class Subscription(models.Model):
 
     @property
     def event_names(self) -> list[str]:
-        """What it is subscribed to."""
+        """The events that are sent to this address."""
         return self.events.split()
 
     def sealed_secrets(self, now: datetime) -> list[str]:
-        """Those that sign, newest first."""
+        """The secrets that sign, newest first."""
         is_rolling = self.previous_until is not None and now < self.previous_until
         return [self.secret, self.previous_secret] if is_rolling else [self.secret]
 
@@ -134,7 +134,7 @@ class Delivery(Sendable):
 
 
 class SendingPause(models.Model):
-    """While its one row exists no webhook delivery and no push is sent; they wait (`webhooks.pause`)."""
+    """While its one row exists, deliveries of webhooks, pushes and mails are not sent (`webhooks.pause`)."""
 
     ONLY = 1
 

@@ -31,11 +31,11 @@ _SUBSCRIPTIONS = sql.KeyedQuery(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEvent:
-    """An event that subscriptions may ask for.
+    """An event that subscriptions may want.
 
-    `audience` are the ids of users who may; `payload` is JSON with the wire's own names. `session_id` (a UUID) and
-    `routing_name` (with its @) are what filters look at; None when it belongs to no session. `traceparent`: of the
-    turn it is about, if any.
+    `audience`: the ids of the users whose subscriptions may get the event; `payload`: JSON with the wire's own
+    names. `session_id` (a UUID) and `routing_name` (with its @): what filters of subscriptions compare; None when
+    the event belongs to no session. `traceparent`: of the turn that the event is about, if any.
     """
 
     type: str

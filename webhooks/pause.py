@@ -18,7 +18,7 @@ def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:
 
 
 def resume_sending() -> bool:
-    """Send again, what waited first; False when sending was not paused."""
+    """Send again, beginning with what waited; False when sending was not paused."""
     return bool(SendingPause.objects.filter(pk=SendingPause.ONLY).delete()[0])
 
 

@@ -1,4 +1,4 @@
-"""Sends that come again: while they are answered, in any process, or under an `Idempotency-Key`, within 24 h.
+"""Repeated sends: of a message that is being answered, in any process; or with an `Idempotency-Key`, within 24 h.
 
 The ledger says of an identical message which turn answers it (docs/adr/0089); a key's row, which turn it began
 (docs/adr/0048). `Exchanges.find` has that turn when it runs here; else `JoinedTask` or `RepeatedSend` follows it.
@@ -46,7 +46,7 @@ from kit.jsonrpc import RpcError
 KEPT = timedelta(hours=24)
 # A claim without a turn for longer lost its process.
 ADMITTED_WITHIN = timedelta(seconds=seconds(15.0, at_least_s=8.0))
-# And after this not even a ledger that waits for locks will admit it.
+# After this time not even a ledger that waits for locks admits the ask.
 ABANDONED_AFTER = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 MAX_KEY_CHARS = 255
 CLAIM_TRIES = 5
@@ -103,12 +103,12 @@ class Followed(ABC):
         """Whether the turn has ended by now."""
 
     async def _rest(self, within_s: float) -> None:
-        """Wait until there may be news."""
+        """Wait until the task may have changed."""
         await asyncio.sleep(within_s)
 
 
 class JoinedTask(Followed):
-    """Follows a task that another process runs, by its feed."""
+    """Follows a task that another process runs, by the feed of the task."""
 
     def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
         self.feed = feed
@@ -118,7 +118,7 @@ class JoinedTask(Followed):
 
     @property
     def task(self) -> Task:
-        """As it is known here."""
+        """The task as this process knows it."""
         return self.feed.task
 
     @property
@@ -175,7 +175,7 @@ class RepeatedSend(Followed):
 async def join(
     same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader
 ) -> JoinedTask | None:
-    """Have the task told by the process that runs it, and follow it; None when it ended before that.
+    """Have the process that runs the task publish it, and follow the task; None when it ended before that.
 
     Raises:
         Unavailable: that process does not say; it may be dead, and its turn about to be ended.
@@ -231,12 +231,12 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
 
 
 async def release_key(claimed: KeyClaim) -> None:
-    """Nothing was sent: the key is free again."""
+    """Free the key of a send that sent nothing."""
     await db_call(_delete)(claimed.pk, claimed.chat_id)
 
 
 def forget_old() -> int:
-    """Delete keys older than 24 h, in batches; how many went."""
+    """Delete keys older than 24 h, in batches; how many were deleted."""
     return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
@@ -272,7 +272,7 @@ def _was_admitted(chat_id: str) -> bool:
 
 
 def _take_over(row: SendKey, ids: dict[str, str], now: datetime) -> bool:
-    """Make an abandoned key this send's; False when another was first."""
+    """Give an abandoned key to this send; False when another send was first."""
     same = SendKey.objects.filter(pk=row.pk, chat_id=row.chat_id)
     return bool(same.update(created_at=now, **ids))
 
@@ -301,4 +301,4 @@ def _is_open(chat_id: str) -> bool:
 
 
 def _delete(pk: int, chat_id: str) -> None:
-    SendKey.objects.filter(pk=pk, chat_id=chat_id).delete()  # not one that another took over
+    SendKey.objects.filter(pk=pk, chat_id=chat_id).delete()  # not a key that another send took over

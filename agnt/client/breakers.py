@@ -64,7 +64,7 @@ class CircuitOpen(Exception):
 def is_failure(status: int | None) -> bool:
     """Whether breakers count an answer of a venue as a failure. `status`: of HTTP; None: no answer came in time.
 
-    508, Loop Detected, is no failure: it is due to the envelope, and its sender could open breakers with it.
+    508, Loop Detected, is no failure: the envelope causes it, and its sender could open breakers by it.
     """
     return status is None or (status >= 500 and status != LOOP_DETECTED)
 
@@ -97,7 +97,7 @@ def leave(pair: Pair, permit: PairPermit, now_s: float, *, venue: str, failed: b
 
 
 def give_back(pair: Pair, permit: PairPermit) -> Pair:
-    """The breakers after a call that tells nothing of its venue: when it was the probe, the next call probes."""
+    """The breakers after a call that says nothing of its venue: if the call was a probe, the next one probes."""
     return Pair(pair.venue.give_back(permit.venue), pair.network.give_back(permit.network))
 
 

@@ -170,12 +170,12 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
 
 
 def revoke_key(key: ApiKey) -> None:
-    """Refuse a key from the next envelope on; again is fine. Its row stays, with what it was used for."""
+    """Refuse a key from the next envelope on; a revoked key stays so. Its row stays, with what it was used for."""
     Credential.objects.filter(pk=key.credential_id).revoke()
 
 
 def list_keys(owner: User, *, with_ended: bool = False) -> QuerySet[ApiKey]:
-    """The keys of an owner's network, with their credentials; those that work, or all."""
+    """The keys of an owner's network, with their credentials: the live ones, or all."""
     found = ApiKey.objects.all() if with_ended else ApiKey.objects.live()
     return found.filter(network__owner=owner).select_related("credential", "network")
 

@@ -86,7 +86,7 @@ class FrameNote:
     """What is known of one frame while it is handled; its record is written once, by `finish`.
 
     `owner_id`: the team of the client; None before it signed in, then the frame has a line in the log alone.
-    `is_deferred`: who took the frame calls `finish` later, when it is known what became of it.
+    `is_deferred`: the handler of the frame calls `finish` later, when the outcome is known.
     """
 
     log: FrameLog
@@ -111,7 +111,7 @@ class FrameNote:
         self.destination = ALL_AGENTS if is_for_all else envelope.agent or GATEWAY
 
     def finish(self, refused: FrameRefused | None = None) -> None:
-        """Write the record. `refused`: why the frame was not served. Again does nothing."""
+        """Write the record, once. `refused`: why the frame was not served."""
         if self.is_finished:
             return
         self.is_finished = True

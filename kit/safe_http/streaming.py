@@ -1,4 +1,4 @@
-"""A client that cannot be sent where it should not go: to a checked address alone. Responses are streamed."""
+"""A client that sends requests to checked addresses alone, and streams the responses."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""A small HTTP client of the benches: requests as bytes, over connections of asyncio that can be cut."""
+"""A small HTTP client of the benches: requests as bytes, over connections of asyncio that the bench can cut."""
 
 import asyncio
 import json

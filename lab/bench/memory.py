@@ -31,7 +31,7 @@ class Memory:
 def measure(start: Start, folder: Path, *, sockets: int, streams: int) -> Memory:
     """Open many, read what the server grew by, divide. The first few only warm the server up.
 
-    Sockets and streams get a server each: the second would find room that the first one left.
+    Sockets and streams get a server each: the second count would reuse memory that the first one left free.
     """
     with start(folder) as target:
         name, has_agents = target.name, target.agents is not None

@@ -1,4 +1,4 @@
-"""Who used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others.
+"""Which processes used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others.
 
 Servers run on the first cores that this process may use, agents and load on the last one.
 """
@@ -18,7 +18,7 @@ SERVER_CORES, LOAD_CORE = CPUS[:-1] or CPUS, CPUS[-1]
 
 @dataclass(frozen=True)
 class Used:
-    """Processor seconds by who used them.
+    """Processor seconds, by the processes that used them.
 
     `others`: the share of all our cores that other programs, or the machine's host, used; `stolen`: the same of
     the web processes' cores. `load_core`: the share of the load's core that all programs used.
@@ -72,7 +72,7 @@ class Meter:
 
 @dataclass(frozen=True)
 class Relative:
-    """A process below this one, and what it used."""
+    """A descendant of this process, with the processor time that it used."""
 
     pid: int
     parent: int
@@ -81,7 +81,7 @@ class Relative:
 
 
 def kin(pid: int) -> Iterator[Relative]:
-    """The children of a process, and theirs."""
+    """The descendants of a process."""
     processes = list(_all_processes())
     wanted = [pid]
     while wanted:

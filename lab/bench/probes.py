@@ -1,4 +1,4 @@
-"""`python -m lab.bench.probes KIND FOLDER`: `manage.py serve` that counts, and tells its counts on a signal.
+"""`python -m lab.bench.probes KIND FOLDER`: `manage.py serve` that counts, and writes its counts on a signal.
 
 Each SIGUSR1 adds a line of JSON to a file of the process in the folder. By kind:
 

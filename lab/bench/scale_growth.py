@@ -30,7 +30,7 @@ HEAD = ("hub", "MiB", "admit ms", "settle ms", "cpu ms", "p50 ms at 1", "asks/s 
 
 
 class LedgerProcess:
-    """A process that does batches of asks in a hub's database, when told."""
+    """A process that runs batches of asks in a hub's database, on request."""
 
     def __init__(self, hub: Hub) -> None:
         self._process = subprocess.Popen(
@@ -44,7 +44,7 @@ class LedgerProcess:
         self.plans: list[dict[str, Any]] = self._ask(json.dumps([dict(user) for user in hub.users]))
 
     def batch(self) -> dict[str, float]:
-        """Do one; its milliseconds."""
+        """Run one batch; return its milliseconds."""
         told: dict[str, float] = self._ask("again")
         return told
 
@@ -65,7 +65,7 @@ class LedgerProcess:
 
 @dataclass(frozen=True)
 class Grown:
-    """A hub with a past: agents and turns in its database."""
+    """A hub whose database has many agents and old turns."""
 
     name: str
     hub: Hub

@@ -1,4 +1,4 @@
-"""What admission costs in the database of a hub, told line by line (`lab.in_django`).
+"""What admission costs in the database of a hub: answers requests line by line (`lab.in_django`).
 
 The first line of standard input holds what `lab.bench.seed` said of the users; the first line of the answer
 holds the plans. Each line after it asks for a batch: one ask for each user is looked up, admitted and settled, by
@@ -98,7 +98,7 @@ def _read_whole(statement: str, plan: Any) -> set[str]:
 
 
 def _listener(heard: list[Heard], send: Callable[..., Any], is_postgresql: bool) -> Callable[..., Any]:
-    """Inserts of given rows have no plan to look at, and are not heard."""
+    """Inserts of given rows have no plan to look at, and are left out."""
 
     def listen(statement: Statement, values: Any) -> Any:
         heard.append((statement.postgresql if is_postgresql else statement.sqlite, values))

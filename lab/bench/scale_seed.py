@@ -1,4 +1,4 @@
-"""A long past for a hub to measure: agents that are asked among many, and many old turns (`lab.in_django`).
+"""Rows of a hub that ran for long: the agents that are asked, many others, many old turns (`lab.in_django`).
 
 Rows are written by SQL, so that a million turns take about a minute.
 """

@@ -1,4 +1,4 @@
-"""Rows that a hub to measure has before it starts: users whose agents are asked, a crowd of others, a past.
+"""Rows that a hub to measure has before it starts: users whose agents are asked, many other agents, old turns.
 
 The functions run in a process with the hub's environment (`lab.in_django`); they return what the bench must know.
 """

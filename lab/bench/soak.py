@@ -116,7 +116,7 @@ async def _visit_on(hub: Hub, rate: float, soaked: Soaked) -> None:
 
 
 async def _come_and_go(user: User, hub: Hub, soaked: Soaked) -> None:
-    """An agent that is killed every few seconds and comes back, to any process."""
+    """Kill an agent every few seconds and connect it again, to any process."""
     while True:
         agent = await dial(
             lambda: RawEchoAgent(user["channel_token"], user["session_id"]), random.choice(hub.ports)

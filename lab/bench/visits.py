@@ -48,7 +48,7 @@ async def stream(port: int, caller: BenchCaller, number: int) -> str:
 
 
 async def cut(port: int, caller: BenchCaller, number: int) -> str:
-    """A streamed question that is never answered; the caller hangs up after the first event."""
+    """A streamed question that is never answered; the caller disconnects after the first event."""
     async with connected(port) as connection:
         connection.writer.write(rpc_request(caller, "SendStreamingMessage", question("hold", number)))
         try:

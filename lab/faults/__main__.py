@@ -27,7 +27,7 @@ invariant broke. The folder with the logs of all processes and operations is kep
 def main() -> int:
     """Run the faults and print the table; the exit code is 1 when an invariant was violated."""
     options = _options()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background deaf to it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for background jobs
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # both end what was started
     began = time.monotonic()
 

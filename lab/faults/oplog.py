@@ -13,8 +13,8 @@ A line has `at` (seconds since 1970) and `op`:
 - `keyed`: the last of a keyed ask's attempts is over. `nonce`, `kind`, `attempts`, `outcome`, `status`, `text`.
 - `peek`, `reread`, `read`: a caller asked for another's task; read its own again; was refused on the way to its
   task's end. `nonce`, `task_id`, `outcome`, `status`, `code`, `text`, `retry_after` (see `request_kinds.Answer`).
-- `webhook`: a receiver was told something. `event_id`, `type`, `digest` (of the body), `is_signed`.
-- `held`: a worker was killed with this delivery in its hand. `event_id`.
+- `webhook`: a receiver got a request. `event_id`, `type`, `digest` (of the body), `is_signed`.
+- `held`: a worker was killed while it sent this delivery. `event_id`.
 - `start`, `death`: of a web process. `process` (its id in the hub's own table), `url`, `how`.
 - `seen`: a fault measured something. `fault`, `what`, `ok`, `detail`.
 """

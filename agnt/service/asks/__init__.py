@@ -1,1 +1,1 @@
-"""Asks of the hub to venues: past their breakers, through the hub or over HTTP."""
+"""Asks venues: each ask passes the breakers, then goes to a session of the hub, or to a server over HTTP."""

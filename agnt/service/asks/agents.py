@@ -1,8 +1,8 @@
 """Asks the agents of venues: each ask is a turn of the network's service user with the session of the agent.
 
-It asks the session and not the published agent: a session takes 20 turns at once of one caller, whatever the owner
-allows other callers of the agent, and access and budgets do not apply to the owner's own network. The owner of the
-network owns the agent, or nothing is asked.
+The hub asks the session and not the published agent: a session takes 20 turns at once of one caller, whatever the
+owner allows other callers of the agent, and access and budgets do not apply to the owner's own network. The owner
+of the network owns the agent, or nothing is asked.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
 NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
-TURN_WAITS_LONGER_S = 1.0  # so that the ask ends the turn, and the agent is told: a turn that times out tells none
+TURN_WAITS_LONGER_S = 1.0  # so that the ask cancels the turn, which tells the agent: a timeout does not
 HOW_TO_CONFIRM = (
     'Answer with one data part, or with JSON alone: {"status": "confirmed"}, with slot_id, slot_time, party_size'
     ' or note if they differ from the request, or {"status": "slot_unavailable", "note": "why"}.'
@@ -149,7 +149,7 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
         return find_data(running.pieces, settled.text)
     if settled.reason == Failure.TIMEOUT:
         raise refuse_late("no reply in time")
-    # It asks back: no caller is there to answer. Or the turn failed.
+    # The agent asks back, and no caller is there to answer; or the turn failed.
     why = settled.reason or str(settled.outcome)
     if settled.reason == Failure.REJECTED:
         raise VenueFailed(f"rejected: {settled.own_words}", EnvelopeRefused(*REJECTED), counts=False)

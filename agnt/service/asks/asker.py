@@ -1,4 +1,4 @@
-"""Asks venues: past their breakers, through the hub or over HTTP, within an envelope's time to live."""
+"""Asks venues within an envelope's time to live: past their breakers, to a session of the hub or over HTTP."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
-# An ask with less time than this says nothing about a venue: it is no probe, and no breaker counts its timeout.
+# An ask with less time says nothing about a venue: such an ask is no probe, and no breaker counts its timeout.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
 OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
@@ -81,7 +81,7 @@ class OpenAsks:
 
 
 class VenueAsker:
-    """`agnt.service.ports.VenueAsks` of a hub."""
+    """Implements `agnt.service.ports.VenueAsks` for a hub."""
 
     def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
         self._breakers = breakers

@@ -34,7 +34,7 @@ class VenueKey(NamedTuple):
 
 
 class StoredBreakers:
-    """The breakers of all venues. `counts`: is told of each that this process opens, in the thread that does.
+    """The breakers of all venues. `counts`: of the breakers that this process opens, in the thread that opens one.
 
     Both methods query the database: call them in a thread.
     """
@@ -44,7 +44,7 @@ class StoredBreakers:
         self._counting = threading.Lock()
 
     def enter(self, key: VenueKey, *, may_probe: bool = True) -> PairPermit:
-        """Let a call through. `may_probe`: whether its result can tell how an open breaker goes on.
+        """Let a call through. `may_probe`: whether the call may probe an open breaker.
 
         Raises:
             CircuitOpen: not now; nothing is to be sent.
@@ -55,7 +55,7 @@ class StoredBreakers:
         return enter(pair, 0)[1]  # closed breakers let every call through, at any time
 
     def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
-        """Record the result of a call. `failed` None: it says nothing of the venue, and the next call may probe.
+        """Record the result of a call. `failed` None: it says nothing of the venue; the next call may probe.
 
         A probe whose result is not recorded counts as a failure after `agnt.client.breakers.PROBE_S`.
         """
@@ -104,7 +104,7 @@ class StoredBreakers:
 
 
 def find_breaker(network_id: int) -> str:
-    """Of a network: `open` while its breaker refuses all calls, `half_open` when one may probe, else `closed`."""
+    """Of a network's breaker: `open` while it refuses all calls, `half_open` when one may probe, else `closed`."""
     opened = _of_networks().filter(network=network_id).values_list("opened_at_s", flat=True).first()
     if opened is None:
         return CLOSED
@@ -112,7 +112,7 @@ def find_breaker(network_id: int) -> str:
 
 
 def find_hub_breaker() -> str:
-    """Of the hub: `open` while each network that has venues has an open breaker, else `closed`."""
+    """The state of the hub: `open` while each network that has venues has an open breaker, else `closed`."""
     is_open = Exists(_of_networks().filter(network=OuterRef("pk"), opened_at_s__gt=_cooldown_start_s()))
     with_venues = Network.objects.filter(Exists(Venue.objects.filter(network=OuterRef("pk"))))
     return OPEN if with_venues.exists() and not with_venues.filter(~is_open).exists() else CLOSED

@@ -36,12 +36,12 @@ class VenueFailed(Exception):
 
 
 def refuse_late(why: str) -> VenueFailed:
-    """No answer came in time: one that comes later is not read."""
+    """The failure of a venue whose answer did not come in time; the hub reads no later answer."""
     return VenueFailed(why, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), counts=True)
 
 
 def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
-    """The venue was not reached, or its answer is of no use."""
+    """The failure of a venue that was not reached, or whose answer is of no use."""
     return VenueFailed(why, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), counts=counts)
 
 
@@ -114,7 +114,7 @@ def read_data(data: Json, ask: Ask) -> Json:
 
 
 def blame_venue(failed: CallFailed, *, counts: bool | None) -> VenueFailed:
-    """The failure that a venue, or the way to it, named."""
+    """The failure of a call, with the error that the caller of the hub gets."""
     match failed.code:
         case ErrorCode.SLOT_UNAVAILABLE:
             refusal = EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, TAKEN)

@@ -1,1 +1,1 @@
-"""The way of an envelope: from its arrival over the decision in the database to its answer."""
+"""Handles envelopes: from the arrival of an envelope, by a decision in the database, to its answer."""

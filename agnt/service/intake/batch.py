@@ -1,7 +1,7 @@
 """One transaction of the intake: decides about envelopes in the order of the protocol, and writes what follows.
 
-Each rule is a function of its own module; this one has their order. What an envelope causes is collected, and
-written at the end: those after it in the batch see it before. Nothing of a work item changes before the commit.
+Each rule is a function of another module; this module has their order. The batch collects what envelopes cause and
+writes it at the end; later envelopes of the batch see it before that. No work item changes before the commit.
 """
 
 import time
@@ -121,7 +121,7 @@ class Batch:
         return work.asked.key if isinstance(work, Settlement) else work.key
 
     def _count_calls(self) -> None:
-        """Count each call once, whatever becomes of it; a request that looks again was counted."""
+        """Count each call once, whatever becomes of the call; a request that looks again was counted before."""
         calls: Counter[int] = Counter()
         numbers: list[tuple[int, FoundKey, int]] = []
         for number, work in enumerate(self._works):
@@ -330,7 +330,7 @@ class Batch:
 
 
 def _repeat(answer: bytes, envelope: Envelope) -> bytes:
-    """A stored answer; where the event came again by another hop, to that one and with its context."""
+    """A stored answer. If another hop sent the event again, the answer names that hop and has its context."""
     fields = _decode_fields(answer)
     if bytes(fields["to"]) == _encode(envelope.sender):
         return answer

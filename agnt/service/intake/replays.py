@@ -1,6 +1,6 @@
 """Events that came before: answered again, waited for, or refused; and signatures that were used before.
 
-What a batch adds is seen by those after it in the batch, and written at its end.
+What an envelope adds, later envelopes of the batch see at once; the batch writes it at its end.
 """
 
 import hashlib

@@ -31,7 +31,7 @@ from agnt.wire.errors import EnvelopeRefused, ErrorCode
 logger = logging.getLogger(__name__)
 
 LOOK_AFTER_S = 0.05
-LOOK_EVERY_S = 0.4  # at last: each look costs all networks a part of a batch
+LOOK_EVERY_S = 0.4  # the longest pause: each look takes a part of a batch from all networks
 TOO_LATE = "the answer took longer than ttl_ms"
 STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
 

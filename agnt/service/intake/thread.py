@@ -1,4 +1,4 @@
-"""Takes envelopes to the database: one thread of each process, in batches of one transaction and one commit."""
+"""Decides about envelopes in the database: one thread of each process, in batches of one transaction."""
 
 import asyncio
 import logging
@@ -61,7 +61,7 @@ class Intake:
     def submit(self, work: Work) -> "asyncio.Future[None]":
         """Have the outcome of a piece of work set with the next batch. The future must not be cancelled.
 
-        A batch that took long leaves that of an arrival None: submit it again.
+        The outcome of an arrival is None if its batch had no time for it: submit the arrival again.
 
         Raises:
             EnvelopeRefused: `internal_error`, too many requests wait; an end never is too many.
@@ -155,7 +155,7 @@ def _find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
 
 
 def _put_few_first(works: Sequence[Work], keys: dict[str, FoundKey]) -> Sequence[Work]:
-    """The works of networks that have few first: a batch may have no time for all, and each has some for those."""
+    """Sort work, that of networks with little work first: a batch may end before all its work is done."""
 
     def network_of(work: Work) -> int:
         key = keys.get(work.digest) if isinstance(work, Arrival) else work.arrival.key

@@ -59,7 +59,7 @@ def make_invoices(now: datetime) -> int:
 
 
 def send_invoices(invoicer: Invoicer) -> BatchResult:
-    """Send what is open, oldest first; what is refused stays open.
+    """Send the open invoices, oldest first; a refused invoice stays open.
 
     An invoicer that is down ends the run: the next one sends the rest.
     """
@@ -128,7 +128,7 @@ def _make_invoice(network_id: int, customer: str, day: date, last: date) -> int:
 
 
 def _send(invoice: Invoice, invoicer: Invoicer) -> bool:
-    """Send one; whether this run is the one that marked it."""
+    """Send an invoice; whether this run marked it as sent."""
     mine = Invoice.objects.filter(pk=invoice.pk, state=Invoice.State.OPEN)
     is_first = bool(mine.filter(tried_at=None).update(tried_at=db_now()))
     try:

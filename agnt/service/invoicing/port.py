@@ -55,7 +55,7 @@ class Invoicer(Protocol):
     remembers: timedelta | None
 
     def send(self, bill: Bill) -> str:
-        """Hand a bill over; what the invoicer calls it, at most 128 characters.
+        """Send a bill; return the id that the invoicer gave it, at most 128 characters.
 
         Raises:
             BillRefused: it was not taken.

@@ -68,7 +68,7 @@ async def _ask_often(scene: Scene, agent: EchoAgent, login: str, count: int) -> 
 
 
 async def flap(scene: Scene) -> None:
-    """Some agents lose their connection every 0.2 to 2 s, and come back, while they are asked."""
+    """Some agents lose their connection every 0.2 to 2 s, and connect again, while they are asked."""
     for _ in range(scene.count):
         before, began = scene.stack.cpu_s(), time.monotonic()
         flapping = random.sample(scene.participants.agents, FLAPPING)

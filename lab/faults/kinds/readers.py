@@ -20,7 +20,7 @@ from lab.figures import percentile
 
 AT_ONCE = 20
 PIECES, PIECE_CHARS = 900, 1_000
-PIECE = "\x01" * PIECE_CHARS  # six bytes each on the wire: more than the kernel holds for who reads nothing
+PIECE = "\x01" * PIECE_CHARS  # six bytes each on the wire: more than the kernel holds for a slow reader
 WHOLE = re.compile(rb"^id: \S+\.(\d+)\ndata: [^\n]*\n\n", re.MULTILINE)
 LITTLE_ROOM = 4_096
 MEMORY_EACH = 2 * 1024 * 1024
