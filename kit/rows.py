@@ -1,7 +1,8 @@
 """Shows rows as the shapes of answers declare: each field of a `TypedDict` is an attribute of the row.
 
 The attribute has the name of the field in snake_case, unless `Annotated[..., Source("venue.slug")]` names another.
-Times and UUIDs become text, and an empty text becomes null where the field may be null.
+Times and UUIDs become text. An empty text becomes null where the field may be null, and leaves out a field that is
+`NotRequired`.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, NotRequired, TypeVar, cast, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from kit.clock import iso
@@ -28,23 +29,30 @@ class Source:
 class _Field(NamedTuple):
     path: tuple[str, ...]
     is_nullable: bool
+    may_be_absent: bool
 
 
 def show(shape: type[Shape], row: object, **given: Any) -> Shape:
     """A row as a shape. `given`: the fields that are no attributes of the row."""
     declared: Any = shape
-    fields = _fields_of(declared).items()
-    return cast(Shape, {name: given[name] if name in given else _read(row, field) for name, field in fields})
+    shown = {}
+    for name, field in _fields_of(declared).items():
+        value = given[name] if name in given else _read(row, field)
+        if value != "" or not field.may_be_absent:
+            shown[name] = value
+    return cast(Shape, shown)
 
 
 @cache
 def _fields_of(shape: Any) -> Mapping[str, _Field]:
     fields = {}
-    for name, hint in get_type_hints(shape, include_extras=True).items():
+    for name, declared in get_type_hints(shape, include_extras=True).items():
+        may_be_absent = get_origin(declared) is NotRequired
+        hint = get_args(declared)[0] if may_be_absent else declared
         sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, Source)]
         [path] = sources or [_CAPITAL.sub("_", name).lower()]
         is_nullable = type(None) in get_args(hint.__origin__ if sources else hint)
-        fields[name] = _Field(tuple(path.split(".")), is_nullable)
+        fields[name] = _Field(tuple(path.split(".")), is_nullable, may_be_absent)
     return fields
 
 

@@ -4,7 +4,7 @@ Those on their deliveries are in `webhooks.rest_deliveries`.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -17,11 +17,12 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, caller_of, check_no_fields
-from kit.clock import db_now, iso, iso_or_none
+from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
+from kit.rows import Source, show
 from kit.safe_http import NotSent
 from webhooks import subscription_changes
-from webhooks.catalog import CATALOG, EventType
+from webhooks.catalog import CATALOG
 from webhooks.models import MAX_URL_CHARS, Subscription
 from webhooks.sending import check_url
 from webhooks.subscription_changes import WithSecret
@@ -39,14 +40,14 @@ class Webhook(TypedDict):
 
     id: int
     url: str
-    events: list[str]
+    events: Annotated[list[str], Source("event_names")]
     filters: WebhookFilters
     status: Literal["active", "unhealthy"]
     paused: bool
     consecutiveFailures: int
     createdAt: Time
     lastDeliveryAt: Time | None
-    previousSecretUntil: Time | None
+    previousSecretUntil: Annotated[Time | None, Source("previous_until")]
 
 
 class WebhookWithSecret(Webhook):
@@ -122,23 +123,7 @@ class SubscriptionBody(Body):
 
 def show_subscription(one: Subscription) -> Webhook:
     """A webhook without its secret."""
-    filters: WebhookFilters = {}
-    if one.session_id:
-        filters["sessionId"] = one.session_id
-    if one.routing_name:
-        filters["routingName"] = one.routing_name
-    return {
-        "id": one.pk,
-        "url": one.url,
-        "events": one.event_names,
-        "filters": filters,
-        "status": "active" if one.status == Subscription.Status.ACTIVE else "unhealthy",
-        "paused": one.paused_at is not None,
-        "consecutiveFailures": one.consecutive_failures,
-        "createdAt": iso(one.created_at),
-        "lastDeliveryAt": iso_or_none(one.last_delivery_at),
-        "previousSecretUntil": iso_or_none(one.previous_until),
-    }
+    return show(Webhook, one, filters=show(WebhookFilters, one), paused=one.paused_at is not None)
 
 
 def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
@@ -149,11 +134,6 @@ def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
 def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     """A webhook and its secret, for the one answer that holds it."""
     return {**show_subscription(made.subscription), "signingSecret": made.secret}
-
-
-def show_event(row: EventType) -> WebhookEvent:
-    """A row of the catalog."""
-    return {"type": row.type, "fires": row.fires, "payload": row.payload}
 
 
 PAUSED = "the webhook is paused: resume it first"
@@ -187,7 +167,7 @@ class Catalog(APIView):
     @extend_schema(responses=Items[WebhookEvent])
     def get(self, request: Request) -> Response:
         """What one can subscribe to: when each event fires, and the fields of its payload."""
-        return Response({"items": [show_event(row) for row in CATALOG]})
+        return Response({"items": [show(WebhookEvent, row) for row in CATALOG]})
 
 
 class OneWebhook(APIView):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.paging import PageQuery, page, read_query
+from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Conflict, caller_of, check_no_fields
-from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
+from kit.rows import show
 from webhooks.deliveries import DeliveryFilter
 from webhooks.models import Delivery, Sendable, Subscription
 from webhooks.rest import MAX_EVENT_CHARS, QueuedEvent, get_own, refuse_paused
@@ -51,35 +51,13 @@ class DeliveryQuery(PageQuery):
     """Which deliveries to list."""
 
     status = serializers.ChoiceField(required=False, choices=Sendable.Status.choices)
-    type = serializers.CharField(required=False, max_length=MAX_EVENT_CHARS)
+    type = serializers.CharField(required=False, max_length=MAX_EVENT_CHARS, source="event")
     agent = serializers.CharField(required=False, max_length=MAX_AGENT_CHARS)
 
 
 def show_deliveries(rows: Sequence[Delivery]) -> list[WebhookDelivery]:
     """Deliveries without their payloads."""
-    return [_show_delivery(one) for one in rows]
-
-
-def show_detail(one: Delivery) -> WebhookDeliveryDetail:
-    """A delivery with what was sent and answered."""
-    payload = json.loads(one.payload)
-    return {**_show_delivery(one), "payload": payload, "lastResponse": one.last_response or None}
-
-
-def _show_delivery(one: Delivery) -> WebhookDelivery:
-    return {
-        "id": one.pk,
-        "eventId": one.event_id,
-        "type": one.type,
-        "agentHandle": one.agent_handle or None,
-        "status": cast(Any, one.status),
-        "attempts": one.attempts,
-        "queuedAt": iso(one.queued_at),
-        "nextAttemptAt": iso_or_none(one.next_attempt_at),
-        "deliveredAt": iso_or_none(one.delivered_at),
-        "lastStatus": one.last_status,
-        "lastError": one.last_error or None,
-    }
+    return [show(WebhookDelivery, one) for one in rows]
 
 
 class Deliveries(APIView):
@@ -88,10 +66,8 @@ class Deliveries(APIView):
     @extend_schema(parameters=[DeliveryQuery], responses=Page[WebhookDelivery])
     def get(self, request: Request, webhook_id: int) -> Response:
         """Its deliveries, newest first; `status`, `type` and `agent` (a handle) take only those."""
-        own, query = get_own(webhook_id, caller_of(request)), read_query(DeliveryQuery, request)
-        wanted = DeliveryFilter(
-            status=query.get("status", ""), event=query.get("type", ""), agent=query.get("agent", "")
-        )
+        own = get_own(webhook_id, caller_of(request))
+        wanted = DeliveryFilter(**read_filters(DeliveryQuery, request))
         return page(request, wanted.find(own), show_deliveries, DeliveryQuery)
 
 
@@ -101,7 +77,8 @@ class OneDelivery(APIView):
     @extend_schema(responses=WebhookDeliveryDetail)
     def get(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """One delivery with its payload, and the beginning of the last answer."""
-        return Response(show_detail(_get_delivery(get_own(webhook_id, caller_of(request)), delivery_id)))
+        found = _get_delivery(get_own(webhook_id, caller_of(request)), delivery_id)
+        return Response(show(WebhookDeliveryDetail, found, payload=json.loads(found.payload)))
 
 
 class Replay(APIView):

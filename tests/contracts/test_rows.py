@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 from uuid import UUID
 
 import pytest
@@ -47,6 +47,11 @@ class ShownWithTags(Shown):
     tags: tuple[str, ...]
 
 
+class ShownInPart(TypedDict):
+    slot: NotRequired[Annotated[str, Source("slot_id")]]
+    userNote: NotRequired[str]
+
+
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BOOKING = Booking(NIL, Venue(NIL, "Canggu"), "s1", "window", AT, AT.date())
 
@@ -69,6 +74,11 @@ def test_a_row_that_is_absent_and_an_empty_text_are_null_where_the_field_may_be(
     shown = show(Shown, Booking(NIL, None, "", "", AT, AT.date()), price="")
     assert (shown["venueId"], shown["venueCity"], shown["slotId"]) == (None, None, None)
     assert (shown["userNote"], shown["price"]) == ("", "")
+
+
+def test_an_empty_text_leaves_out_a_field_that_need_not_be_there() -> None:
+    assert show(ShownInPart, BOOKING) == {"slot": "s1", "userNote": "window"}
+    assert show(ShownInPart, Booking(NIL, None, "", "", AT, AT.date())) == {}
 
 
 def test_a_shape_has_the_fields_of_the_shape_that_it_extends() -> None:

@@ -319,6 +319,21 @@ def test_a_letter_of_another_team_is_as_absent_as_none(answered: Letter) -> None
     assert list(Letter.objects.values()) == before
 
 
+def test_a_letter_that_is_being_delivered_is_listed_as_queued(beta: Session) -> None:
+    waiting, sending, read = (store(draft(beta, number)) for number in range(3))
+    other = store(draft(seat(beta.owner, "gamma", online=True), 4))
+    Letter.objects.filter(pk=read.pk).update(state=Letter.State.READ)
+    Letter.objects.filter(pk=sending.pk).update(state=Letter.State.SENDING)
+    owner = api(mint(beta.owner, Credential.Kind.SESSION, "t").token)
+
+    def list_letters(query: str) -> list[tuple[int, str]]:
+        return [(one["id"], one["state"]) for one in owner.get(f"/api/v1/team/letters?{query}").json()["items"]]
+
+    assert list_letters("state=queued&agent=beta") == [(sending.pk, "queued"), (waiting.pk, "queued")]
+    assert list_letters("agent=gamma") == [(other.pk, "queued")]
+    assert list_letters("state=read") == [(read.pk, "read")]
+
+
 def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:
     plain = {"content": {"role": "user", "content": "old"}, "metadata": {}, "extra": {}}
     waiting = store(draft(answered.recipient, 5))

@@ -1,9 +1,8 @@
 """The audit of frames of the caller's own team, newest first."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
-from django.db.models import QuerySet
 from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -15,8 +14,8 @@ from accounts.paging import read_query
 from accounts.rest import caller_of
 from gateway.models import FrameRecord
 from gateway.wire.frame_types import FRAME_TYPES, read_iso
-from kit.clock import iso
 from kit.describe import Items, Time
+from kit.rows import show
 
 MOST_LIVE, LIVE = 200, 50
 MOST_PAST, PAST = 500, 100
@@ -63,22 +62,23 @@ class LiveQuery(serializers.Serializer[Any]):
     """How many of the newest frames, and from when on."""
 
     limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MOST_LIVE)
-    since = InstantField(required=False)
+    since = InstantField(required=False, source="at__gte")
 
 
 class HistoryQuery(serializers.Serializer[Any]):
     """Which frames: `from` a client, `to` an agent, of a type, from `since` on, before `until`."""
 
-    to = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
+    to = serializers.CharField(required=False, max_length=MAX_NAME_CHARS, source="destination")
     type = serializers.ChoiceField(required=False, choices=sorted(FRAME_TYPES))
-    since = InstantField(required=False)
-    until = InstantField(required=False)
+    since = InstantField(required=False, source="at__gte")
+    until = InstantField(required=False, source="at__lt")
     limit = serializers.IntegerField(default=PAST, min_value=1, max_value=MOST_PAST)
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 
     def get_fields(self) -> Any:
         """With the one whose name Python reserves."""
-        return super().get_fields() | {"from": serializers.CharField(required=False, max_length=MAX_NAME_CHARS)}
+        sender = serializers.CharField(required=False, max_length=MAX_NAME_CHARS, source="source")
+        return super().get_fields() | {"from": sender}
 
 
 class LiveFrames(APIView):
@@ -87,8 +87,7 @@ class LiveFrames(APIView):
     @extend_schema(parameters=[LiveQuery], responses=Items[ApiFrame])
     def get(self, request: Request) -> Response:
         """The newest frames of the clients of one's team."""
-        query = read_query(LiveQuery, request)
-        return Response(_show(_find_frames(request, query)[: query["limit"]]))
+        return Response(_list_frames(request, **read_query(LiveQuery, request)))
 
 
 class FrameHistory(APIView):
@@ -97,35 +96,13 @@ class FrameHistory(APIView):
     @extend_schema(parameters=[HistoryQuery], responses=Items[ApiFrame])
     def get(self, request: Request) -> Response:
         """The frames of the clients of one's team, as long as the team keeps them."""
-        query = read_query(HistoryQuery, request)
-        start = query["offset"]
-        return Response(_show(_find_frames(request, query)[start : start + query["limit"]]))
+        return Response(_list_frames(request, **read_query(HistoryQuery, request)))
 
 
-def _find_frames(request: Request, query: dict[str, Any]) -> QuerySet[FrameRecord]:
-    columns = {"from": "source", "to": "destination", "type": "type", "since": "at__gte", "until": "at__lt"}
-    wanted = {column: query[name] for name, column in columns.items() if name in query}
-    return FrameRecord.objects.filter(owner=caller_of(request), **wanted).order_by("-at", "-pk")
-
-
-def _show(rows: QuerySet[FrameRecord]) -> Items[ApiFrame]:
-    return {"items": [show_frame(row) for row in rows]}
-
-
-def show_frame(row: FrameRecord) -> ApiFrame:
-    """One record."""
-    return {
-        "messageId": row.message_id or None,
-        "at": iso(row.at),
-        "source": row.source,
-        "destination": row.destination,
-        "type": row.type,
-        "outcome": cast(Literal["served"], row.outcome),
-        "errorCode": row.error_code or None,
-        "bytes": row.bytes,
-        "latencyMs": row.latency_ms,
-        "sessionId": row.session_id or None,
-    }
+def _list_frames(request: Request, *, limit: int, offset: int = 0, **wanted: Any) -> Items[ApiFrame]:
+    found = FrameRecord.objects.filter(owner=caller_of(request), **wanted).order_by("-at", "-pk")
+    rows = found[offset : offset + limit]
+    return {"items": [show(ApiFrame, row, errorCode=row.error_code or None) for row in rows]}
 
 
 urlpatterns = [

@@ -15,8 +15,8 @@ from accounts.api.rendering import NO_STORE
 from accounts.rest import Body, caller_of
 from gateway.models import EnvelopeKey
 from gateway.service.team.signatures import make_key
-from kit.clock import iso
 from kit.describe import ErrorBody, Items, Time
+from kit.rows import show
 
 
 class ApiEnvelopeKey(TypedDict):
@@ -46,7 +46,7 @@ class EnvelopeKeys(APIView):
     def get(self, request: Request) -> Response:
         """The keys of one's team, newest first."""
         keys = EnvelopeKey.objects.filter(owner=caller_of(request)).order_by("-pk")
-        return Response({"items": [_show_key(one) for one in keys]})
+        return Response({"items": [show(ApiEnvelopeKey, one) for one in keys]})
 
     @extend_schema(request=KeyBody, responses={201: MadeEnvelopeKey, 429: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -55,8 +55,7 @@ class EnvelopeKeys(APIView):
         body.is_valid(raise_exception=True)
         with transaction.atomic():
             key, secret = make_key(caller_of(request), str(body.validated_data["name"]))
-        shown: MadeEnvelopeKey = {**_show_key(key), "secret": secret}
-        return Response(shown, status=201, headers=NO_STORE)
+        return Response(show(MadeEnvelopeKey, key, secret=secret), status=201, headers=NO_STORE)
 
 
 class OneEnvelopeKey(APIView):
@@ -69,10 +68,6 @@ class OneEnvelopeKey(APIView):
         if not deleted:
             raise NotFound("no such key")
         return Response(status=204)
-
-
-def _show_key(key: EnvelopeKey) -> ApiEnvelopeKey:
-    return {"keyId": key.key_id, "name": key.name, "createdAt": iso(key.created_at)}
 
 
 urlpatterns = [

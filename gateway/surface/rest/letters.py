@@ -1,7 +1,7 @@
 """The native API's calls on the letters of the caller's own team. Others' and absent ones are the same 404."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -12,14 +12,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
-from accounts.paging import PageQuery, page, read_query
+from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Conflict, caller_of, check_no_fields
 from gateway.models import Letter
 from gateway.service.letters.inbox import delete_letter, retry_letter
 from gateway.service.letters.letters import WAITING
 from gateway.service.letters.sealed import show_frame
-from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
+from kit.rows import Source, show
 
 MAX_NAME_CHARS = 80
 State = Literal["queued", "delivered", "read", "dead"]
@@ -31,7 +31,7 @@ class ApiLetter(TypedDict):
     """A message that was stored for an agent. `expiresAt` null: it waits for ever. `reason`: why it died."""
 
     id: int
-    agent: str
+    agent: Annotated[str, Source("recipient.routing_name")]
     sender: str
     messageId: str
     priority: Priority
@@ -55,8 +55,12 @@ class ApiLetterDetail(ApiLetter):
 class LetterQuery(PageQuery):
     """Which letters to list."""
 
-    state = serializers.ChoiceField(required=False, choices=STATES)
-    agent = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
+    state = serializers.ChoiceField(required=False, choices=STATES, source="state__in")
+    agent = serializers.CharField(required=False, max_length=MAX_NAME_CHARS, source="recipient__routing_name")
+
+    def validate_state(self, state: State) -> Collection[str]:
+        """The states of the rows that have this one."""
+        return WAITING if state == "queued" else [state]
 
 
 def show_letters(rows: Sequence[Letter]) -> list[ApiLetter]:
@@ -65,21 +69,8 @@ def show_letters(rows: Sequence[Letter]) -> list[ApiLetter]:
 
 
 def _show(one: Letter) -> ApiLetter:
-    return {
-        "id": one.pk,
-        "agent": one.recipient.routing_name,
-        "sender": one.sender,
-        "messageId": one.message_id,
-        "priority": cast(Priority, one.get_priority_display().lower()),
-        "state": cast(State, "queued" if one.state in WAITING else one.state),
-        "reason": one.reason or None,
-        "wantsResponse": one.wants_response,
-        "bytes": one.bytes,
-        "receivedAt": iso(one.received_at),
-        "expiresAt": iso_or_none(one.expires_at),
-        "deliveredAt": iso_or_none(one.delivered_at),
-        "readAt": iso_or_none(one.read_at),
-    }
+    state = "queued" if one.state in WAITING else one.state
+    return show(ApiLetter, one, priority=one.get_priority_display().lower(), state=state)
 
 
 class Letters(APIView):
@@ -88,13 +79,9 @@ class Letters(APIView):
     @extend_schema(parameters=[LetterQuery], responses=Page[ApiLetter])
     def get(self, request: Request) -> Response:
         """The letters of your team, newest first; `state` and `agent` (a name) take only those."""
-        query = read_query(LetterQuery, request)
-        found = Letter.objects.filter(owner=caller_of(request)).select_related("recipient").order_by("-pk")
-        if state := query.get("state"):
-            found = found.filter(state__in=WAITING if state == "queued" else [state])
-        if agent := query.get("agent"):
-            found = found.filter(recipient__routing_name=agent)
-        return page(request, found, show_letters, LetterQuery)
+        found = Letter.objects.filter(owner=caller_of(request), **read_filters(LetterQuery, request))
+        newest_first = found.select_related("recipient").order_by("-pk")
+        return page(request, newest_first, show_letters, LetterQuery)
 
 
 class OneLetter(APIView):

@@ -1,7 +1,7 @@
 """The native API's calls on the proposals of the caller's own team. Others' and absent ones are the same 404."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Literal, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.paging import PageQuery, page, read_query
+from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import caller_of
 from gateway.models import Proposal, Vote
 from gateway.service.triad.proposal_frames import result_of
-from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time
+from kit.rows import Source, show
 
 MOST_A_PAGE = 100
 
@@ -28,16 +28,16 @@ class ApiProposal(TypedDict):
     """
 
     id: int
-    proposalId: str
+    proposalId: Annotated[str, Source("key")]
     proposer: str
-    proposal: str
+    proposal: Annotated[str, Source("text")]
     reasoning: str
     category: str | None
     members: list[str]
     threshold: Literal["simple", "supermajority", "unanimous"]
     state: Literal["pending", "deliberating", "approved", "rejected", "blocked", "escalated"]
     result: Literal["approved", "rejected"] | None
-    consensus: bool
+    consensus: Annotated[bool, Source("has_consensus")]
     createdAt: Time
     deadline: Time
     decidedAt: Time | None
@@ -47,13 +47,13 @@ class ApiProposal(TypedDict):
 class ApiVote(TypedDict):
     """A vote. `counts`: it is the last one of its agent that came in time; `late`: it came after the end."""
 
-    agent: str
+    agent: Annotated[str, Source("voter")]
     vote: Literal["approve", "reject", "abstain"]
     reasoning: str
     confidence: float | None
     votedAt: Time
     counts: bool
-    late: bool
+    late: Annotated[bool, Source("is_late")]
 
 
 class ApiProposalWithVotes(ApiProposal):
@@ -74,11 +74,9 @@ class TeamProposals(APIView):
     @extend_schema(parameters=[ProposalQuery], responses=Page[ApiProposal])
     def get(self, request: Request) -> Response:
         """The proposals of the caller's team, newest first; `state` takes only those in it."""
-        query = read_query(ProposalQuery, request)
-        own = Proposal.objects.filter(owner=caller_of(request)).order_by("-created_at", "-pk")
-        if state := query.get("state"):
-            own = own.filter(state=state)
-        return page(request, own, _show_proposals, ProposalQuery, most=MOST_A_PAGE)
+        own = Proposal.objects.filter(owner=caller_of(request), **read_filters(ProposalQuery, request))
+        newest_first = own.order_by("-created_at", "-pk")
+        return page(request, newest_first, _show_proposals, ProposalQuery, most=MOST_A_PAGE)
 
 
 class OneTeamProposal(APIView):
@@ -90,7 +88,7 @@ class OneTeamProposal(APIView):
         found = Proposal.objects.filter(owner=caller_of(request), pk=proposal_id).first()
         if found is None:
             raise NotFound("no such proposal")
-        votes = [_show_vote(one) for one in Vote.objects.filter(proposal=found).order_by("pk")]
+        votes = [show(ApiVote, one) for one in Vote.objects.filter(proposal=found).order_by("pk")]
         shown: ApiProposalWithVotes = {**_show_proposal(found), "votes": votes}
         return Response(shown)
 
@@ -100,35 +98,7 @@ def _show_proposals(rows: Sequence[Proposal]) -> list[ApiProposal]:
 
 
 def _show_proposal(one: Proposal) -> ApiProposal:
-    return {
-        "id": one.pk,
-        "proposalId": one.key,
-        "proposer": one.proposer,
-        "proposal": one.text,
-        "reasoning": one.reasoning,
-        "category": one.category or None,
-        "members": one.members,
-        "threshold": cast(Any, one.threshold),
-        "state": cast(Any, one.state),
-        "result": cast(Any, result_of(one) or None),
-        "consensus": one.has_consensus,
-        "createdAt": iso(one.created_at),
-        "deadline": iso(one.deadline),
-        "decidedAt": iso_or_none(one.decided_at),
-        "tieBrokenBy": one.tie_broken_by or None,
-    }
-
-
-def _show_vote(one: Vote) -> ApiVote:
-    return {
-        "agent": one.voter,
-        "vote": cast(Any, one.vote),
-        "reasoning": one.reasoning,
-        "confidence": one.confidence,
-        "votedAt": iso(one.voted_at),
-        "counts": one.counts,
-        "late": one.is_late,
-    }
+    return show(ApiProposal, one, result=result_of(one) or None)
 
 
 urlpatterns = [

@@ -1,7 +1,7 @@
 """Sessions of a team over REST: a list, and exports and imports that are larger than a frame."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.paging import PageQuery, page, read_query
+from accounts.paging import PageQuery, page, read_filters, read_query
 from accounts.rest import Body, caller_of
 from agents.api.files import OF_UPLOADS, AnyType
 from gateway.models import SessionLog
@@ -23,9 +23,9 @@ from gateway.service.sessions.access import SessionUser
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import AGENT_NAME, MAX_ID_CHARS
 from kit.asgi import RequestRefused
-from kit.clock import iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Items, Page, Time
+from kit.rows import Source, show
 
 MEDIA_TYPE = "application/x-ndjson"
 STATUS = {  # the rest is 400
@@ -37,11 +37,11 @@ STATUS = {  # the rest is 400
 class TeamSession(TypedDict):
     """A session of an agent of the team. `importedFrom`: the agent and session that it was exported from."""
 
-    id: str
+    id: Annotated[str, Source("session_id")]
     agent: str
     entries: int
     createdAt: Time
-    lastActivity: Time
+    lastActivity: Annotated[Time, Source("last_entry_at")]
     state: Literal["active", "committed", "archived"]
     importedFrom: NotRequired[str]
 
@@ -73,10 +73,7 @@ class TeamSessions(APIView):
     @extend_schema(parameters=[SessionsQuery], responses=Page[TeamSession])
     def get(self, request: Request) -> Response:
         """The sessions of the caller's team, newest first, archived ones too; `agent` takes only those of one."""
-        query = read_query(SessionsQuery, request)
-        found = SessionLog.objects.filter(owner=caller_of(request))
-        if agent := query.get("agent"):
-            found = found.filter(agent=agent)
+        found = SessionLog.objects.filter(owner=caller_of(request), **read_filters(SessionsQuery, request))
         return page(request, found.order_by("-pk"), show_sessions, SessionsQuery)
 
 
@@ -129,21 +126,7 @@ class ImportSessions(APIView):
 
 def show_sessions(logs: Sequence[SessionLog]) -> list[TeamSession]:
     """Sessions without their entries."""
-    return [_show_session(log) for log in logs]
-
-
-def _show_session(log: SessionLog) -> TeamSession:
-    shown: TeamSession = {
-        "id": log.session_id,
-        "agent": log.agent,
-        "entries": log.entries,
-        "createdAt": iso(log.created_at),
-        "lastActivity": iso(log.last_entry_at),
-        "state": cast(Any, log.state),
-    }
-    if log.imported_from:
-        shown["importedFrom"] = log.imported_from
-    return shown
+    return [show(TeamSession, log) for log in logs]
 
 
 def _user_of(request: Request) -> SessionUser:

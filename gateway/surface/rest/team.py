@@ -1,7 +1,7 @@
 """The native API's calls on the caller's own team: its agents and its rules."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from django.urls import path
@@ -21,8 +21,8 @@ from gateway.service.team.registry import load_own_agents
 from gateway.service.team.statuses import OFFLINE
 from gateway.service.team.team_changes import BadPolicy, change_agent, change_policy, get_policy
 from gateway.wire.frame_types import is_agent_name, is_target
-from kit.clock import iso
 from kit.describe import Page, Time
+from kit.rows import Source, show
 
 Status = Literal["online", "idle", "busy", "error", "offline"]
 Threshold = Literal["simple", "supermajority", "unanimous"]
@@ -35,7 +35,7 @@ class ApiTeamAgent(TypedDict):
 
     name: str
     role: str
-    active: bool
+    active: Annotated[bool, Source("is_active")]
     status: Status
     config: dict[str, Any]
     maySendTo: list[str] | None
@@ -175,7 +175,7 @@ class TeamRules(APIView):
     @extend_schema(responses=ApiTeamPolicy)
     def get(self, request: Request) -> Response:
         """The rules of your team."""
-        return Response(_show_policy(get_policy(caller_of(request).pk)))
+        return Response(show(ApiTeamPolicy, get_policy(caller_of(request).pk)))
 
     @extend_schema(request=TeamPolicyBody, responses=ApiTeamPolicy)
     def patch(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ class TeamRules(APIView):
         body = TeamPolicyBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            return Response(_show_policy(change_policy(caller_of(request).pk, body.validated_data)))
+            return Response(show(ApiTeamPolicy, change_policy(caller_of(request).pk, body.validated_data)))
         except BadPolicy as bad:
             raise ValidationError({"steward": str(bad)}) from None
 
@@ -198,33 +198,7 @@ def _get_own(request: Request, name: str) -> TeamAgent:
 
 def _show_agents(rows: Sequence[TeamAgent]) -> list[ApiTeamAgent]:
     statuses = {one["name"]: one["status"] for one in load_own_agents(rows[0].owner_id)} if rows else {}
-    return [
-        {
-            "name": one.name,
-            "role": one.role,
-            "active": one.is_active,
-            "status": cast(Status, statuses.get(one.name, OFFLINE)),
-            "config": one.config,
-            "maySendTo": one.may_send_to,
-            "mayHearFrom": one.may_hear_from,
-            "createdAt": iso(one.created_at),
-        }
-        for one in rows
-    ]
-
-
-def _show_policy(policy: TeamPolicy) -> ApiTeamPolicy:
-    return {
-        "queuesMessages": policy.queues_messages,
-        "storesTold": policy.stores_told,
-        "members": policy.members,
-        "steward": policy.steward,
-        "breaksTies": policy.breaks_ties,
-        "threshold": cast(Threshold, policy.threshold),
-        "requiresSignature": policy.requires_signature,
-        "sessionTtlS": policy.session_ttl_s,
-        "framesKeptDays": policy.frames_kept_days,
-    }
+    return [show(ApiTeamAgent, one, status=statuses.get(one.name, OFFLINE)) for one in rows]
 
 
 urlpatterns = [
