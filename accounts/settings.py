@@ -47,7 +47,7 @@ try:
     OIDC_PROVIDERS = read_providers(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME)
 except ValueError as wrong:
     raise ImproperlyConfigured(str(wrong)) from None
-SIGNUP = env.parsed(
+SIGNUP = env.read_as(
     "SIGNUP", "open", read_signup, "open, closed, or logins, org:NAMEs, mail addresses and @domains"
 )
 """who may join by GitHub or OpenID Connect: `open` (every user), `closed` (no new users), or a list separated by
@@ -61,12 +61,12 @@ off whenever `GITHUB_CLIENT_ID` or `OIDC_ISSUER` is set"""
 APP_ORIGINS = env.origins("APP_ORIGINS")
 """origins of apps, such as `https://app.example.org`, in addition to loopback: redirect URIs there are accepted,
 and their pages may call `/api/v1` with a Bearer token (CORS without credentials)"""
-SIGNIN_RATE_PER_MINUTE = env.whole("SIGNIN_RATE_PER_MINUTE", 60, least=20)
+SIGNIN_RATE_PER_MINUTE = env.integer("SIGNIN_RATE_PER_MINUTE", 60, least=20)
 """sign-in starts, exchanges and typed codes of one address in any minute, each counted separately"""
-TOKENS_PER_OWNER = env.whole("TOKENS_PER_OWNER", 200)
+TOKENS_PER_OWNER = env.integer("TOKENS_PER_OWNER", 200)
 """live channel and app tokens and AGNT keys one owner may have. Sign-in sessions do not count, and `mint_token`
 does not check this limit"""
-QUESTIONS_KEPT_DAYS = env.whole("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
+QUESTIONS_KEPT_DAYS = env.integer("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 """days after which the text of a question is blanked in its turn, for owners of agents who set no number of their
 own. The rest of the turn stays for `TURNS_KEPT_DAYS`"""
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")

@@ -6,18 +6,18 @@ PUBLIC_URL: str
 SENDS_MAIL: bool
 DEFAULT_FROM_EMAIL: str
 
-AGENTS_PER_OWNER = env.whole("AGENTS_PER_OWNER", 1000)
+AGENTS_PER_OWNER = env.integer("AGENTS_PER_OWNER", 1000)
 """agents one owner may have, drafts counted"""
-SESSIONS_PER_OWNER = env.whole("SESSIONS_PER_OWNER", 5000)
+SESSIONS_PER_OWNER = env.integer("SESSIONS_PER_OWNER", 5000)
 """sessions one owner may have, archived ones counted"""
-SOCKETS_PER_OWNER = env.whole("SOCKETS_PER_OWNER", 1000)
+SOCKETS_PER_OWNER = env.integer("SOCKETS_PER_OWNER", 1000)
 """agents one owner may have connected at once, over all processes"""
-STORAGE_PER_OWNER_MB = env.whole("STORAGE_PER_OWNER_MB", 2048)
+STORAGE_PER_OWNER_MB = env.integer("STORAGE_PER_OWNER_MB", 2048)
 """mebibytes of one owner's files and transcripts: the owner's uploads, events of the owner's sessions, the owner's
 op-messages, and 512 bytes for each row of token usage. When the storage is full, the hub refuses files, events,
 op-messages and reports of token usage, and keeps questions and replies. Each process counts events by itself, and
 may exceed the limit by a hundredth"""
-FILES_KEPT_DAYS = env.whole("FILES_KEPT_DAYS", 30, least=1, most=36_500)
+FILES_KEPT_DAYS = env.integer("FILES_KEPT_DAYS", 30, least=1, most=36_500)
 """days after which a file of a session is deleted, counted from its upload. Existing files keep their date"""
 REMOTE_ALLOW_PRIVATE = env.flag("REMOTE_ALLOW_PRIVATE")
 """`1`: [remote A2A servers](../howto/publish-a-remote-agent.md) may be at any address and port, also by plain

@@ -12,7 +12,7 @@ A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")
 the master key of AGNT: the signing secret of each [AGNT key](tokens.md#agnt-keys) is derived from it. The hub
 stores a secret, encrypted, when the secret is made: another master key changes only the secrets that are made or
 rotated later. AGNT's own programs refuse to start without a master key; the hub derives one, to try AGNT with"""
-VENUES_PER_NETWORK = env.whole("VENUES_PER_NETWORK", 10_000)
+VENUES_PER_NETWORK = env.integer("VENUES_PER_NETWORK", 10_000)
 """venues one AGNT network may have, inactive ones counted"""
 STRIPE_API_KEY = env.text("STRIPE_API_KEY")
 """Default: none: bills are [files](../howto/bill-bookings.md) in `DATA_DIR/invoices`

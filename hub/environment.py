@@ -10,7 +10,7 @@ from kit import env
 # Where the hub serves.
 HOST = env.text("HOST", "127.0.0.1")
 """the address to listen on. `0.0.0.0` and `::`, all addresses of the machine, need a `PUBLIC_URL`"""
-PORT = env.whole("PORT", 8787, least=1, most=65535)
+PORT = env.integer("PORT", 8787, least=1, most=65535)
 """the port to listen on"""
 LOCAL_URL = f"http://[{HOST}]:{PORT}" if ":" in HOST else f"http://{HOST}:{PORT}"
 PUBLIC_URL = env.public_url("PUBLIC_URL", LOCAL_URL)
@@ -69,7 +69,7 @@ if TASK_STORE == "memory" and not IS_EMBEDDED:
     raise ImproperlyConfigured(
         "TASK_STORE=memory keeps tasks in one process, where the others do not find them: set redis or journal"
     )
-TASKS_MEMORY_MB = env.whole("TASKS_MEMORY_MB", 64, least=16)
+TASKS_MEMORY_MB = env.integer("TASKS_MEMORY_MB", 64, least=16)
 """mebibytes that tasks kept in `memory` may take; beyond it the oldest ended ones are dropped, first those of the
 callers who asked least recently. One caller may take 16. [Other uses of memory](memory.md)"""
 
@@ -88,32 +88,32 @@ AGNT = env.flag("AGNT", default=True)
 """`0`: serve no AGNT envelopes, neither `/a2a/v1` nor `/network/venues`, and no pages of networks"""
 DRAIN_S = env.seconds("DRAIN_S", 25)
 """seconds that open questions get to end when the hub stops"""
-CALLER_RATE_PER_MINUTE = env.whole("CALLER_RATE_PER_MINUTE", 30)
+CALLER_RATE_PER_MINUTE = env.integer("CALLER_RATE_PER_MINUTE", 30)
 """asks of one caller in any minute, to all agents together; `0`: no limit"""
-STREAMS_PER_CALLER = env.whole("STREAMS_PER_CALLER", 100, least=1)
+STREAMS_PER_CALLER = env.integer("STREAMS_PER_CALLER", 100, least=1)
 """streams one caller may hold open on one process; more get HTTP 429. The limit also holds
 for operators' sockets (`/cli`) and for clients of the [gateway](gateway.md) without a seat, each counted alone"""
 STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 4500)
 """seconds after which an A2A stream ends, in any state of its task; it can be resumed. More than the longest
 `waitS` of an agent, an hour"""
-DOWNLOADS_PER_OWNER = env.whole("DOWNLOADS_PER_OWNER", 2)
+DOWNLOADS_PER_OWNER = env.integer("DOWNLOADS_PER_OWNER", 2)
 """exports, files over 192 KiB and spreadsheets one account may have under way in each process; more get HTTP 429
 with `Retry-After`"""
-DOWNLOADS_PER_PROCESS = env.whole("DOWNLOADS_PER_PROCESS", 8)
+DOWNLOADS_PER_PROCESS = env.integer("DOWNLOADS_PER_PROCESS", 8)
 """downloads of all accounts together in each process; more get HTTP 503 with `Retry-After`"""
 
 # How long the jobs of `hub/settings.py` keep rows.
-TURNS_KEPT_DAYS = env.whole("TURNS_KEPT_DAYS", 400, least=1)
+TURNS_KEPT_DAYS = env.integer("TURNS_KEPT_DAYS", 400, least=1)
 """days after which ended turns are deleted"""
-EVENTS_KEPT_DAYS = env.whole("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
+EVENTS_KEPT_DAYS = env.integer("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 """days after which events of transcripts are deleted, questions and replies among them, rows of token usage,
 sessions of teams after their last entry, and proposals of teams that were decided"""
-DELIVERIES_KEPT_DAYS = env.whole("DELIVERIES_KEPT_DAYS", 30, least=1)
+DELIVERIES_KEPT_DAYS = env.integer("DELIVERIES_KEPT_DAYS", 30, least=1)
 """days after which webhook deliveries are deleted, also those that were due for a day without being sent"""
-LETTERS_KEPT_DAYS = env.whole("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
+LETTERS_KEPT_DAYS = env.integer("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
 """days after which [stored messages](gateway.md#inboxes) of the gateway are deleted, counted from their arrival.
 Messages that still wait are kept"""
-TASKS_KEPT_DAYS = env.whole("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
+TASKS_KEPT_DAYS = env.integer("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 """days after which tasks of the journal are deleted, counted from their last change of state"""
 
 # How the hub mails alerts to owners.
@@ -122,7 +122,7 @@ EMAIL = env.choice("EMAIL", "off", ("off", "console", "smtp"))
 SENDS_MAIL = EMAIL != "off"
 EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
 """the mail server"""
-EMAIL_PORT = env.whole("EMAIL_PORT", 25, least=1, most=65535)
+EMAIL_PORT = env.integer("EMAIL_PORT", 25, least=1, most=65535)
 """the port of the mail server"""
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 """Default: none: no login
@@ -150,6 +150,6 @@ OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 """Default: none: no spans
 where to send [spans](tracing.md#spans), such as `http://127.0.0.1:4318`: OTLP over HTTP, in batches. The other
 `OTEL_…` variables of the exporter and the batch processor work too"""
-OTEL_SHARE = env.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
+OTEL_SHARE = env.fraction("OTEL_TRACES_SAMPLER_ARG", 1.0)
 """with an endpoint: the share that the hub records of the traces that begin there. For traces of a caller, the
 caller's own sampling flag decides"""

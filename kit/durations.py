@@ -7,7 +7,7 @@ calls to PostgreSQL, Redis and DNS, which guard against a fault and end nothing 
 
 from kit import env
 
-TIME_SCALE = env.share("TEST_TIME_SCALE", 1, least=0.01)
+TIME_SCALE = env.fraction("TEST_TIME_SCALE", 1, least=0.01)
 """only for tests: a factor on the durations of the protocol (those fixed below, and values derived from them, such
 as retry pauses and claims). Settings in seconds, retention and lifetimes that responses contain are not scaled,
 and a few deadlines have a lower bound. `check --deploy` refuses another factor than 1 unless `PUBLIC_URL` is

@@ -49,7 +49,7 @@ def choice(name: str, default: str, among: Sequence[str]) -> str:
     return words[value]
 
 
-def parsed(name: str, default: object, read: Callable[[str], T], wanted: str) -> T:
+def read_as(name: str, default: object, read: Callable[[str], T], wanted: str) -> T:
     """What a function reads from a text; the function raises ValueError. `wanted`: what the error asks for."""
     raw = _raw(name, default)
     try:
@@ -58,9 +58,9 @@ def parsed(name: str, default: object, read: Callable[[str], T], wanted: str) ->
         raise _wrong(name, raw, wanted) from None
 
 
-def whole(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+def integer(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
     """A whole number within bounds."""
-    value = parsed(name, default, int, "a whole number")
+    value = read_as(name, default, int, "a whole number")
     if not least <= value <= most:
         raise _wrong(name, _raw(name, default), f"a number from {least} to {most}")
     return value
@@ -68,16 +68,16 @@ def whole(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
 
 def seconds(name: str, default: float) -> float:
     """Seconds, more than zero."""
-    value = parsed(name, default, float, "a number of seconds")
+    value = read_as(name, default, float, "a number of seconds")
     if not 0 < value < float("inf"):
         raise ImproperlyConfigured(f"{name}={_raw(name, default)!r}: must be above zero and finite")
     return value
 
 
-def share(name: str, default: float, *, least: float = 0) -> float:
+def fraction(name: str, default: float, *, least: float = 0) -> float:
     """A part of a whole, at most 1."""
     wanted = f"a number from {least} to 1"
-    value = parsed(name, default, float, wanted)
+    value = read_as(name, default, float, wanted)
     if not least <= value <= 1:
         raise _wrong(name, _raw(name, default), wanted)
     return value

@@ -37,7 +37,7 @@ LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AttemptResult:
     """How one attempt ended: status and beginning of the receiver's answer, or a sentence why there is none."""
 
     is_success: bool
@@ -51,7 +51,7 @@ class AttemptEnd:
     """What becomes of a row after an attempt. `retry_at`: when the next attempt is due; None: there is none."""
 
     row: Any
-    outcome: Outcome
+    outcome: AttemptResult
     at: datetime
     retry_at: datetime | None
 
@@ -91,7 +91,7 @@ class Outbox(ABC):
         """Make what `send` gets, signed now. Runs in the thread that uses the database."""
 
     @abstractmethod
-    def send(self, prepared: Any) -> Outcome:
+    def send(self, prepared: Any) -> AttemptResult:
         """Make one attempt, in a thread of its own and without the database."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     return leased
 
 
-def settle(outbox: Outbox, leased: Leased, outcome: Outcome) -> bool:
+def settle(outbox: Outbox, leased: Leased, outcome: AttemptResult) -> bool:
     """Store how an attempt ended. False: nothing was stored; another sender has the row, or the row is gone."""
     now, retry_at = db_now(), None
     if not outcome.is_success and leased.row.attempts <= len(outbox.retry_after_s):
@@ -179,7 +179,7 @@ class Sender:
         self._stopping = stopping or threading.Event()
         self._limits = SendLimits(outbox)
         self._under_way = 0
-        self._ended: SimpleQueue[tuple[Leased, Outcome]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[Leased, AttemptResult]] = SimpleQueue()
         self._handing_over = threading.Lock()
         self._has_left = False
 
@@ -213,7 +213,7 @@ class Sender:
         except Exception:
             event = f"{self._outbox.name}.failed"
             logger.exception(event, extra={"delivery": str(leased.row)})
-            outcome = Outcome(is_success=False, error="the hub could not send it")
+            outcome = AttemptResult(is_success=False, error="the hub could not send it")
         # Under the lock: between a look at `_has_left` and the `put`, `_leave` would miss this one.
         with self._handing_over:
             if not self._has_left:
@@ -221,7 +221,7 @@ class Sender:
                 return
         self._settle_alone(leased, outcome)
 
-    def _settle_alone(self, leased: Leased, outcome: Outcome) -> None:
+    def _settle_alone(self, leased: Leased, outcome: AttemptResult) -> None:
         """Store an end over this thread's connection. If that fails, the lease ends and the row is sent again."""
         for _ in range(SETTLE_TRIES):
             try:
@@ -253,8 +253,8 @@ class Sender:
             self._limits.leave(leased.row)
         return len(ended)
 
-    def _ended_by_now(self) -> list[tuple[Leased, Outcome]]:
-        ended: list[tuple[Leased, Outcome]] = []
+    def _ended_by_now(self) -> list[tuple[Leased, AttemptResult]]:
+        ended: list[tuple[Leased, AttemptResult]] = []
         try:
             ended.append(self._ended.get(timeout=LOOK_EVERY_S))
             while True:

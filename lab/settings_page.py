@@ -56,11 +56,11 @@ class Declaration:
         match self.kind, self.arguments:
             case "choice", {"among": words}:
                 return ", ".join(f"`{word}`" for word in words)
-            case "parsed", {"wanted": wanted}:
+            case "read_as", {"wanted": wanted}:
                 return str(wanted)
-            case "share", {"least": least}:
+            case "fraction", {"least": least}:
                 return f"{least} to 1"
-            case "whole", {"least": least, "most": most}:
+            case "integer", {"least": least, "most": most}:
                 return f"at least {least}" if most == NO_BOUND else f"{least} to {most}"
         summary = str(getattr(env, self.kind).__doc__).partition(".")[0]
         values = summary[:1].lower() + summary[1:]

@@ -22,7 +22,7 @@ from kit import trace
 from kit.async_db import release_before_waiting
 from kit.clock import db_now, iso
 from kit.durations import seconds
-from kit.outbox import AttemptEnd, Outbox, Outcome
+from kit.outbox import AttemptEnd, AttemptResult, Outbox
 from kit.safe_http import NotPublic, NotSent, SafeHttp, TargetRules, Unanswered
 from webhooks import settings
 from webhooks.catalog import FORMS
@@ -71,16 +71,16 @@ class HttpOutbox(Outbox):
         """See `Outbox`. None while sending is paused."""
         return self.rows._default_manager.filter(NOT_PAUSED, status__in=Sendable.UNSETTLED)
 
-    def send(self, prepared: SignedRequest | None) -> Outcome:
+    def send(self, prepared: SignedRequest | None) -> AttemptResult:
         """See `Outbox`: any 2xx is a success."""
         if prepared is None:
-            return Outcome(is_success=False, error=self.unreadable)
+            return AttemptResult(is_success=False, error=self.unreadable)
         try:
             answer = self._http.send("POST", prepared.url, headers=prepared.headers, body=prepared.body)
         except (NotSent, Unanswered) as failure:
-            return Outcome(is_success=False, error=str(failure))
+            return AttemptResult(is_success=False, error=str(failure))
         response = _text_of(answer.body[:MAX_RESPONSE_BYTES])
-        return Outcome(is_success=200 <= answer.status < 300, status=answer.status, response=response)
+        return AttemptResult(is_success=200 <= answer.status < 300, status=answer.status, response=response)
 
     def store_end(self, leased: QuerySet[Any], end: AttemptEnd, **columns: Any) -> int:
         """See `Outbox`. `columns`: further ones that the row keeps."""

@@ -7,5 +7,5 @@ WEBHOOK_ALLOW_PRIVATE = env.flag("WEBHOOK_ALLOW_PRIVATE")
 into your network, and read the first 1024 bytes of the answers"""
 WEBHOOK_PORTS = env.ports("WEBHOOK_PORTS", "443 8443")
 """ports to which webhooks may be sent"""
-WEBHOOKS_PER_OWNER = env.whole("WEBHOOKS_PER_OWNER", 50)
+WEBHOOKS_PER_OWNER = env.integer("WEBHOOKS_PER_OWNER", 50)
 """webhooks one owner may have"""

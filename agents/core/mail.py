@@ -21,7 +21,7 @@ from kit import batches
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
-from kit.outbox import AttemptEnd, Outbox, Outcome
+from kit.outbox import AttemptEnd, AttemptResult, Outbox
 from webhooks.pause import NOT_PAUSED
 
 logger = logging.getLogger(__name__)
@@ -135,13 +135,13 @@ class MailOutbox(Outbox):
         headers = {"Message-ID": message_id, "Auto-Submitted": "auto-generated"}
         return EmailMessage(row.subject, row.contents, sender, [row.to], headers=headers)
 
-    def send(self, prepared: EmailMessage) -> Outcome:
+    def send(self, prepared: EmailMessage) -> AttemptResult:
         """See `Outbox`."""
         try:
             prepared.send()
         except FAILURES as failure:
-            return Outcome(is_success=False, error=type(failure).__name__)
-        return Outcome(is_success=True)
+            return AttemptResult(is_success=False, error=type(failure).__name__)
+        return AttemptResult(is_success=True)
 
     def store_end(self, leased: QuerySet[Mail], end: AttemptEnd) -> int:
         """See `Outbox`: the owner of a mail that is given up sees that on the page of alerts."""

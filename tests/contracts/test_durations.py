@@ -27,14 +27,14 @@ from webhooks.sending import WebhookOutbox
 @pytest.mark.parametrize(("raw", "scale"), [("", 1.0), ("1", 1.0), ("0.25", 0.25), ("0.01", 0.01)])
 def test_a_scale_is_a_number_up_to_one(monkeypatch: pytest.MonkeyPatch, raw: str, scale: float) -> None:
     monkeypatch.setenv("TEST_TIME_SCALE", raw)
-    assert env.share("TEST_TIME_SCALE", 1, least=0.01) == scale
+    assert env.fraction("TEST_TIME_SCALE", 1, least=0.01) == scale
 
 
 @pytest.mark.parametrize("raw", ["0", "0.009", "1.01", "-1", "nan", "inf", "quick", "1,0"])
 def test_another_scale_is_refused(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
     monkeypatch.setenv("TEST_TIME_SCALE", raw)
     with pytest.raises(ImproperlyConfigured, match=r"want a number from 0\.01 to 1"):
-        env.share("TEST_TIME_SCALE", 1, least=0.01)
+        env.fraction("TEST_TIME_SCALE", 1, least=0.01)
 
 
 def test_nothing_is_shortened_without_the_variable() -> None:

@@ -16,7 +16,7 @@ from agents.core.alerts import LEAST_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.mail import MailOutbox, queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
-from kit.outbox import Outcome, SendLimits, lease, settle
+from kit.outbox import AttemptResult, SendLimits, lease, settle
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 from webhooks.models import Delivery
@@ -291,7 +291,7 @@ def test_a_mail_that_cannot_be_written_does_not_stop_the_others(
 
 @pytest.mark.deliveries
 def test_a_mail_whose_lease_ran_out_is_left_to_the_process_that_leased_it_again(alice: Person) -> None:
-    outbox, sent = MailOutbox(), Outcome(is_success=True)
+    outbox, sent = MailOutbox(), AttemptResult(is_success=True)
     queue_mails([(alice.user.pk, "alice@example.org", "subject", "text")])
     [slow] = lease(outbox, SendLimits(outbox))
     assert lease(outbox, SendLimits(outbox)) == []

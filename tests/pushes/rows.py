@@ -8,7 +8,7 @@ from a2a_bridge.service.pushes.configs import seal
 from a2a_bridge.service.pushes.push_outbox import PushOutbox
 from a2a_bridge.wire.requests import PushTarget
 from kit.clock import db_now
-from kit.outbox import Leased, Outcome, Sender, SendLimits, lease, settle
+from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle
 from tests.native.rows import Person
 from webhooks.sending import client
 
@@ -44,7 +44,7 @@ def lease_due() -> list[Leased]:
     return lease(outbox, SendLimits(outbox))
 
 
-def end_lease(leased: Leased, outcome: Outcome) -> bool:
+def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
     """What a sender does after an attempt."""
     return settle(PushOutbox(client()), leased, outcome)
 

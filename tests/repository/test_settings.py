@@ -61,8 +61,8 @@ def test_a_setting_without_a_text_is_refused() -> None:
     [
         ('env.text("A", "b")\n"""a text"""', "| `A` | `b` | text, or `A_FILE` | a text |"),
         ('env.flag("A", default=True)\n"""on"""', "| `A` | `1` | `0` or `1` | on |"),
-        ('env.whole("A", 1_000, least=1)\n"""rows\nkept"""', "| `A` | `1000` | at least 1 | rows kept |"),
-        ('env.whole("A", B + 1, most=9)\n"""Default: more\nrows"""', "| `A` | more | 0 to 9 | rows |"),
+        ('env.integer("A", 1_000, least=1)\n"""rows\nkept"""', "| `A` | `1000` | at least 1 | rows kept |"),
+        ('env.integer("A", B + 1, most=9)\n"""Default: more\nrows"""', "| `A` | more | 0 to 9 | rows |"),
         ('env.choice("A", "b", ("b", "c"))\n"""which"""', "| `A` | `b` | `b`, `c` | which |"),
     ],
 )

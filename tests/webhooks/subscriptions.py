@@ -8,7 +8,7 @@ from standardwebhooks import Webhook
 
 from accounts.models import User
 from kit.clock import db_now
-from kit.outbox import Leased, Outcome, Sender, SendLimits, lease, settle
+from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle
 from lab.receivers import Received
 from webhooks.models import Delivery, Subscription
 from webhooks.outbox import OutboxEvent, record
@@ -37,7 +37,7 @@ def deliver() -> int:
     return Sender(WebhookOutbox(client())).run()
 
 
-def end_lease(leased: Leased, outcome: Outcome) -> bool:
+def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
     """What a sender does after an attempt."""
     return settle(WebhookOutbox(client()), leased, outcome)
 

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from kit.clock import db_now
-from kit.outbox import JITTER, LEASE, Outcome, Sender, SendLimits
+from kit.outbox import JITTER, LEASE, AttemptResult, Sender, SendLimits
 from lab.receivers import receiving
 from lab.waiting import until
 from tests.native.rows import Person
@@ -41,8 +41,8 @@ from webhooks.sending import (
 from webhooks.subscription_changes import OVERLAP, roll_secret, send_test, unsubscribe
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
-FAILED = Outcome(is_success=False, status=500)
-FINE = Outcome(is_success=True, status=204)
+FAILED = AttemptResult(is_success=False, status=500)
+FINE = AttemptResult(is_success=True, status=204)
 
 
 def lease_one() -> Any:
@@ -297,7 +297,7 @@ def test_a_suspended_owner_is_told_nothing_more_until_reinstated(alice: Person) 
 
 
 @pytest.mark.parametrize("outcome", [FINE, FAILED])
-def test_sent_again_it_starts_over_under_its_id(alice: Person, outcome: Outcome) -> None:
+def test_sent_again_it_starts_over_under_its_id(alice: Person, outcome: AttemptResult) -> None:
     subscribed(alice.user)
     happen(alice.user)
     first = only_delivery()
