@@ -1,27 +1,19 @@
-"""A client that sends requests to checked addresses alone, and streams the responses."""
+"""Like `client`, for streamed responses on an event loop."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import cache
 
 import httpcore2
 
 from kit.safe_http.async_pinned import AsyncPinnedBackend
+from kit.safe_http.client import Unanswered, as_parsed, default_tls
 from kit.safe_http.target import NotSent, Resolve, Target, TargetRules, addresses_of, read_target, system_resolver
 
 CONNECT_WITHIN_S = 10.0
 RESOLVERS = 8
-
-
-class Unanswered(Exception):
-    """No whole answer came. The request may have arrived; the text may be shown to the user who gave the URL."""
-
-
-class NotConnected(NotSent):
-    """The host was not found in time, or no connection came about."""
 
 
 class TooMuch(Unanswered):
@@ -53,28 +45,13 @@ class Incoming:
                     raise TooMuch(f"the answer is over {max_bytes} bytes")
                 yield piece
 
-    async def beginning(self, max_bytes: int) -> tuple[bytes, bool]:
-        """The first bytes of the body, and whether there are more.
-
-        Raises:
-            Unanswered: it broke off.
-        """
-        read = b""
-        with _as_unanswered():
-            async for piece in self._response.aiter_stream():
-                read += piece
-                if len(read) > max_bytes:
-                    return read[:max_bytes], True
-        return read, False
-
     async def read(self, max_bytes: int) -> bytes:
         """The whole body. See `pieces`."""
         return b"".join([piece async for piece in self.pieces(max_bytes)])
 
 
 class StreamingHttp:
-    """Sends single requests: resolves the name once, connects to the checked address, follows no redirect, uses no
-    proxy.
+    """Sends single requests under the rules of `SafeHttp`: one look-up, checked and pinned; no redirect, no proxy.
 
     Looking up, connecting and TLS take at most `connect_within_s`. The answer has no limit of time of its own:
     its reader sets one around it.
@@ -107,8 +84,7 @@ class StreamingHttp:
         """One request; its answer while the block lasts. `on_send` is called before the first byte leaves.
 
         Raises:
-            NotSent: nothing was sent: the URL is not allowed.
-            NotConnected: nothing was sent, but may be at another time.
+            NotSent: nothing was sent: the URL is not allowed, or the connection was refused.
             Unanswered: it may have arrived, but no sound answer came.
         """
         backend, target = await self._reach(url, on_send)
@@ -128,20 +104,8 @@ class StreamingHttp:
             except Unanswered as failure:
                 if backend.has_sent:
                     raise
-                raise NotConnected(str(failure)) from None
+                raise NotSent(str(failure)) from None
             yield Incoming(response)
-
-    def check(self, url: str, within_s: float) -> None:
-        """Look at a URL as sending would now. Not for an event loop.
-
-        Raises:
-            NotSent: it is not allowed.
-        """
-        target = read_target(url, self._rules)
-        try:
-            addresses_of(target, self._rules, self._resolve, within_s=within_s)
-        except TimeoutError:
-            raise _late(target) from None
 
     def close(self) -> None:
         """Look up nothing more."""
@@ -155,27 +119,11 @@ class StreamingHttp:
             async with asyncio.timeout_at(deadline):
                 addresses = await loop.run_in_executor(self._resolvers, self._addresses, target)
         except TimeoutError:
-            raise _late(target) from None
+            raise NotSent(f"{target.host} could not be looked up in time") from None
         return AsyncPinnedBackend(addresses, deadline, on_send), target
 
     def _addresses(self, target: Target) -> list[str]:
         return addresses_of(target, self._rules, self._resolve, within_s=self._connect_within_s)
-
-
-def as_parsed(target: Target) -> httpcore2.URL:
-    """The same parts, not parsed a second time by another parser."""
-    url = target.url
-    return httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
-
-
-@cache
-def default_tls() -> ssl.SSLContext:
-    """The system's certificate authorities, read once."""
-    return ssl.create_default_context()
-
-
-def _late(target: Target) -> NotConnected:
-    return NotConnected(f"{target.host} could not be looked up in time")
 
 
 @contextmanager
