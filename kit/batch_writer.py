@@ -38,6 +38,7 @@ class BatchWriter(Generic[T]):
         pause_s: float,
         most_waiting: int,
         retry_s: float = RETRY_S,
+        refused: Callable[[T, DatabaseError], object] | None = None,
     ) -> None:
         self._name = name
         self._write_items = write
@@ -45,6 +46,7 @@ class BatchWriter(Generic[T]):
         self._pause_s = pause_s
         self._most_waiting = most_waiting
         self._retry_s = retry_s
+        self._refused = refused
         self._thread = DbThread(name)
         self._batcher: Batcher[tuple[T, int]] = Batcher(self._write, pause=self._pause)
         self._last: asyncio.Future[None] | None = None
@@ -67,7 +69,7 @@ class BatchWriter(Generic[T]):
     async def wait_for_room(self) -> None:
         """Return when the writer is not full."""
         while self.is_full and self._last is not None:
-            await asyncio.shield(self._last)
+            await asyncio.wait([self._last])
 
     async def flush(self, within_s: float | None = None) -> None:
         """Write the waiting items without a pause; return when they are written, or after `within_s` seconds."""
@@ -78,7 +80,7 @@ class BatchWriter(Generic[T]):
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
-                    await asyncio.shield(self._last)
+                    await asyncio.wait([self._last])
         finally:
             self._flushing -= 1
             if not self._flushing:
@@ -87,7 +89,8 @@ class BatchWriter(Generic[T]):
     async def close(self) -> None:
         """Write the waiting items, and end the thread. If the database stays away, drop them after `TRIES`."""
         self._is_closing = True
-        await self.flush()
+        while self._last is not None and not self._last.done():
+            await self.flush()
         await self._thread.close()
 
     async def _pause(self) -> None:
@@ -98,19 +101,18 @@ class BatchWriter(Generic[T]):
                     await self._urgent.wait()
 
     async def _write(self, added: Sequence[tuple[T, int]]) -> None:
-        left = sum(size for _, size in added)
-        try:
-            for start in range(0, len(added), self._at_once):
-                some = added[start : start + self._at_once]
+        for start in range(0, len(added), self._at_once):
+            some = added[start : start + self._at_once]
+            try:
                 await self._write_some([item for item, _ in some])
-                written = sum(size for _, size in some)
-                self._waiting -= written
-                left -= written
-        finally:
-            self._waiting -= left
-            self._may_write_at = asyncio.get_running_loop().time() + self._pause_s
+            except Exception:  # of `write` itself: no later batch may be lost with it
+                logger.exception("batch_writer.lost", extra={"writer": self._name, "items": len(some)})
+            finally:
+                self._waiting -= sum(size for _, size in some)
+        self._may_write_at = asyncio.get_running_loop().time() + self._pause_s
 
     async def _write_some(self, items: Sequence[T]) -> None:
+        """Write items together; each alone, with tries of its own, when the database refuses one of them."""
         for attempt in itertools.count(1):
             try:
                 await self._thread.call(self._write_items, items)
@@ -120,25 +122,14 @@ class BatchWriter(Generic[T]):
                 if self._is_closing and attempt >= TRIES:
                     return
                 await asyncio.sleep(self._retry_s)
+            except DatabaseError as failure:
+                if self._refused is None:
+                    raise
+                if len(items) == 1:
+                    self._refused(items[0], failure)
+                    return
+                for item in items:
+                    await self._write_some([item])
+                return
             else:
                 return
-
-
-def write_or_split(
-    items: Sequence[T], write: Callable[[Sequence[T]], object], refused: Callable[[T, DatabaseError], object]
-) -> None:
-    """Write items together; if the database refuses them, write each alone. `refused` gets the refused items.
-
-    Raises:
-        OperationalError, InterfaceError, InternalError: the database is away.
-    """
-    try:
-        write(items)
-    except DATABASE_AWAY:
-        raise
-    except DatabaseError as failure:
-        if len(items) == 1:
-            refused(items[0], failure)
-            return
-        for item in items:
-            write_or_split([item], write, refused)

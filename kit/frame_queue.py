@@ -17,6 +17,7 @@ class FrameQueue:
     def __init__(self) -> None:
         self._frames: deque[bytes] = deque()
         self._bytes = 0
+        self._is_closed = False
         self._line: asyncio.Lock | None = None  # senders wait for room one after another
         self._room: asyncio.Future[None] | None = None
 
@@ -24,16 +25,19 @@ class FrameQueue:
         return len(self._frames)
 
     def put(self, frame: bytes) -> bool:
-        """Add a frame. False: the queue was over its limits and was cleared; the caller must close the socket."""
+        """Add a frame. False: the queue is closed, as it was over its limits; the caller closes the socket."""
+        if self._is_closed:
+            return False
         self._frames.append(frame)
         self._bytes += len(frame)
         if len(self._frames) <= MOST_FRAMES and self._bytes <= MOST_BYTES:
             return True
-        self.clear()
+        self.close()
         return False
 
-    def clear(self) -> None:
-        """Drop the frames that wait."""
+    def close(self) -> None:
+        """Drop the frames that wait, and take no more."""
+        self._is_closed = True
         self._frames.clear()
         self._bytes = 0
         self._make_room()
@@ -42,7 +46,7 @@ class FrameQueue:
         """Send the frames that wait, and those that are added meanwhile. One call at a time."""
         while self._frames:
             await send(self._frames[0])
-            if self._frames:  # else the queue was cleared meanwhile
+            if self._frames:  # else the queue was closed meanwhile
                 self._bytes -= len(self._frames.popleft())
                 self._make_room()
 

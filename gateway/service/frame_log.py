@@ -19,7 +19,7 @@ from gateway.models import FrameRecord
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import GATEWAY
-from kit.batch_writer import RETRY_S, BatchWriter, write_or_split
+from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import approximate_now
 
 logger = logging.getLogger(__name__)
@@ -51,11 +51,6 @@ INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
 
 
 def insert_rows(rows: Sequence[FrameRow]) -> None:
-    """Write records; those of a team that was deleted meanwhile are left out."""
-    write_or_split(rows, _insert, _note_refused)
-
-
-def _insert(rows: Sequence[FrameRow]) -> None:
     """One statement for all rows: a model for each costs more than the rest of a frame that is passed on."""
     database = thread_database()
     stored = [row._replace(at=database.moment(row.at)) for row in rows]
@@ -77,7 +72,13 @@ class FrameLog(BatchWriter[FrameRow]):
         self, write: Callable[[Sequence[FrameRow]], None] = insert_rows, retry_s: float = RETRY_S
     ) -> None:
         super().__init__(
-            "frame log", write, at_once=AT_ONCE, pause_s=GATHER_S, most_waiting=MOST_WAITING, retry_s=retry_s
+            "frame log",
+            write,
+            at_once=AT_ONCE,
+            pause_s=GATHER_S,
+            most_waiting=MOST_WAITING,
+            retry_s=retry_s,
+            refused=_note_refused,
         )
 
 

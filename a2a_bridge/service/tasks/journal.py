@@ -19,7 +19,6 @@ from a2a_bridge.wire.task import OPEN, State, Task, TaskEvent, TaskPage
 from agents.core.errors import Unavailable
 from kit import batches, sql
 from kit.async_db import DbThread, db_call
-from kit.batch_writer import write_or_split
 from kit.batcher import Batcher
 from kit.clock import approximate_now, db_now
 
@@ -109,11 +108,19 @@ class JournalTaskStore:
 
     async def _write(self, writes: Sequence[Write]) -> None:
         """One transaction; one by one when a piece of it may be at fault."""
-        await self._thread.call(write_or_split, writes, journal_rows.write, _refuse)
+        try:
+            await self._thread.call(lambda: journal_rows.write(writes))
+        except sql.DATABASE_AWAY:
+            raise
+        except DatabaseError:
+            for write in writes:
+                await self._write_alone(write)
 
-
-def _refuse(write: Write, failure: DatabaseError) -> None:
-    write.failure = _out_of_reach(failure)
+    async def _write_alone(self, write: Write) -> None:
+        try:
+            await self._thread.call(lambda: journal_rows.write([write]))
+        except (DatabaseError, InterfaceError) as failure:
+            write.failure = _out_of_reach(failure)
 
 
 async def _read(look: Callable[[], T]) -> T:

@@ -14,8 +14,7 @@ from gateway.service.sessions.entries import Entry, Record, make_row, seal_conte
 from gateway.service.sessions.held_entries import drop, read_orphaned_records, release
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import now_ms
-from kit import batches
-from kit.batch_writer import write_or_split
+from kit import batches, sql
 from kit.clock import db_now
 
 logger = logging.getLogger(__name__)
@@ -59,15 +58,17 @@ def write_or_log(records: Sequence[Record]) -> int:
     Raises:
         OperationalError, InterfaceError, InternalError: the database is away. What is not written is held.
     """
-    refused: list[Record] = []
-
-    def drop_refused(record: Record, failure: DatabaseError) -> None:
-        logger.error("gateway.session_entry_not_written", exc_info=failure)
-        drop([record.key])
-        refused.append(record)
-
-    write_or_split(records, write_records, drop_refused)
-    return len(records) - len(refused)
+    try:
+        write_records(records)
+    except sql.DATABASE_AWAY:
+        raise
+    except DatabaseError:
+        if len(records) > 1:
+            return sum(write_or_log([record]) for record in records)
+        logger.exception("gateway.session_entry_not_written")
+        drop([record.key for record in records])
+        return 0
+    return len(records)
 
 
 @transaction.atomic

@@ -365,7 +365,7 @@ class GatewayConnection(FrameSocket):
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True
-        self._pushes.clear()
+        self._pushes.close()
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)
