@@ -1,17 +1,18 @@
 """What accounts answer over REST (docs/reference/rest.md), as types: the views build them."""
 
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from kit.describe import Time, Url
+from kit.rows import Source
 
 
 class ApiUser(TypedDict):
     """A person with an account."""
 
     id: int
-    githubLogin: str
+    githubLogin: Annotated[str, Source("login")]
     avatarUrl: Url | None
-    isAdmin: bool
+    isAdmin: Annotated[bool, Source("is_staff")]
     createdAt: Time
 
 
@@ -39,7 +40,7 @@ class ApiToken(TypedDict):
     lastUsedAt: Time | None
     expiresAt: Time | None
     scopes: list[str] | None
-    agent: str | None
+    agent: Annotated[str | None, Source("only_agent")]
     revokedAt: Time | None
     machineId: str | None
     userAgent: str | None
@@ -56,19 +57,19 @@ class MintedAppToken(TypedDict):
 
     id: int
     token: str
-    tokenName: str
+    tokenName: Annotated[str, Source("name")]
     kind: Literal["app"]
     format: Literal["opaque", "jwt"]
     createdAt: Time
     expiresAt: Time | None
     scopes: list[str] | None
-    agent: str | None
+    agent: Annotated[str | None, Source("only_agent")]
 
 
 class AuthSession(TypedDict):
     """A signed-in session of a user; `id` is the SHA-256 of its token."""
 
-    id: str
+    id: Annotated[str, Source("digest")]
     source: Literal["web", "cli"]
     userAgent: str | None
     machineId: str | None

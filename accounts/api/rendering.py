@@ -1,78 +1,43 @@
 """Accounts and credentials as the native API shows them."""
 
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from django.db import models
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.models import Credential, User
+from accounts.models import Credential
 from accounts.rest import caller_of
-from accounts.shapes import ApiToken, ApiUser, AuthSession, SignedIn
+from accounts.shapes import ApiUser, AuthSession, SessionText, SignedIn
 from accounts.tokens import Minted
-from kit.clock import iso, iso_or_none
+from kit.clock import iso
+from kit.rows import show
 
+Shape = TypeVar("Shape")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
-def api_user(user: User) -> ApiUser:
-    """ApiUser of the native API."""
-    return {
-        "id": user.pk,
-        "githubLogin": user.login,
-        "avatarUrl": user.avatar_url or None,
-        "isAdmin": user.is_staff,
-        "createdAt": iso(user.created_at),
-    }
+def show_token(shape: type[Shape], credential: Credential, **given: Any) -> Shape:
+    """A channel or app token as a shape that has its format and its scopes."""
+    scopes = credential.scopes.split() or None
+    return show(shape, credential, format="jwt" if credential.is_jwt else "opaque", scopes=scopes, **given)
 
 
-def api_token(credential: Credential) -> ApiToken:
-    """ApiToken of the native API."""
-    return {
-        "id": credential.pk,
-        "kind": credential.kind,
-        "name": credential.name,
-        "prefix": credential.prefix,
-        "format": token_format(credential),
-        "appName": credential.app_name or None,
-        "createdAt": iso(credential.created_at),
-        "lastUsedAt": iso_or_none(credential.last_used_at),
-        "expiresAt": iso_or_none(credential.expires_at),
-        "scopes": credential.scopes.split() or None,
-        "agent": credential.only_agent or None,
-        "revokedAt": iso_or_none(credential.revoked_at),
-        "machineId": credential.machine_id or None,
-        "userAgent": credential.user_agent or None,
-    }
+def show_auth_session(credential: Credential, current: int) -> AuthSession:
+    """Its id is the hash of its token, from which the token cannot be derived."""
+    return show(
+        AuthSession,
+        credential,
+        source="web" if credential.source == Credential.Source.WEB else "cli",
+        lastUsedAt=iso(credential.last_used_at or credential.created_at),
+        isCurrent=credential.pk == current,
+    )
 
 
-def token_format(credential: Credential) -> Literal["opaque", "jwt"]:
-    """What the text of a token is: random characters, or a signed JWT."""
-    return "jwt" if credential.is_jwt else "opaque"
-
-
-def api_auth_session(credential: Credential, current: int) -> AuthSession:
-    """AuthSession of the native API; its id is the hash of its token, from which the token cannot be derived."""
-    return {
-        "id": credential.digest,
-        "source": "web" if credential.source == Credential.Source.WEB else "cli",
-        "userAgent": credential.user_agent or None,
-        "machineId": credential.machine_id or None,
-        "createdAt": iso(credential.created_at),
-        "lastUsedAt": iso(credential.last_used_at or credential.created_at),
-        "expiresAt": iso_or_none(credential.expires_at),
-        "revokedAt": iso_or_none(credential.revoked_at),
-        "isCurrent": credential.pk == current,
-    }
-
-
-def api_session_token(minted: Minted) -> SignedIn:
+def show_signed_in(minted: Minted) -> SignedIn:
     """What a command line gets for its code."""
-    credential = minted.credential
-    return {
-        "user": api_user(credential.user),
-        "session": {"token": minted.token, "expiresAt": iso_or_none(credential.expires_at)},
-    }
+    session = show(SessionText, minted.credential, token=minted.token)
+    return {"user": show(ApiUser, minted.credential.user), "session": session}
 
 
 def user_agent_of(request: Request) -> str:

@@ -8,12 +8,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import settings
-from accounts.api.rendering import ListQuery, api_auth_session, api_user, listed
+from accounts.api.rendering import ListQuery, listed, show_auth_session
 from accounts.authn import CALLER_KINDS, COOKIE, presented_by
 from accounts.models import MAX_KEPT_DAYS, Credential, User
 from accounts.rest import Body, Conflict, HasBrowserSession, caller_of, check_no_fields, identity_of
 from accounts.shapes import ApiUser, AuthSession, Kept, RevokedSession
 from kit.describe import ErrorBody, Items
+from kit.rows import show
 
 
 class Me(APIView):
@@ -24,7 +25,7 @@ class Me(APIView):
     @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:
         """Whose credential this is."""
-        return Response(api_user(caller_of(request)))
+        return Response(show(ApiUser, caller_of(request)))
 
 
 class RetentionBody(Body):
@@ -73,7 +74,7 @@ class AuthSessions(APIView):
     def get(self, request: Request) -> Response:
         """Where the caller is signed in, newest first."""
         current = identity_of(request).credential_id
-        return Response({"items": [api_auth_session(one, current) for one in listed(request, [Kind.SESSION])]})
+        return Response({"items": [show_auth_session(one, current) for one in listed(request, [Kind.SESSION])]})
 
 
 class RevokeAuthSession(APIView):

@@ -12,13 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.rendering import NO_STORE, ListQuery, api_token, listed, token_format, user_agent_of
+from accounts.api.rendering import NO_STORE, ListQuery, listed, show_token, user_agent_of
 from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
 from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, TokenLimits, mint_app, mint_channel, rotate
-from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind
@@ -116,7 +115,7 @@ class ChannelTokens(APIView):
         body = _checked(NewToken(data=request.data))
         name, limits = str(body.validated_data["name"]), body.limits()
         minted = mint_channel(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
-        shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
+        shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
         return Response(shown, status=201, headers=NO_STORE)
 
 
@@ -126,7 +125,8 @@ class Tokens(APIView):
     @extend_schema(parameters=[ListQuery], responses=Items[ApiToken])
     def get(self, request: Request) -> Response:
         """The caller's channel and app tokens, newest first."""
-        return Response({"items": [api_token(one) for one in listed(request, [Kind.CHANNEL, Kind.APP])]})
+        found = listed(request, [Kind.CHANNEL, Kind.APP])
+        return Response({"items": [show_token(ApiToken, one) for one in found]})
 
 
 class OneToken(APIView):
@@ -159,7 +159,7 @@ class RotateToken(APIView):
             raise NotFound("no such token")
         overlap = timedelta(seconds=body.validated_data["overlap"])
         minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))
-        shown: MintedChannelToken = {**api_token(minted.credential), "token": minted.token}
+        shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
         return Response(shown, status=201, headers=NO_STORE)
 
 
@@ -174,18 +174,7 @@ class MintApp(APIView):
         body = _checked(NewAppToken(data=request.data))
         name, limits = str(body.validated_data["name"]), body.limits()
         minted = mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
-        credential = minted.credential
-        shown: MintedAppToken = {
-            "id": credential.pk,
-            "token": minted.token,
-            "tokenName": credential.name,
-            "kind": "app",
-            "format": token_format(credential),
-            "createdAt": iso(credential.created_at),
-            "expiresAt": iso_or_none(credential.expires_at),
-            "scopes": credential.scopes.split() or None,
-            "agent": credential.only_agent or None,
-        }
+        shown = show_token(MintedAppToken, minted.credential, token=minted.token)
         return Response(shown, status=201, headers=NO_STORE)
 
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import settings
-from accounts.api.rendering import NO_STORE, api_session_token, user_agent_of
+from accounts.api.rendering import NO_STORE, show_signed_in, user_agent_of
 from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
 from accounts.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
@@ -149,7 +149,7 @@ class OAuthToken(PublicView):
         check_signin_possible()
         code, verifier = field(request, "code"), field(request, "code_verifier")
         minted = codes.exchange(code, verifier, Purpose.CLI, user_agent=user_agent_of(request))
-        return Response(api_session_token(minted), headers=NO_STORE)
+        return Response(show_signed_in(minted), headers=NO_STORE)
 
 
 def code_of(request: HttpRequest, provider: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, TypedDict, cast
+from typing import Annotated, Any, TypedDict
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,12 +15,11 @@ from accounts.authn import TokenScope
 from accounts.models import Credential, User
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import HasScope
-from agents.api.serializers import routing_name
 from agents.api.shapes import Access
 from agents.models import Agent, Share
 from agents.models.session import online_sessions
-from kit.clock import iso, iso_or_none
 from kit.describe import Page, Time, Uuid
+from kit.rows import Source, show
 
 
 class IsStaff(BasePermission):
@@ -72,10 +71,10 @@ class ListedShare(TypedDict):
     """A share of any user."""
 
     id: int
-    sessionId: Uuid
-    sessionRoute: str | None
-    subjectLogin: str
-    grantorLogin: str
+    sessionId: Annotated[Uuid, Source("session.public_id")]
+    sessionRoute: Annotated[str | None, Source("session.shown_name")]
+    subjectLogin: Annotated[str, Source("user.login")]
+    grantorLogin: Annotated[str, Source("shared_by.login")]
     role: str
     createdAt: Time
 
@@ -85,17 +84,17 @@ class ListedAgent(TypedDict):
 
     id: int
     handle: str
-    ownerLogin: str
+    ownerLogin: Annotated[str, Source("owner.login")]
     tagline: str
     isolated: bool
     liveView: bool
     publicAsk: bool
     access: Access
-    sessionRoute: str | None
+    sessionRoute: Annotated[str | None, Source("session.shown_name")]
     online: bool
     status: str
     deletedAt: Time | None
-    dailyBudgetQueries: int
+    dailyBudgetQueries: Annotated[int, Source("daily_budget")]
     concurrencyCap: int
     createdAt: Time
 
@@ -108,11 +107,11 @@ class ListedToken(TypedDict):
     name: str
     prefix: str
     userId: int
-    userLogin: str
+    userLogin: Annotated[str, Source("user.login")]
     createdAt: Time
     lastUsedAt: Time | None
     revokedAt: Time | None
-    active: bool
+    active: Annotated[bool, Source("is_live")]
     appName: str | None
     machineId: str | None
 
@@ -143,7 +142,9 @@ class AdminShares(StaffView):
     def get(self, request: Request) -> Response:
         """Who lent which session to whom, newest first."""
         shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
-        return page(request, shares, _show_shares, HundredQuery, most=MOST_ROWS)
+        return page(
+            request, shares, lambda rows: [show(ListedShare, one) for one in rows], HundredQuery, most=MOST_ROWS
+        )
 
 
 class AdminAgents(StaffView):
@@ -168,67 +169,24 @@ class AdminTokens(StaffView):
         if query["active"] != "all":
             tokens = tokens.filter(pk__in=live) if query["active"] == "true" else tokens.exclude(pk__in=live)
         newest = tokens.select_related("user").order_by("-pk")
-        answer = page(request, newest, _show_tokens, TwoHundredQuery, most=MOST_ROWS)
+        answer = page(
+            request, newest, lambda rows: [show(ListedToken, one) for one in rows], TwoHundredQuery, most=MOST_ROWS
+        )
         answer.data["returned"] = len(answer.data["items"])
         return answer
-
-
-def _show_shares(shares: Sequence[Share]) -> list[ListedShare]:
-    return [
-        {
-            "id": share.pk,
-            "sessionId": str(share.session.public_id),
-            "sessionRoute": routing_name(share.session),
-            "subjectLogin": share.user.login,
-            "grantorLogin": share.shared_by.login,
-            "role": share.role,
-            "createdAt": iso(share.created_at),
-        }
-        for share in shares
-    ]
 
 
 def _show_agents(agents: Sequence[Agent]) -> list[ListedAgent]:
     online = online_sessions([agent.session_id for agent in agents if agent.deleted_at is None])
     return [
-        {
-            "id": agent.pk,
-            "handle": agent.handle,
-            "ownerLogin": agent.owner.login,
-            "tagline": agent.tagline,
-            "isolated": agent.isolated,
-            "liveView": False,
-            "publicAsk": False,
-            "access": cast(Access, agent.access),
-            "sessionRoute": routing_name(agent.session),
-            "online": agent.deleted_at is None and agent.session_id in online,
-            "status": agent.status,
-            "deletedAt": iso_or_none(agent.deleted_at),
-            "dailyBudgetQueries": agent.daily_budget,
-            "concurrencyCap": agent.concurrency_cap,
-            "createdAt": iso(agent.created_at),
-        }
+        show(
+            ListedAgent,
+            agent,
+            liveView=False,
+            publicAsk=False,
+            online=agent.deleted_at is None and agent.session_id in online,
+        )
         for agent in agents
-    ]
-
-
-def _show_tokens(tokens: Sequence[Credential]) -> list[ListedToken]:
-    return [
-        {
-            "id": token.pk,
-            "kind": token.kind,
-            "name": token.name,
-            "prefix": token.prefix,
-            "userId": token.user_id,
-            "userLogin": token.user.login,
-            "createdAt": iso(token.created_at),
-            "lastUsedAt": iso_or_none(token.last_used_at),
-            "revokedAt": iso_or_none(token.revoked_at),
-            "active": token.is_live,
-            "appName": token.app_name or None,
-            "machineId": token.machine_id or None,
-        }
-        for token in tokens
     ]
 
 
@@ -240,9 +198,9 @@ class ListedUser(TypedDict):
     """A user, in snake_case."""
 
     id: int
-    github_login: str
+    github_login: Annotated[str, Source("login")]
     avatar_url: str | None
-    is_admin: bool
+    is_admin: Annotated[bool, Source("is_staff")]
     is_service: bool
     identities: list[str]
     github_id: int | None
@@ -258,24 +216,7 @@ class AdminUsers(StaffView):
         return page(
             request,
             User.objects.order_by("pk").prefetch_related("provider_identities"),
-            _show_users,
+            lambda rows: [show(ListedUser, one) for one in rows],
             TwoHundredQuery,
             most=MOST_USERS,
         )
-
-
-def _show_users(users: Sequence[User]) -> list[ListedUser]:
-    return [_show_user(user) for user in users]
-
-
-def _show_user(user: User) -> ListedUser:
-    return {
-        "id": user.pk,
-        "github_login": user.login,
-        "avatar_url": user.avatar_url or None,
-        "is_admin": user.is_staff,
-        "is_service": user.is_service,
-        "identities": user.identities,
-        "github_id": user.github_id,
-        "created_at": iso(user.created_at),
-    }

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from django.db.models import Count, Q
@@ -17,12 +17,12 @@ from accounts.audit_log import record_reading
 from accounts.paging import page, read_query
 from accounts.rest import caller_of
 from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
-from agents.api.serializers import routing_name
+from agents.api.permissions import ApiPermission
 from agents.models import Agent, Event, PermissionRequest, Session, Share
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import seen_at
-from kit.clock import iso, iso_or_none
+from kit.clock import iso
 from kit.describe import Page, Time, Uuid
+from kit.rows import Source, show
 
 MOST = 200
 
@@ -30,13 +30,13 @@ MOST = 200
 class ListedSession(TypedDict):
     """A session of any user. `managedByMachineId` is for clients that look for it."""
 
-    id: Uuid
-    ownerLogin: str
-    routingName: str | None
+    id: Annotated[Uuid, Source("public_id")]
+    ownerLogin: Annotated[str, Source("owner.login")]
+    routingName: Annotated[str | None, Source("shown_name")]
     cwd: str | None
     host: str | None
     startedAt: Time
-    lastSeenAt: Time
+    lastSeenAt: Annotated[Time, Source("seen_at")]
     archivedAt: Time | None
     managedByMachineId: None
     connected: bool
@@ -56,9 +56,9 @@ class ListedTimeline(TypedDict):
     """The newest part of a session's history, oldest first."""
 
     items: list[TimelineEntry]
-    sessionId: Uuid
-    sessionRoute: str | None
-    ownerLogin: str
+    sessionId: Annotated[Uuid, Source("public_id")]
+    sessionRoute: Annotated[str | None, Source("shown_name")]
+    ownerLogin: Annotated[str, Source("owner.login")]
 
 
 class TimelineQuery(serializers.Serializer[Any]):
@@ -102,13 +102,7 @@ class AdminTimeline(StaffView):
         newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]
         newest.reverse()  # and sorting keeps what is of one moment in order
         items = sorted(newest, key=lambda item: str(item["ts"]))[-limit:]
-        shown: ListedTimeline = {
-            "items": items,
-            "sessionId": str(session.public_id),
-            "sessionRoute": routing_name(session),
-            "ownerLogin": session.owner.login,
-        }
-        return Response(shown)
+        return Response(show(ListedTimeline, session, items=items))
 
 
 def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
@@ -119,26 +113,16 @@ def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
     counts = {row["session_id"]: row["count"] for row in shares}
     handles = dict(Agent.objects.published().filter(session_id__in=ids).values_list("session_id", "handle"))
     return [
-        _show(one, session_id in online, counts.get(session_id, 0), handles.get(session_id))
+        show(
+            ListedSession,
+            one,
+            managedByMachineId=None,
+            connected=session_id in online,
+            shareCount=counts.get(session_id, 0),
+            agentHandle=handles.get(session_id),
+        )
         for session_id, one in zip(ids, sessions, strict=True)
     ]
-
-
-def _show(session: Session, is_online: bool, share_count: int, handle: str | None) -> ListedSession:
-    return {
-        "id": str(session.public_id),
-        "ownerLogin": session.owner.login,
-        "routingName": routing_name(session),
-        "cwd": session.cwd or None,
-        "host": session.host or None,
-        "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(seen_at(session)),
-        "archivedAt": iso_or_none(session.archived_at),
-        "managedByMachineId": None,
-        "connected": is_online,
-        "shareCount": share_count,
-        "agentHandle": handle,
-    }
 
 
 def _matching(text: str) -> Any:
@@ -164,16 +148,8 @@ def _show_event(event: Event) -> TimelineEntry:
 
 
 def _show_permission(asked: PermissionRequest) -> TimelineEntry:
-    data = {
-        "requestId": asked.request_id,
-        "tool": asked.tool,
-        "inputPreview": asked.input_preview,
-        "status": asked.status,
-        "resolvedAt": iso_or_none(asked.resolved_at),
-        "resolverLogin": asked.resolver.login if asked.resolver else None,
-        "resolvedMessage": asked.message or None,
-    }
-    return {"kind": "permission", "ts": iso(asked.requested_at), "data": data}
+    data: dict[str, Any] = {**show(ApiPermission, asked)}
+    return {"kind": "permission", "ts": data.pop("requestedAt"), "data": data}
 
 
 def _read(payload: str) -> Any:

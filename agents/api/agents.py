@@ -22,9 +22,8 @@ from agents.api.serializers import (
     RemotePlace,
     show_agent,
     show_agents,
-    show_card,
 )
-from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, PublishedAgent
+from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, ApiCardMember, PublishedAgent
 from agents.core import directory
 from agents.core.agent_moves import NotMovable
 from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
@@ -35,9 +34,9 @@ from agents.links.remote.publishing import ServerSettings, find_server, look_aga
 from agents.models import Agent, RemoteServer, Session
 from agents.models.remote import SWITCHES
 from agents.transcript.pieces import Json
-from kit.clock import iso
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
+from kit.rows import show
 
 MOST_LISTED = 5000
 LARGEST_ID = 2**63 - 1
@@ -73,8 +72,8 @@ class Agents(APIView):
             found = found.filter(owner__login__iexact=query["owner"])
         found = found.matching(query["q"]).select_related("owner", "session")
         listed = found.defer(*LONG_TEXT_FIELDS).order_by("handle_key")
-        show = partial(show_agents, viewer_id=caller.pk, with_papers=False)
-        return page(request, listed, show, most=MOST_LISTED)
+        shown = partial(show_agents, viewer_id=caller.pk, with_papers=False)
+        return page(request, listed, shown, most=MOST_LISTED)
 
     @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -109,7 +108,7 @@ class RemoteCards(APIView):
         """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
         place = _checked(RemotePlace(data=request.data))
         take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
-        return Response(show_card(_found(place).card))
+        return Response(show(ApiCard, _found(place).card))
 
 
 class AgentByHandle(APIView):
@@ -248,7 +247,8 @@ class CardChange(APIView):
     def get(self, request: Request, agent_id: int) -> Response:
         """What differs between the card by which the hub calls a remote server and the one it shows now."""
         _, _, changed = _find_changed_card(agent_id, caller_of(request))
-        return Response(_show_card_change(changed))
+        members = [show(ApiCardMember, one) for one in changed.changes.shown]
+        return Response(show(ApiCardChange, changed, changes=members))
 
     @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, agent_id: int) -> Response:
@@ -272,16 +272,6 @@ def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer,
     if server is None or changed is None:
         raise NotFound("no changed card waits")
     return agent, server, changed
-
-
-def _show_card_change(changed: ChangedCard) -> ApiCardChange:
-    return {
-        "digest": changed.digest,
-        "since": iso(changed.since),
-        "asked": changed.is_asked,
-        "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changed.changes.shown],
-        "more": changed.changes.more,
-    }
 
 
 class ApiAgentResult(TypedDict):

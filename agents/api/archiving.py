@@ -1,7 +1,7 @@
 """Putting sessions away, and tidying up those that share a name."""
 
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 from uuid import UUID
 
 from django.db import transaction
@@ -15,10 +15,11 @@ from rest_framework.views import APIView
 from accounts.rest import Body, caller_of, check_no_fields
 from agents.api.sessions import get_session
 from agents.models import Session
-from agents.transcript.access import Role, seen_at
+from agents.transcript.access import Role
 from agents.transcript.session_deletion import Deletion, PruningPlan, delete_sessions, plan_pruning
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time, Uuid
+from kit.rows import Source, show
 
 
 class SessionArchived(TypedDict):
@@ -33,16 +34,16 @@ class SessionArchived(TypedDict):
 class SessionKept(TypedDict):
     """A session that stays."""
 
-    routingName: str
-    sessionId: Uuid
+    routingName: Annotated[str, Source("shown_name")]
+    sessionId: Annotated[Uuid, Source("public_id")]
 
 
 class SessionPruned(TypedDict):
     """A session that goes, or went."""
 
-    routingName: str
-    sessionId: Uuid
-    lastSeenAt: Time
+    routingName: Annotated[str, Source("shown_name")]
+    sessionId: Annotated[Uuid, Source("public_id")]
+    lastSeenAt: Annotated[Time, Source("seen_at")]
     wasArchived: bool
 
 
@@ -120,16 +121,8 @@ def _show(planned: PruningPlan, gone: Deletion | None) -> Pruned:
     return {
         "ok": True,
         "dryRun": gone is None,
-        "kept": [{"routingName": f"@{one.routing_name}", "sessionId": str(one.public_id)} for one in planned.kept],
-        "deleted": [
-            {
-                "routingName": f"@{one.routing_name}",
-                "sessionId": str(one.public_id),
-                "lastSeenAt": iso(seen_at(one)),
-                "wasArchived": one.archived_at is not None,
-            }
-            for one in deleted
-        ],
+        "kept": [show(SessionKept, one) for one in planned.kept],
+        "deleted": [show(SessionPruned, one, wasArchived=one.archived_at is not None) for one in deleted],
         "blobsSwept": gone.blobs_swept if gone else 0,
         "bytesFreed": gone.bytes_freed if gone else 0,
     }

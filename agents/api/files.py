@@ -6,7 +6,7 @@ Section 4.8 of the channel's wire is about the latter.
 import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict, cast
 from urllib.parse import quote
 
 from django.core.files.uploadedfile import UploadedFile
@@ -34,6 +34,7 @@ from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Page, Uuid
+from kit.rows import Source, show
 
 TOO_LARGE = f"a file has at most {MAX_FILE_BYTES} bytes"
 
@@ -113,15 +114,7 @@ class OneFile(APIView):
     def delete(self, request: Request, file_id: int) -> Response:
         """Delete a file; again is fine."""
         file = get_file(request, file_id, Role.PROMPTER)
-        done = files.delete(file)
-        answer: FileDeleted = {
-            "ok": True,
-            "alreadyDeleted": done.already_deleted,
-            "blobDeleted": done.blob_deleted,
-            "refsRemaining": done.refs_remaining,
-            "freedBytes": done.freed_bytes,
-        }
-        return Response(answer)
+        return Response(show(FileDeleted, files.delete(file), ok=True))
 
 
 class FileContent(APIView):
@@ -187,7 +180,7 @@ class ChannelFile(TypedDict):
     mime: str
     size: int
     sha256: str
-    sessionId: Uuid
+    sessionId: Annotated[Uuid, Source("session.public_id")]
 
 
 class ChannelFileForm(FileForm):
@@ -218,15 +211,7 @@ class ChannelFiles(APIView):
         form = read_form(ChannelFileForm, request)
         session = get_session(request, form["sessionId"], at_least=Role.PROMPTER)
         file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
-        shown: ChannelFile = {
-            "id": file.pk,
-            "filename": file.filename,
-            "mime": file.mime,
-            "size": file.size,
-            "sha256": file.sha256,
-            "sessionId": str(session.public_id),
-        }
-        return Response(shown, status=201)
+        return Response(show(ChannelFile, file), status=201)
 
 
 class OneChannelFile(APIView):

@@ -1,7 +1,6 @@
 """Whom an owner does not answer, and agents, owners and callers that are halted."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 
 from django.contrib.admin.models import ADDITION
 from drf_spectacular.utils import extend_schema
@@ -21,14 +20,14 @@ from agents.core.directory import UnknownLogin, block_caller, get_users_by_login
 from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
 from agents.models.agent import REASON_CHARS
-from kit.clock import iso, iso_or_none
 from kit.describe import ErrorBody, Page, Time
+from kit.rows import Source, show
 
 
 class ApiBlock(TypedDict):
     """A caller whom the owner does not answer."""
 
-    login: str
+    login: Annotated[str, Source("caller.login")]
     createdAt: Time
 
 
@@ -53,7 +52,7 @@ class Blocks(APIView):
     def get(self, request: Request) -> Response:
         """Whom the caller does not answer, newest first."""
         own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
-        return page(request, own.order_by("-pk"), _show_blocks)
+        return page(request, own.order_by("-pk"), lambda rows: [show(ApiBlock, one) for one in rows])
 
     @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -71,7 +70,7 @@ class Blocks(APIView):
         if caller.pk == owner.pk:
             raise ValidationError({"login": "this is you: you cannot block yourself"})
         made, is_new = block_caller(owner, caller)
-        return Response(_show_block(made), status=201 if is_new else 200)
+        return Response(show(ApiBlock, made), status=201 if is_new else 200)
 
 
 class OneBlock(APIView):
@@ -83,14 +82,6 @@ class OneBlock(APIView):
         removed = unblock_caller(caller_of(request), login) if login.isprintable() else 0
         unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
         return Response(unblocked)
-
-
-def _show_blocks(blocks: Sequence[CallerBlock]) -> list[ApiBlock]:
-    return [_show_block(one) for one in blocks]
-
-
-def _show_block(one: CallerBlock) -> ApiBlock:
-    return {"login": one.caller.login, "createdAt": iso(one.created_at)}
 
 
 Kind = Halt.Kind
@@ -107,9 +98,9 @@ class ApiHalt(TypedDict):
     name: str
     reason: str
     byStaff: bool
-    madeBy: str | None
+    madeBy: Annotated[str | None, Source("made_by.login")]
     madeAt: Time
-    liftedBy: str | None
+    liftedBy: Annotated[str | None, Source("lifted_by.login")]
     liftedAt: Time | None
 
 
@@ -154,7 +145,7 @@ class AdminHalts(StaffView):
     def get(self, request: Request) -> Response:
         """Every halt there was, newest first."""
         halts = Halt.objects.select_related("agent", "user", "made_by", "lifted_by").order_by("-pk")
-        return page(request, halts, show_halts)
+        return page(request, halts, lambda rows: [show_halt(one) for one in rows])
 
     @extend_schema(request=NewHalt, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -186,24 +177,9 @@ class AdminHalt(StaffView):
         return Response(status=204)
 
 
-def show_halts(halts: Sequence[Halt]) -> list[ApiHalt]:
-    """Rows with all they name loaded."""
-    return [show_halt(one) for one in halts]
-
-
 def show_halt(one: Halt) -> ApiHalt:
-    """One of them."""
-    return {
-        "id": one.pk,
-        "kind": cast(Literal["agent", "owner", "caller"], one.kind),
-        "name": one.agent.handle if one.agent else one.user.login if one.user else "",
-        "reason": one.reason,
-        "byStaff": one.by_staff,
-        "madeBy": one.made_by.login if one.made_by else None,
-        "madeAt": iso(one.made_at),
-        "liftedBy": one.lifted_by.login if one.lifted_by else None,
-        "liftedAt": iso_or_none(one.lifted_at),
-    }
+    """A row with all that it names loaded."""
+    return show(ApiHalt, one, name=one.agent.handle if one.agent else one.user.login if one.user else "")
 
 
 def _made(made: Halt, is_new: bool) -> Response:

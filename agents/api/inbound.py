@@ -22,6 +22,7 @@ from agents.models.choices import Outcome
 from kit.clock import db_now, iso
 from kit.describe import Time
 from kit.money import to_usd, to_usd_or_none
+from kit.rows import show
 
 RECENT = 100
 TOP_ASKERS = 10
@@ -183,11 +184,7 @@ def _show(turn: Turn) -> Asked:
 def _show_usage(turn: Turn) -> TurnUsage | None:
     if turn.input_tokens is None and turn.output_tokens is None and turn.cost_microusd is None:
         return None
-    return {
-        "inputTokens": turn.input_tokens,
-        "outputTokens": turn.output_tokens,
-        "costUsd": to_usd_or_none(turn.cost_microusd),
-    }
+    return show(TurnUsage, turn, costUsd=to_usd_or_none(turn.cost_microusd))
 
 
 def _reason(turn: Turn) -> str:

@@ -1,6 +1,6 @@
 """Permission requests of the programs of a session: reading and deciding them."""
 
-from typing import Literal, TypedDict, cast
+from typing import Annotated, Literal, TypedDict
 from uuid import UUID
 
 from django.db.models import Case, IntegerField, Value, When
@@ -18,8 +18,9 @@ from agents.models import PermissionRequest
 from agents.transcript import permissions
 from agents.transcript.access import Role
 from agents.transcript.permissions import MAX_MESSAGE_CHARS, AlreadyResolved, NoSuchRequest
-from kit.clock import iso, iso_or_none
+from kit.clock import iso_or_none
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.rows import Source, show
 
 DECIDED = Case(
     When(status=PermissionRequest.Status.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField()
@@ -38,8 +39,8 @@ class ApiPermission(TypedDict):
     status: PermissionStatus
     requestedAt: Time
     resolvedAt: Time | None
-    resolverLogin: str | None
-    resolvedMessage: str | None
+    resolverLogin: Annotated[str | None, Source("resolver.login")]
+    resolvedMessage: Annotated[str | None, Source("message")]
 
 
 class Permissions(APIView):
@@ -50,21 +51,8 @@ class Permissions(APIView):
         """Permission requests, those that wait for a decision first; of each kind the newest first."""
         session = get_session(request, public_id, at_least=Role.APPROVER)
         found = PermissionRequest.objects.filter(session=session).select_related("resolver")
-        return page(request, found.order_by(DECIDED, "-pk"), lambda rows: [show_permission(row) for row in rows])
-
-
-def show_permission(row: PermissionRequest) -> ApiPermission:
-    """One permission request."""
-    return {
-        "requestId": row.request_id,
-        "tool": row.tool,
-        "inputPreview": row.input_preview,
-        "status": cast(PermissionStatus, row.status),
-        "requestedAt": iso(row.requested_at),
-        "resolvedAt": iso_or_none(row.resolved_at),
-        "resolverLogin": row.resolver.login if row.resolver else None,
-        "resolvedMessage": row.message or None,
-    }
+        ordered = found.order_by(DECIDED, "-pk")
+        return page(request, ordered, lambda rows: [show(ApiPermission, row) for row in rows])
 
 
 class DecisionBody(Body):
@@ -119,6 +107,6 @@ class ResolvePermission(APIView):
             "requestId": row.request_id,
             "decision": said["decision"],
             "resolverLogin": resolver.login,
-            "resolvedAt": iso(row.resolved_at) if row.resolved_at else None,
+            "resolvedAt": iso_or_none(row.resolved_at),
         }
         return Response(decided)

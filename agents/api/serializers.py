@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from accounts.models import User
 from accounts.rest import Body
-from agents.api.shapes import Access, ApiAgent, ApiCard, ApiRemote, Style, TaskStoreKind
+from agents.api.shapes import Access, ApiAgent, ApiRemote, Style, TaskStoreKind
 from agents.core.card_settings import (
     MAX_SKILLS,
     SkillBody,
@@ -27,9 +27,8 @@ from agents.core.directory import (
 )
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS
-from agents.links.remote.card import Card
 from agents.links.remote.signatures import BadKey, read_keys, thumbprint
-from agents.models import Agent, RemoteServer, Session
+from agents.models import Agent, RemoteServer
 from agents.models.agent import (
     MAX_BUDGET,
     MAX_CAP,
@@ -288,21 +287,6 @@ def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     return show_agents([agent], viewer_id=viewer_id)[0]
 
 
-def show_card(card: Card) -> ApiCard:
-    """ApiCard of the native API."""
-    return {
-        "url": card.url,
-        "name": card.name,
-        "description": card.description,
-        "version": card.version,
-        "skills": list(card.skills),
-        "callUrl": card.interface.url,
-        "protocolVersion": "0.3" if card.interface.version == "0.3" else "1.0",
-        "protocolBinding": "HTTP+JSON" if card.interface.binding == "HTTP+JSON" else "JSONRPC",
-        "streaming": card.streams,
-    }
-
-
 def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
     return {
         "cardUrl": server.card_url,
@@ -324,7 +308,7 @@ def _show(agent: Agent, facts: AgentActivity, server: RemoteServer | None, now: 
         "handle": agent.handle,
         "ownerLogin": agent.owner.login,
         "sessionId": str(agent.session.public_id),
-        "routingName": routing_name(agent.session),
+        "routingName": agent.session.shown_name,
         "name": agent.name,
         "tagline": agent.tagline,
         "description": agent.description,
@@ -359,8 +343,3 @@ def _show(agent: Agent, facts: AgentActivity, server: RemoteServer | None, now: 
     if server is not None and now is not None:
         shown["remote"] = _show_remote(server, now)
     return shown
-
-
-def routing_name(session: Session) -> str | None:
-    """The name of a session as clients write it."""
-    return f"@{session.routing_name}" if session.routing_name else None

@@ -1,7 +1,7 @@
 """The caller's running and past agents, published or not, and those that others share with them."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -14,14 +14,13 @@ from rest_framework.views import APIView
 from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
 from accounts.rest import Body, caller_of
 from agents import settings
-from agents.api.serializers import routing_name
-from agents.core.ask_starter import Peer, load_peers
+from agents.core.ask_starter import load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import NotAllowed, Role, find_session, role_of, seen_at, sessions_visible_to
+from agents.transcript.access import NotAllowed, Role, find_session, role_of, sessions_visible_to
 from agents.transcript.session_deletion import Deletion, delete_sessions
-from kit.clock import iso, iso_or_none
 from kit.describe import Items, Page, Time, Uuid
+from kit.rows import Source, show
 
 
 def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Session:
@@ -70,15 +69,15 @@ NO_DESKTOPS = "this hub does not manage desktops"
 class ApiSession(TypedDict):
     """A running or past agent. The last five fields are for clients that look for them."""
 
-    id: Uuid
-    routingName: str | None
-    startedByLogin: str
+    id: Annotated[Uuid, Source("public_id")]
+    routingName: Annotated[str | None, Source("shown_name")]
+    startedByLogin: Annotated[str, Source("owner.login")]
     role: RoleWord
     host: str | None
     cwd: str | None
     channelVersion: str | None
     startedAt: Time
-    lastSeenAt: Time
+    lastSeenAt: Annotated[Time, Source("seen_at")]
     archivedAt: Time | None
     connected: bool
     agentHandle: str | None
@@ -203,36 +202,29 @@ def _show_gone(session_id: str, gone: Deletion) -> SessionDeleted:
 
 
 def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
-    return {
-        "id": str(session.public_id),
-        "routingName": routing_name(session),
-        "startedByLogin": session.owner.login,
-        "role": cast(RoleWord, role_of(session).word),
-        "host": session.host or None,
-        "cwd": session.cwd or None,
-        "channelVersion": session.channel_version or None,
-        "startedAt": iso(session.started_at),
-        "lastSeenAt": iso(seen_at(session)),
-        "archivedAt": iso_or_none(session.archived_at),
-        "connected": is_online,
-        "agentHandle": handle,
-        "managedBy": None,
-        "autoStart": False,
-        "autoEnter": False,
-        "extraFlags": [],
-        "preserveSessionId": False,
-    }
+    return show(
+        ApiSession,
+        session,
+        role=role_of(session).word,
+        connected=is_online,
+        agentHandle=handle,
+        managedBy=None,
+        autoStart=False,
+        autoEnter=False,
+        extraFlags=[],
+        preserveSessionId=False,
+    )
 
 
 class ApiPeer(TypedDict):
     """A session as a peer; `mine`: the caller owns it."""
 
     routingName: str
-    ownerLogin: str
-    mine: bool
-    sessionId: Uuid
-    cwd: str | None
-    online: bool
+    ownerLogin: Annotated[str, Source("session.owner.login")]
+    mine: Annotated[bool, Source("is_mine")]
+    sessionId: Annotated[Uuid, Source("session.public_id")]
+    cwd: Annotated[str | None, Source("session.cwd")]
+    online: Annotated[bool, Source("is_online")]
 
 
 class Peers(APIView):
@@ -242,16 +234,5 @@ class Peers(APIView):
     def get(self, request: Request) -> Response:
         """Sessions the caller may see, own ones first; as many as `/sessions` lists."""
         peers = load_peers(caller_of(request).pk, most=most_listed())
-        return Response({"items": [show_peer(peer) for peer in peers]})
-
-
-def show_peer(peer: Peer) -> ApiPeer:
-    """ApiPeer of the native API."""
-    return {
-        "routingName": f"@{peer.session.routing_name}",
-        "ownerLogin": peer.session.owner.login,
-        "mine": peer.is_mine,
-        "sessionId": str(peer.session.public_id),
-        "cwd": peer.session.cwd or None,
-        "online": peer.is_online,
-    }
+        shown = [show(ApiPeer, peer, routingName=f"@{peer.session.routing_name}") for peer in peers]
+        return Response({"items": shown})

@@ -1,8 +1,9 @@
 """What sessions and agents answer over REST (docs/reference/rest.md), as types: the views build them."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from kit.describe import Time, Uuid
+from kit.rows import Source
 
 Access = Literal["public", "limited", "private"]
 Style = Literal["hybrid", "task-generating"]
@@ -45,9 +46,9 @@ class ApiCardChange(TypedDict):
 
     digest: str
     since: Time
-    asked: bool
+    asked: Annotated[bool, Source("is_asked")]
     changes: list[ApiCardMember]
-    more: int
+    more: Annotated[int, Source("changes.more")]
 
 
 class ApiCard(TypedDict):
@@ -58,10 +59,10 @@ class ApiCard(TypedDict):
     description: str
     version: str
     skills: list[str]
-    callUrl: str
-    protocolVersion: Literal["1.0", "0.3"]
-    protocolBinding: Literal["JSONRPC", "HTTP+JSON"]
-    streaming: bool
+    callUrl: Annotated[str, Source("interface.url")]
+    protocolVersion: Annotated[Literal["1.0", "0.3"], Source("interface.version")]
+    protocolBinding: Annotated[Literal["JSONRPC", "HTTP+JSON"], Source("interface.binding")]
+    streaming: Annotated[bool, Source("streams")]
 
 
 class ApiSkill(TypedDict):

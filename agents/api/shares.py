@@ -1,6 +1,6 @@
 """Who else may see and steer a session."""
 
-from typing import Literal, TypedDict, cast
+from typing import Annotated, Literal, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -16,8 +16,8 @@ from accounts.rest import Body, caller_of
 from agents.api.sessions import get_session
 from agents.models import Share
 from agents.transcript.access import Role, SessionGone, share_session, unshare_session
-from kit.clock import iso
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.rows import Source, show
 
 ShareRole = Literal["viewer", "prompter", "approver"]
 
@@ -25,10 +25,10 @@ ShareRole = Literal["viewer", "prompter", "approver"]
 class ApiShare(TypedDict):
     """To whom a session is lent; both names of the login are the same."""
 
-    login: str
-    userLogin: str
+    login: Annotated[str, Source("user.login")]
+    userLogin: Annotated[str, Source("user.login")]
     role: ShareRole
-    sharedByLogin: str
+    sharedByLogin: Annotated[str, Source("shared_by.login")]
     createdAt: Time
 
 
@@ -67,7 +67,7 @@ class Shares(APIView):
         """To whom a session is lent, oldest first."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         found = Share.objects.filter(session=session).select_related("user", "shared_by").order_by("pk")
-        return page(request, found, lambda rows: [show_share(share) for share in rows])
+        return page(request, found, lambda rows: [show(ApiShare, share) for share in rows])
 
     @extend_schema(request=NewShare, responses={200: Shared, 201: Shared})
     def post(self, request: Request, public_id: UUID) -> Response:
@@ -111,17 +111,6 @@ class OneShare(APIView):
             "removed": unshare_session(session, user) if user else 0,
         }
         return Response(answer)
-
-
-def show_share(share: Share) -> ApiShare:
-    """One share, for the session's owner."""
-    return {
-        "login": share.user.login,
-        "userLogin": share.user.login,
-        "role": cast(ShareRole, share.role),
-        "sharedByLogin": share.shared_by.login,
-        "createdAt": iso(share.created_at),
-    }
 
 
 def _find_user(login: str) -> User | None:

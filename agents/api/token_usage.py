@@ -1,6 +1,6 @@
 """Token usage: agents' programs report it, owners read it."""
 
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -19,9 +19,9 @@ from agents.api.events import MAX_ID
 from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
 from agents.transcript.access import Role, SessionGone
-from agents.transcript.token_usage import ModelUsage, store_usage_report, usage_between
-from kit.clock import iso
+from agents.transcript.token_usage import ModelUsage, store_usage_report
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
+from kit.rows import Source, show
 
 HIGHEST_LIMIT = 1000
 MAX_MODELS = 100
@@ -35,7 +35,7 @@ class UsageRow(TypedDict):
     """Counters of one model in one run of a program, up to one moment."""
 
     id: int
-    sessionId: Uuid
+    sessionId: Annotated[Uuid, Source("session.public_id")]
     ccSessionId: str
     ownerId: int
     capturedAt: Time
@@ -88,16 +88,16 @@ class NewUsage(Body):
 class SpanQuery(serializers.Serializer[Any]):
     """Captured when, both ends counted; `cursor`: rows after this id."""
 
-    since = serializers.DateTimeField(required=False)
-    until = serializers.DateTimeField(required=False)
-    cursor = serializers.IntegerField(default=0, min_value=0, max_value=MAX_ID)
+    since = serializers.DateTimeField(required=False, source="captured_at__gte")
+    until = serializers.DateTimeField(required=False, source="captured_at__lte")
+    cursor = serializers.IntegerField(default=0, min_value=0, max_value=MAX_ID, source="pk__gt")
 
 
 class UsageQuery(SpanQuery):
     """Which part, and for staff: whose."""
 
     limit = serializers.IntegerField(default=HIGHEST_LIMIT, min_value=1)
-    ownerId = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
+    ownerId = serializers.IntegerField(required=False, source="owner_id", min_value=0, max_value=MAX_ID)
 
 
 class ReporterAuthentication(ChannelAuthentication):
@@ -117,8 +117,8 @@ class SessionTokenUsage(APIView):
     def get(self, request: Request, public_id: UUID) -> Response:
         """What a session's programs reported, oldest first."""
         session = get_session(request, public_id)
-        query = read_query(SpanQuery, request)
-        rows, cursor = _page(TokenUsage.objects.filter(session=session), query, SNAPSHOTS)
+        found = TokenUsage.objects.filter(session=session, **read_query(SpanQuery, request))
+        rows, cursor = _page(found, SNAPSHOTS)
         answer: SessionUsage = {"sessionId": str(public_id), "snapshots": rows, "nextCursor": cursor}
         return Response(answer)
 
@@ -143,12 +143,11 @@ class AllTokenUsage(APIView):
     @extend_schema(parameters=[UsageQuery], responses={200: UsagePage, 403: ErrorBody})
     def get(self, request: Request) -> Response:
         """What the programs of the caller's sessions reported, oldest first; staff may name another owner."""
-        query, caller = read_query(UsageQuery, request), caller_of(request)
-        owner_id = query.get("ownerId", caller.pk)
-        if owner_id != caller.pk and not caller.is_staff:
+        wanted, caller = read_query(UsageQuery, request), caller_of(request)
+        limit = min(wanted.pop("limit"), HIGHEST_LIMIT)
+        if wanted.setdefault("owner_id", caller.pk) != caller.pk and not caller.is_staff:
             raise PermissionDenied("only staff may name another owner")
-        found = TokenUsage.objects.filter(owner_id=owner_id)
-        rows, cursor = _page(found, query, min(query["limit"], HIGHEST_LIMIT))
+        rows, cursor = _page(TokenUsage.objects.filter(**wanted), limit)
         answer: UsagePage = {"rows": rows, "nextCursor": cursor}
         return Response(answer)
 
@@ -164,24 +163,6 @@ def _get_own(request: Request, public_id: UUID) -> Session:
     return session
 
 
-def _page(rows: QuerySet[TokenUsage], query: dict[str, Any], limit: int) -> tuple[list[UsageRow], int | None]:
-    span = usage_between(rows.filter(pk__gt=query["cursor"]), query.get("since"), query.get("until"))
-    shown = [show_usage(row) for row in span.select_related("session").order_by("pk")[: limit + 1]]
+def _page(rows: QuerySet[TokenUsage], limit: int) -> tuple[list[UsageRow], int | None]:
+    shown = [show(UsageRow, row) for row in rows.select_related("session").order_by("pk")[: limit + 1]]
     return shown[:limit], shown[limit - 1]["id"] if len(shown) > limit else None
-
-
-def show_usage(row: TokenUsage) -> UsageRow:
-    """One row."""
-    return {
-        "id": row.pk,
-        "sessionId": str(row.session.public_id),
-        "ccSessionId": row.cc_session_id,
-        "ownerId": row.owner_id,
-        "capturedAt": iso(row.captured_at),
-        "model": row.model,
-        "inputTokens": row.input_tokens,
-        "outputTokens": row.output_tokens,
-        "cacheReadTokens": row.cache_read_tokens,
-        "cacheCreationTokens": row.cache_creation_tokens,
-        "reason": cast(UsageReason, row.reason),
-    }

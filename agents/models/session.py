@@ -68,6 +68,11 @@ class Session(models.Model):
     def __str__(self) -> str:
         return f"@{self.routing_name}"
 
+    @property
+    def shown_name(self) -> str | None:
+        """The routing name as clients write it; None: the session has none."""
+        return f"@{self.routing_name}" if self.routing_name else None
+
 
 class Share(models.Model):
     """A session lent to another user. Each role includes those before it."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Literal, TypedDict, cast
+from typing import Annotated, Literal, TypedDict
 
 from django.db import transaction
 from django.db.models import BinaryField
@@ -19,8 +19,9 @@ from agents.transcript import announcements
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
 from agents.transcript.storage import check_storage_quota
-from kit.clock import db_now, iso, iso_or_none
+from kit.clock import db_now
 from kit.describe import Time, Uuid
+from kit.rows import Source, show
 
 MAX_NAME_CHARS = 255
 MAX_SUFFIX_CHARS = 16
@@ -57,8 +58,8 @@ class ApiFile(TypedDict):
     """A file of a session, live or deleted."""
 
     id: int
-    sessionId: Uuid
-    uploaderLogin: str
+    sessionId: Annotated[Uuid, Source("session.public_id")]
+    uploaderLogin: Annotated[str, Source("uploader.login")]
     filename: str
     mime: str
     size: int
@@ -72,20 +73,7 @@ class ApiFile(TypedDict):
 
 def show_file(file: File) -> ApiFile:
     """One ApiFile; session and uploader come with the row."""
-    return {
-        "id": file.pk,
-        "sessionId": str(file.session.public_id),
-        "uploaderLogin": file.uploader.login,
-        "filename": file.filename,
-        "mime": file.mime,
-        "size": file.size,
-        "sha256": file.sha256,
-        "scope": cast(Scope, file.scope),
-        "expose": False,
-        "uploadedAt": iso(file.uploaded_at),
-        "expiresAt": iso(file.expires_at),
-        "deletedAt": iso_or_none(file.deleted_at),
-    }
+    return show(ApiFile, file, expose=False)
 
 
 MAX_FILE_BYTES = 10_485_760

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import msgspec
 from django.db import transaction
-from django.db.models import QuerySet
 from msgspec import Meta, Struct
 
 from accounts import quotas
@@ -130,12 +129,3 @@ def store_usage_report(
         for one in new.values()
     ]
     return TokenUsage.objects.bulk_create(rows)
-
-
-def usage_between(
-    rows: QuerySet[TokenUsage], since: datetime | None, until: datetime | None
-) -> QuerySet[TokenUsage]:
-    """Those captured in a span of time, both ends of it counted."""
-    if since is not None:
-        rows = rows.filter(captured_at__gte=since)
-    return rows if until is None else rows.filter(captured_at__lte=until)

@@ -214,7 +214,7 @@ async def test_a_restart_is_told_to_seats() -> None:
         clock=time.monotonic,
     )
     socket.base_send = send
-    await socket.leave(1012, bye="restart")
+    await socket.close_from_hub(1012, bye="restart")
     assert json.loads(sent[0]["text"])["content"]["reason"] == "shutdown"
     assert sent[1]["code"] == 1001
 
