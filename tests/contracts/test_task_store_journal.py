@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 
 from a2a_bridge import jobs
 from a2a_bridge.models import StoredEvent, StoredTask
-from a2a_bridge.service.tasks import journal
+from a2a_bridge.service.tasks import journal, journal_rows
 from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.pieces import plain_end
 from a2a_bridge.service.tasks.redis import IndexEntry, spent
@@ -72,6 +72,24 @@ async def test_a_chunk_adds_an_event_and_leaves_the_snapshot(store: JournalTaskS
     await store.append(done, [state(4, State.COMPLETED)])
     now = await in_database(row)
     assert (now.snapshot_seq, now.has_ended, now.state) == (4, True, "completed")
+
+
+async def test_a_snapshot_that_is_written_between_two_looks_hides_no_event(store: JournalTaskStore) -> None:
+    made = await keep(store, task(), story(chunks=3, end=None))
+    last = state(made.seq + 1, State.COMPLETED)
+    writes = [journal_rows.Write(after(made, [last]), [last])]
+
+    def write_before_the_second_look(execute: Any, sql: str, *rest: Any) -> Any:
+        if writes and "storedevent" in sql:
+            journal_rows.write([writes.pop()])
+        return execute(sql, *rest)
+
+    def find() -> Task | None:
+        with connection.execute_wrapper(write_before_the_second_look):
+            return journal_rows.find("task-1", 1, days_ago(1))
+
+    assert await in_database(find) == made
+    assert not writes
 
 
 async def test_sequences_have_no_gap_and_nothing_twice(store: JournalTaskStore) -> None:

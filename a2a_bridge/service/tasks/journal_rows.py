@@ -196,19 +196,16 @@ def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySe
 
 def _tasks(rows: Sequence[StoredTask]) -> list[Task | None]:
     """The tasks of rows; None where one cannot be read."""
-    late = [row.id for row in rows if row.snapshot_seq < row.seq]
-    events: dict[str, list[tuple[int, str]]] = {}
-    if late:
-        written = StoredEvent.objects.filter(task_id__in=late, seq__gt=F("task__snapshot_seq")).order_by("seq")
-        for task_id, seq, body in written.values_list("task_id", "seq", "body"):
-            events.setdefault(task_id, []).append((seq, body))
-    return [_task(row, events.get(row.id, ())) for row in rows]
-
-
-def _task(row: StoredTask, later: Sequence[tuple[int, str]]) -> Task | None:
-    """A newer snapshot may have come between two looks: what this one knows of is enough."""
-    bodies = [body for seq, body in later if row.snapshot_seq < seq <= row.seq]
-    return read_task(row.id, row.schema_version, row.snapshot, bodies)
+    # By what the rows say, not by the table: a newer snapshot may be written between the two looks.
+    later = [
+        Q(task_id=row.id, seq__gt=row.snapshot_seq, seq__lte=row.seq) for row in rows if row.snapshot_seq < row.seq
+    ]
+    bodies: dict[str, list[str]] = {}
+    if later:
+        written = StoredEvent.objects.filter(reduce(or_, later)).order_by("seq")
+        for task_id, body in written.values_list("task_id", "body"):
+            bodies.setdefault(task_id, []).append(body)
+    return [read_task(row.id, row.schema_version, row.snapshot, bodies.get(row.id, ())) for row in rows]
 
 
 def moment(timestamp: str) -> datetime:
