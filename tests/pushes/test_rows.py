@@ -18,7 +18,7 @@ from agents.core.types import SettledTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
 from kit import sql
-from kit.outbox import Outcome as Attempt
+from kit.outbox import AttemptResult
 from lab.receivers import receiving
 from tests.native.rows import Person, make_agent, make_turn
 from tests.pushes.client import bodies, states
@@ -90,7 +90,7 @@ def test_a_push_is_given_up_after_its_retries(alice: Person) -> None:
     for _ in range(len(RETRY_AFTER_S) + 1):
         make_due()
         [one] = lease_due()
-        assert end_lease(one, Attempt(is_success=False, status=500))
+        assert end_lease(one, AttemptResult(is_success=False, status=500))
     push.refresh_from_db()
     assert (push.status, push.attempts, push.last_status) == ("failed", 6, 500)
 
@@ -194,7 +194,7 @@ def test_a_deleted_config_takes_what_waits_with_it(alice: Person) -> None:
     [taken, _] = lease_due()
     configs.drop("task-1", gone.config_id)
     assert list(Push.objects.values_list("config", flat=True)) == [kept.pk]
-    assert end_lease(taken, Attempt(is_success=True, status=204)) is False
+    assert end_lease(taken, AttemptResult(is_success=True, status=204)) is False
 
 
 @pytest.mark.django_db(transaction=True)
