@@ -28,12 +28,24 @@ def test_recorded_requests_get_described_answers(live: tuple[Seeded, Any], call:
 
 @pytest.mark.slow
 def test_a_changed_network_changes_no_later_case(live: tuple[Seeded, Any]) -> None:
-    seeded, operation = live[0], live[1]["/a2a/v1"]["POST"]
-    seeded.call("PATCH", "/network", json={"requiresSignature": True})
+    live[0].call("PATCH", "/network", json={"requiresSignature": True})
+    assert serves(live, "/a2a/v1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), [("agent", "demo/echo"), ("caller", "demo")])
+def test_a_halt_changes_no_later_case(live: tuple[Seeded, Any], kind: str, name: str) -> None:
+    live[0].call("POST", "/admin/halts", json={"kind": kind, "name": name})
+    assert serves(live, "/api/v1/peers/{peer}/route")
+
+
+def serves(live: tuple[Seeded, Any], path: str) -> bool:
+    """Whether a POST there still serves some recorded request, when it is prepared for."""
+    seeded, operation = live[0], live[1][path]["POST"]
     seeded.prepare(operation)
-    kept = RECORDED[key_of(("/a2a/v1", "post"), "positive", is_own=True)]
+    kept = RECORDED[key_of((path, "post"), "positive", is_own=True)]
     cases = [from_json(seeded, operation, one, is_own=True) for one in kept]
-    assert any(send_and_check(seeded, operation, case, is_own=True) < 400 for case in cases)
+    return any(send_and_check(seeded, operation, case, is_own=True) < 400 for case in cases)
 
 
 def test_each_call_has_recorded_requests() -> None:
