@@ -67,8 +67,8 @@ TOKENS_PER_OWNER = env.integer("TOKENS_PER_OWNER", 200)
 """live channel and app tokens and AGNT keys one owner may have. Sign-in sessions do not count, and `mint_token`
 does not check this limit"""
 QUESTIONS_KEPT_DAYS = env.integer("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
-"""days after which the text of a question is blanked in its turn, for owners of agents who set no number of their
-own. The rest of the turn stays for `TURNS_KEPT_DAYS`"""
+"""days after which the text of a question is blanked in its turn, unless the agent's owner set another number.
+The other columns of the turn are kept for `TURNS_KEPT_DAYS`"""
 WEBHOOK_KEYS = env.keys("WEBHOOK_KEYS")
 """Default: none: `SECRET_KEY`
 keys, newest first: the first encrypts webhooks' signing secrets, the secrets of push configs, the signing secrets

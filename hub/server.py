@@ -139,7 +139,7 @@ class HubServer(uvicorn.Server):
 
 
 def _settle_garbage_collection() -> None:
-    """What was loaded stays: do not search it for garbage again and again."""
+    """Exclude the loaded modules from garbage collection: they stay as long as the process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

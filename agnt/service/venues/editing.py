@@ -110,7 +110,7 @@ def list_venues(owner: User) -> QuerySet[Venue]:
 def find_venues(
     owner: User, *, words: str = "", category: str = "", location: str = "", is_active: bool | None = None
 ) -> QuerySet[Venue]:
-    """Those of `list_venues` that fit the conditions.
+    """The venues of `list_venues` that fit the conditions.
 
     `words`: each is in the name, the slug or the agent name (`kit.search`). `category`: the whole category.
     `location`: a part of the area or the city. Empty, or None: no condition. Case does not count.
