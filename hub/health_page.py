@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from a2a_bridge.models import Push
 from accounts.oauth.pages import signed_in
-from agents.core.errors import Denied
+from agents.core.errors import REFUSALS
 from agents.models import Attachment, Process, Turn
 from agents.models.choices import Failure, Outcome
 from agents.models.session import alive_since, live_connections
@@ -166,9 +166,7 @@ def _turns(now: datetime) -> Turns:
         asked=sum(counts.values()),
         completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
         failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
-        denied=[(reason, counts.get((Outcome.DENIED, reason), 0)) for reason in _refusals()],
+        denied=[
+            (reason, counts.get((Outcome.DENIED, reason), 0)) for reason in sorted(one.reason for one in REFUSALS)
+        ],
     )
-
-
-def _refusals() -> list[str]:
-    return sorted(str(denied.reason) for denied in Denied.__subclasses__())

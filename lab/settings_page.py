@@ -11,7 +11,6 @@ A text may begin with a line `Default: …`, where the default is no constant or
 import ast
 import contextlib
 import inspect
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +18,7 @@ from typing import Any
 
 from kit import env
 from lab import ROOT
+from lab.tables import fill_table, table_line
 
 PAGE = ROOT / "docs" / "reference" / "settings.md"
 MODULES = (
@@ -27,8 +27,7 @@ MODULES = (
 )
 FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
 NO_BOUND = 2**31
-HEAD = "| Variable | Default | Values | Meaning |\n|---|---|---|---|\n"
-TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
+COLUMNS = ("Variable", "Default", "Values", "Meaning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Declaration:
         default, meaning = self._default(), self.text
         if meaning.startswith("Default: "):
             default, _, meaning = meaning.removeprefix("Default: ").partition("\n")
-        return f"| `{self.name}` | {default} | {self._values()} | {' '.join(meaning.split())} |"
+        return table_line((f"`{self.name}`", default, self._values(), " ".join(meaning.split())))
 
     def _default(self) -> str:
         value = self.arguments.get("default", "")
@@ -68,9 +67,8 @@ class Declaration:
 
 
 def page() -> str:
-    """The page with the table that the declarations make; the text around the table is written by hand."""
-    rows = "".join(f"{one.row}\n" for one in all_declarations())
-    return TABLE.sub(lambda _: HEAD + rows, PAGE.read_text(), count=1)
+    """The page with the table that the declarations make."""
+    return fill_table(PAGE.read_text(), COLUMNS, [one.row for one in all_declarations()])
 
 
 def all_declarations() -> list[Declaration]:

@@ -18,7 +18,6 @@ from a2a_bridge.wire.errors import (
     UNSUPPORTED_OPERATION,
 )
 from a2a_bridge.wire.task import State, Task, text_in
-from agents.core.explanations import DENIED
 from agents.transcript.pieces import Part
 from kit.jsonrpc import RpcError
 from mcp_server.calls import CallResult
@@ -89,7 +88,7 @@ def _contents(task: Task, result: CallResult) -> Contents:
     if not task.is_terminal:
         begun = f"\nSo far: {task.reply_text[-SHOWN_TAIL_CHARS:]}" if task.reply_text else ""
         return [types.TextContent(text=f"Not answered yet. Call get_task with the task_id below for more.{begun}")]
-    advice = DENIED[type(result.denied)].advice if result.denied is not None else ""
+    advice = result.denied.entry.advice if result.denied is not None else ""
     text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {advice}".strip()
     return [types.TextContent(text=text), *_made(task, said)]
 

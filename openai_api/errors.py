@@ -1,6 +1,6 @@
 """Refusals and failures as OpenAI's API writes them: HTTP status, a code for programs, headers for retries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
@@ -11,24 +11,8 @@ from a2a_bridge.wire import errors
 from a2a_bridge.wire.errors import denied_text
 from a2a_bridge.wire.task import State, Task, text_in
 from accounts.authn import Unauthenticated
-from agents.core import explanations
-from agents.core.errors import (
-    Blocked,
-    Busy,
-    Cycle,
-    Denied,
-    Ended,
-    Halted,
-    Offline,
-    OverBudget,
-    OverCallerBudget,
-    OverCallerCostLimit,
-    OverCap,
-    OverCostLimit,
-    RateLimited,
-    TooDeep,
-    WaitAbandoned,
-)
+from agents.core.errors import Denied, RateLimited
+from agents.core.reasons import RefusalKind, Retry
 from kit.asgi import Header, RequestRefused
 from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
@@ -63,40 +47,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
         return *self.headers, (b"retry-after", b"%d" % self.retry_after_s)
 
 
-def _until_midnight_s(denied: Denied) -> int:
-    now = approximate_now()
-    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return int((midnight - now).total_seconds()) + 1
-
-
-def _soon_s(denied: Denied) -> int:
-    return RETRY_AFTER_S
-
-
-class DenialStatus(Struct, frozen=True):
-    """How a refusal of admission is told. `code`: empty: its reason."""
-
-    status: int
-    code: str = ""
-    retry_after_s: Callable[..., int] | None = None
-
-
-DENIED: Mapping[type[Denied], DenialStatus] = {
-    Offline: DenialStatus(503, "agent_offline", _soon_s),
-    Busy: DenialStatus(429, "", _soon_s),
-    OverCap: DenialStatus(429, "", _soon_s),
-    RateLimited: DenialStatus(429, "rate_limit_exceeded", lambda denied: denied.retry_in_s),
-    OverBudget: DenialStatus(429, "", _until_midnight_s),
-    OverCallerBudget: DenialStatus(429, "", _until_midnight_s),
-    OverCostLimit: DenialStatus(429, "", _until_midnight_s),
-    OverCallerCostLimit: DenialStatus(429, "", _until_midnight_s),
-    Blocked: DenialStatus(403),
-    Halted: DenialStatus(403),
-    TooDeep: DenialStatus(403),
-    Cycle: DenialStatus(403),
-    Ended: DenialStatus(403),
-    WaitAbandoned: DenialStatus(503, "", _soon_s),
-}
+CODES_OF_KINDS = {RefusalKind.OFFLINE: "agent_offline", RefusalKind.TOO_FAST: "rate_limit_exceeded"}
 FAILED: Mapping[State, tuple[int, str]] = {
     State.FAILED: (502, "agent_failed"),
     State.REJECTED: (422, "agent_rejected"),
@@ -121,15 +72,33 @@ WORDS: Mapping[int, str] = {
 
 def refusal_of_denied(denied: Denied, handle: str) -> Refusal:
     """A refusal of admission: the agent was not asked."""
-    told = DENIED[type(denied)]
-    retry_after_s = told.retry_after_s(denied) if told.retry_after_s else None
+    status, code = status_and_code(denied)
     return Refusal(
-        status=told.status,
-        code=told.code or denied.reason,
-        message=f"{denied_text(denied, handle)}. {explanations.DENIED[type(denied)].advice}",
-        retry_after_s=retry_after_s,
-        headers=() if told.retry_after_s in (None, _soon_s) or told.code else (NO_RETRY,),
+        status=status,
+        code=code,
+        message=f"{denied_text(denied, handle)}. {denied.entry.advice}",
+        retry_after_s=_retry_after_s(denied),
+        headers=(NO_RETRY,) if denied.entry.kind.retry is Retry.AT_MIDNIGHT else (),
     )
+
+
+def status_and_code(denied: Denied | type[Denied]) -> tuple[int, str]:
+    """The HTTP status of a refusal, and its code for programs."""
+    kind = denied.entry.kind
+    return kind.status, CODES_OF_KINDS.get(kind, denied.reason)
+
+
+def _retry_after_s(denied: Denied) -> int | None:
+    if isinstance(denied, RateLimited):
+        return denied.retry_in_s
+    match denied.entry.kind.retry:
+        case Retry.SOON:
+            return RETRY_AFTER_S
+        case Retry.AT_MIDNIGHT:
+            now = approximate_now()
+            midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+            return int((midnight - now).total_seconds()) + 1
+    return None
 
 
 def refusal_of_task(task: Task) -> Refusal:

@@ -3,30 +3,26 @@
 Nothing was sent to any agent. Codes are public and never change (docs/reference/errors.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import (
     Blocked,
     Busy,
     Cycle,
-    Ended,
+    Denied,
     FileGone,
-    Halted,
     NotPublished,
     Offline,
     OverBudget,
     OverCallerBudget,
     OverCallerCostLimit,
     OverCap,
-    OverCostLimit,
-    RateLimited,
-    TooDeep,
     Unavailable,
-    WaitAbandoned,
 )
+from agents.core.failures import REMOVED, find_failure
+from agents.core.reasons import RefusalKind
 from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import TooManyFiles, Unreadable
@@ -58,78 +54,48 @@ class TooManySubscriptions(Exception):
     """One socket watches as many sessions as it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """How a failure is told: on which HTTP status, under which code, in which words."""
-
-    status: int
-    code: str
-    words: Callable[[Any], str]
-
-
-REFUSALS: dict[type[Exception], Refusal] = {
-    EmptyPrompt: Refusal(400, "validation_failed", lambda _: "text: may be empty only with attachments"),
-    TooManyFiles: Refusal(400, "validation_failed", str),
-    NotAllowed: Refusal(403, "forbidden", str),
-    Blocked: Refusal(403, "blocked", lambda _: "the owner does not take your questions"),
-    Halted: Refusal(
-        403, "halted", lambda halted: "your questions are halted" if halted.is_caller else "it is halted"
-    ),
-    NoSuchSession: Refusal(404, "not_found", lambda _: "no such session"),
-    NoSuchTarget: Refusal(404, "not_found", lambda _: "no such peer"),
-    NotPublished: Refusal(404, "not_found", lambda _: "there is nothing of that name any more"),
-    NoSuchAgent: Refusal(404, "agent_not_found", str),
-    Unreadable: Refusal(404, "not_found", str),
-    FileGone: Refusal(404, "not_found", lambda _: "a file the prompt names is not there any more"),
-    NoSuchRequest: Refusal(404, "not_found", lambda _: "no such permission request"),
-    Archived: Refusal(409, "conflict", lambda _: "the session is archived"),
-    AmbiguousPeer: Refusal(409, "conflict", str),
-    Offline: Refusal(409, "channel_offline", lambda _: "its channel is offline"),
-    Busy: Refusal(409, "busy", lambda _: "it is processing a turn for another caller"),
-    OverCap: Refusal(409, "concurrency", lambda over: f"it already holds {over.held} of your questions"),
-    WaitAbandoned: Refusal(
-        409, "gave_up", lambda _: "the question was withdrawn before the agent was free; send it again to ask"
-    ),
-    Ended: Refusal(409, "ended", lambda _: "the question that this one is asked for has ended"),
-    TooDeep: Refusal(409, "too_deep", lambda _: "too many agents passed this question on"),
-    Cycle: Refusal(409, "cycle", lambda _: "this question came through the same session already"),
-    AlreadyResolved: Refusal(409, "already_resolved", str),
-    TooManySubscriptions: Refusal(409, "too_many_subscriptions", lambda _: "unsubscribe from another session"),
-    OverBudget: Refusal(429, "budget_exhausted", lambda over: f"its daily budget ({over.budget}) is spent"),
-    OverCallerBudget: Refusal(
-        429,
-        "budget_exhausted",
-        lambda over: f"your own daily budget at it ({over.budget}) is spent, free again at 00:00 UTC",
-    ),
-    OverCostLimit: Refusal(
-        429, "budget_exhausted", lambda _: "it reached its cost limit of today, free again at 00:00 UTC"
-    ),
-    OverCallerCostLimit: Refusal(
-        429,
-        "budget_exhausted",
-        lambda _: "your questions reached its cost limit of today for one caller, free again at 00:00 UTC",
-    ),
-    RateLimited: Refusal(429, "rate_limited", lambda over: f"over your rate limit, retry in {over.retry_in_s} s"),
-    Unavailable: Refusal(503, "unavailable", lambda _: "the hub takes no questions right now, try again shortly"),
+# Status, code and text of all that is no refusal of admission. Empty: the text of the exception itself is public.
+OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
+    EmptyPrompt: (400, "validation_failed", "text: may be empty only with attachments"),
+    TooManyFiles: (400, "validation_failed", ""),
+    NotAllowed: (403, "forbidden", ""),
+    NoSuchSession: (404, "not_found", "no such session"),
+    NoSuchTarget: (404, "not_found", "no such peer"),
+    NotPublished: (404, "not_found", "there is nothing of that name any more"),
+    NoSuchAgent: (404, "agent_not_found", ""),
+    Unreadable: (404, "not_found", ""),
+    FileGone: (404, "not_found", "a file the prompt names is not there any more"),
+    NoSuchRequest: (404, "not_found", "no such permission request"),
+    Archived: (409, "conflict", "the session is archived"),
+    AmbiguousPeer: (409, "conflict", ""),
+    AlreadyResolved: (409, "already_resolved", ""),
+    TooManySubscriptions: (409, "too_many_subscriptions", "unsubscribe from another session"),
+    Unavailable: (503, "unavailable", "the hub takes no questions right now, try again shortly"),
 }
-REFUSED = tuple(REFUSALS)
-
-FAILURE_TEXT: dict[str, str] = {
+REFUSED: tuple[type[Exception], ...] = (Denied, *OTHER_ERRORS)
+STATUSES = {RefusalKind.FORBIDDEN: 403, RefusalKind.SPENT: 429, RefusalKind.TOO_FAST: 429}
+CODES = {RefusalKind.OFFLINE: "channel_offline", RefusalKind.SPENT: "budget_exhausted"}
+CONFLICT = 409  # the status of other refusals
+OWN_TEXTS: Mapping[type[Denied], str] = {
+    Offline: "its channel is offline",
+    Busy: "it is processing a turn for another caller",
+    OverCap: "it already holds {denied.held} of your questions",
+    OverBudget: "its daily budget ({denied.budget}) is spent",
+    OverCallerBudget: "your own daily budget at it ({denied.budget}) is spent, free again at 00:00 UTC",
+    OverCallerCostLimit: (
+        "your questions reached its cost limit of today for one caller, free again at 00:00 UTC"
+    ),
+    Blocked: "the owner does not take your questions",
+    Cycle: "this question came through the same session already",
+}
+OWN_FAILURE_TEXTS: Mapping[str, str] = {
     Failure.TIMEOUT: "no reply within {wait_s:g} s; a late one will be in the session's transcript",
     Failure.CHANNEL_LOST: "its channel went away before it answered",
     Failure.NOT_DELIVERED: "its channel is offline; nothing was sent",
     Failure.REPLY_TOO_LARGE: "its reply was over the size limit",
     Failure.REPLY_LOST: "part of its reply was lost",
-    Failure.PROCESS_DIED: "the hub stopped before it answered",
-    Failure.SHUTDOWN: "the hub stopped before it answered",
-    Failure.NOT_RECORDED: "the hub could not record the answer",
-    Failure.CANCELED: "canceled by its caller",
-    Failure.HALTED: "halted before it answered",
-    Failure.AGENT_FAILED: "the agent failed",
-    Failure.REJECTED: "the agent refused the question",
-    Failure.AGENT_CANCELED: "the agent canceled the question",
+    REMOVED: "it was deleted before it answered",
 }
-GONE_TEXT = "it was deleted before it answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +110,21 @@ class ErrorAnswer:
 
 def describe_error(failure: Exception) -> ErrorAnswer:
     """The public words of one of `REFUSED`."""
-    refusal = REFUSALS[type(failure)]
-    retry_in_s = RETRY_SOON_S if refusal.status == 503 else getattr(failure, "retry_in_s", None)
-    return ErrorAnswer(refusal.status, refusal.code, refusal.words(failure), retry_in_s)
+    if isinstance(failure, Denied):
+        own = OWN_TEXTS.get(type(failure))
+        text = failure.fill(own, "it") if own else failure.text("it")
+        return ErrorAnswer(*status_and_code(failure), text, getattr(failure, "retry_in_s", None))
+    status, code, text = OTHER_ERRORS[type(failure)]
+    return ErrorAnswer(status, code, text or str(failure), RETRY_SOON_S if status == 503 else None)
+
+
+def status_and_code(denied: Denied | type[Denied]) -> tuple[int, str]:
+    """The HTTP status of a refusal, and its code for programs."""
+    kind = denied.entry.kind
+    return STATUSES.get(kind, CONFLICT), CODES.get(kind, denied.reason)
 
 
 def failure_text(reason: str, wait_s: float) -> str:
     """The public words of a failed turn; `wait_s` is how long its caller waited."""
-    return FAILURE_TEXT.get(reason, GONE_TEXT).format(wait_s=wait_s)
+    entry = find_failure(reason)
+    return OWN_FAILURE_TEXTS.get(entry.reason, entry.text).format(agent="it", wait_s=wait_s)

@@ -1,32 +1,15 @@
-"""The bridge's errors: one table of denial texts, and one list of protocol errors.
+"""The bridge's errors: the protocol's, and the texts of refusals and failures.
 
 A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. Codes outside
 -32001 to -32009 are the hub's own (docs/reference/errors.md).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from a2a_bridge.wire.task import TERMINAL, State
 from accounts.authn import ForeignOrigin, OutOfScope, Unauthenticated
-from agents.core.errors import (
-    Blocked,
-    Busy,
-    Cycle,
-    Denied,
-    Ended,
-    Halted,
-    Offline,
-    OverBudget,
-    OverCallerBudget,
-    OverCallerCostLimit,
-    OverCap,
-    OverCostLimit,
-    RateLimited,
-    TooDeep,
-    WaitAbandoned,
-)
-from agents.models.choices import Failure
+from agents.core.errors import Denied
+from agents.core.failures import find_failure
 from kit.asgi import RequestRefused
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
@@ -44,49 +27,6 @@ TOO_MANY_STREAMS = -32014
 INSUFFICIENT_SCOPE = -32017
 REFUSED = -32015
 IDEMPOTENCY_KEY_REUSED = -32016
-
-DENIED_TEXT: dict[type[Denied], Callable[[Any, str], str]] = {
-    Offline: lambda denied, handle: "agent channel offline",
-    Busy: lambda denied, handle: "agent is processing a turn for another caller",
-    OverCap: lambda denied, handle: f"agent already holds {denied.held} of your questions",
-    OverBudget: lambda denied, handle: f"agent @{handle} hit its daily budget ({denied.budget})",
-    OverCallerBudget: lambda denied, handle: (
-        f"you hit your daily budget ({denied.budget}) at agent @{handle}, free again at 00:00 UTC"
-    ),
-    OverCostLimit: lambda denied, handle: (
-        f"agent @{handle} reached its cost limit of today, free again at 00:00 UTC"
-    ),
-    OverCallerCostLimit: lambda denied, handle: (
-        f"your questions reached the cost limit of today at agent @{handle}, free again at 00:00 UTC"
-    ),
-    Blocked: lambda denied, handle: f"agent @{handle} does not take your questions",
-    Halted: lambda denied, handle: (
-        "your questions are halted" if denied.is_caller else f"agent @{handle} is halted"
-    ),
-    WaitAbandoned: lambda denied, handle: (
-        "the question was withdrawn before the agent was free; send it again to ask"
-    ),
-    Ended: lambda denied, handle: "the question that this one is asked for has ended",
-    TooDeep: lambda denied, handle: "too many agents passed this question on",
-    Cycle: lambda denied, handle: "this question came through the same agent already",
-    RateLimited: lambda denied, handle: f"over your rate limit, retry in {denied.retry_in_s} s",
-}
-
-FAILURE_TEXT: dict[str, str] = {
-    Failure.TIMEOUT: "agent did not reply within {wait_s:g}s",
-    Failure.CHANNEL_LOST: "agent channel offline",
-    Failure.NOT_DELIVERED: "agent channel offline",
-    Failure.REPLY_TOO_LARGE: "agent reply was over the size limit",
-    Failure.REPLY_LOST: "part of the agent's reply was lost",
-    Failure.PROCESS_DIED: "the hub stopped before the agent answered",
-    Failure.SHUTDOWN: "the hub stopped before the agent answered",
-    Failure.NOT_RECORDED: "the hub could not record the answer",
-    Failure.CANCELED: "canceled by its caller",
-    Failure.HALTED: "halted before the agent answered",
-    Failure.AGENT_FAILED: "the agent failed",
-    Failure.REJECTED: "the agent refused the question",
-    Failure.AGENT_CANCELED: "the agent canceled the question",
-}
 
 
 class OtherContext(RpcError):
@@ -114,13 +54,12 @@ class AgentUnreachable(RpcError):
 
 def denied_text(denied: Denied, handle: str) -> str:
     """The public words of a refusal."""
-    return DENIED_TEXT[type(denied)](denied, handle)
+    return denied.text(f"agent @{handle}")
 
 
 def failure_text(reason: str, wait_s: float) -> str:
     """The public words of a failed turn; `wait_s` is how long its caller waited."""
-    text = FAILURE_TEXT.get(reason, "the agent was removed")
-    return text.format(wait_s=wait_s)
+    return find_failure(reason).text.format(agent="the agent", wait_s=wait_s)
 
 
 def task_not_found() -> RpcError:

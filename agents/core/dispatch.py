@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.ask_queue import AskQueue
 from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, Unavailable
+from agents.core.failures import failed
 from agents.core.ledger import ExtraWrites, Ledger
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
@@ -24,11 +25,13 @@ from kit.waits import wait_within
 logger = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.05
-NO_REPLY = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+NO_REPLY = failed(Failure.TIMEOUT)
 
-CANCELED = Ending(outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True)
-SHUTDOWN = Ending(outcome=Outcome.FAILED, reason=Failure.SHUTDOWN, keeps_claim=True)
-HALTED = Ending(outcome=Outcome.FAILED, reason=Failure.HALTED, keeps_claim=True)
+CANCELED = failed(Failure.CANCELED)
+SHUTDOWN = failed(Failure.SHUTDOWN)
+HALTED = failed(Failure.HALTED)
+NEVER_LEFT = replace(failed(Failure.NOT_DELIVERED), returns_budget=True)
+MAY_WORK = replace(failed(Failure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -196,7 +199,7 @@ class Dispatcher:
         """Fail the turns that wait on these lost connections at once."""
         for running in self._waiting:
             if running.turn.connection_id in connection_ids:
-                running.end(Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST))
+                running.end(failed(Failure.CHANNEL_LOST))
 
     async def drain(self, within_s: float) -> None:
         """Refuse new asks, wait for the open turns, then fail those still open."""
@@ -261,12 +264,12 @@ class Dispatcher:
         except TimeoutError:
             return running.ending_or(NO_REPLY)
         except NoReceipt:
-            return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
+            return MAY_WORK
         except NotDelivered:
-            return Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
+            return NEVER_LEFT
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
-            return Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST, keeps_claim=True)
+            return MAY_WORK
 
     def _deliver(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
         if (link := self._links.get(turn.link)) is None:

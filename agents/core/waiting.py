@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from agents.core.failures import failed
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.core.types import Ending, OpenTurn, SettledTurn
 from agents.models.choices import Failure, Interruption, Outcome
@@ -28,7 +29,6 @@ LATE_KEPT = 256
 OnChunk = Callable[[str], None]
 OnPiece = Callable[[], None]
 REASONS: dict[str, Failure | Interruption] = {str(one): one for kind in (Failure, Interruption) for one in kind}
-KEEPS_CLAIM = frozenset({Failure.REPLY_TOO_LARGE})
 
 
 class RunningTurn:
@@ -147,7 +147,7 @@ class RunningTurn:
 
     def _add(self, message: Chunk | ExtraPiece) -> None:
         if message.seq != len(self.pieces):
-            self.end(_failed(Failure.REPLY_LOST, keeps_claim=True))
+            self.end(failed(Failure.REPLY_LOST))
             return
         self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
         if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
@@ -172,9 +172,9 @@ class RunningTurn:
     def _ending(self, final: Final) -> Ending:
         reason = REASONS.get(final.reason)
         if isinstance(reason, Failure):
-            return _failed(reason, text=final.text or "", keeps_claim=reason in KEEPS_CLAIM)
+            return failed(reason, final.text or "")
         if final.chunks != len(self.pieces):
-            return _failed(Failure.REPLY_LOST)
+            return failed(Failure.REPLY_LOST)
         text = final.text if final.text is not None else self.text
         return Ending(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
 
@@ -221,10 +221,6 @@ def _text_added(piece: Piece) -> str:
         return ""
     text = plain_text_in(piece.parts)
     return f"{piece.lead}{text}" if text else ""
-
-
-def _failed(reason: Failure, *, text: str = "", keeps_claim: bool = False) -> Ending:
-    return Ending(outcome=Outcome.FAILED, reason=reason, text=text, keeps_claim=keeps_claim)
 
 
 class WaitingTurns:

@@ -1,5 +1,6 @@
 """The errors of `a2a-v1`: codes and names, and which one each refusal and failure of the hub is."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
@@ -17,6 +18,7 @@ from agents.core.errors import (
     TooDeep,
 )
 from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
+from agents.core.reasons import RefusalKind
 from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
 
@@ -83,19 +85,28 @@ class FrameRefused(Exception):
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
 MESSAGES_TEXT = f"at most {MESSAGES_A_SECOND:g} messages a second of one token, {MESSAGES_AT_ONCE:g} at once"
 NOT_FOUND = "there is no such agent, or it is not open to you"
-_DENIED: dict[type[Exception], tuple[ErrorCode, str]] = {
+_OTHERS: Mapping[type[Exception], tuple[ErrorCode, str]] = {
     NoSuchTarget: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
     FileGone: (ErrorCode.INVALID_CONTENT, "a file that the message names is not there for you"),
     NotPublished: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
     NotAllowed: (ErrorCode.PERMISSION_DENIED, "you may see this agent, and not send it messages"),
     AmbiguousPeer: (ErrorCode.AGENT_NOT_FOUND, "several agents have that name: write @owner/name"),
-    Offline: (ErrorCode.AGENT_OFFLINE, "the agent is offline"),
-    Busy: (ErrorCode.AGENT_BUSY, "the agent works for another caller"),
-    OverCap: (ErrorCode.AGENT_BUSY, "you have as many open messages at this agent as one caller may have"),
-    Blocked: (ErrorCode.PERMISSION_DENIED, "the agent's owner blocked you"),
-    Halted: (ErrorCode.PERMISSION_DENIED, "the agent, its owner or you are halted"),
-    TooDeep: (ErrorCode.INVALID_CONTENT, "too many agents passed the message on"),
-    Cycle: (ErrorCode.INVALID_CONTENT, "the message came through this agent already"),
+}
+CODES: Mapping[RefusalKind, ErrorCode] = {
+    RefusalKind.OFFLINE: ErrorCode.AGENT_OFFLINE,
+    RefusalKind.BUSY: ErrorCode.AGENT_BUSY,
+    RefusalKind.TOO_FAST: ErrorCode.RATE_LIMITED,
+    RefusalKind.FORBIDDEN: ErrorCode.PERMISSION_DENIED,
+    RefusalKind.PASSED_ON: ErrorCode.INVALID_CONTENT,
+}
+_OWN_TEXTS: Mapping[type[Denied], str] = {
+    Offline: "the agent is offline",
+    Busy: "the agent works for another caller",
+    OverCap: "you have as many open messages at this agent as one caller may have",
+    Blocked: "the agent's owner blocked you",
+    Halted: "the agent, its owner or you are halted",
+    TooDeep: "too many agents passed the message on",
+    Cycle: "the message came through this agent already",
 }
 _FAILED: dict[str, tuple[ErrorCode, str, str]] = {
     Failure.TIMEOUT: (ErrorCode.AGENT_ERROR, "response_timeout", "the agent did not answer in time"),
@@ -106,16 +117,21 @@ _FAILED: dict[str, tuple[ErrorCode, str, str]] = {
 }
 
 
+def error_code_of(denied: Denied | type[Denied]) -> ErrorCode:
+    """The code of a refusal of admission."""
+    return CODES.get(denied.entry.kind, ErrorCode.AGENT_ERROR)
+
+
 def refuse_denied(refusal: Exception) -> FrameRefused:
     """The error for an ask that the hub refused; nothing was sent to the agent."""
     if isinstance(refusal, RateLimited):
         text = MESSAGES_TEXT if refusal.counts_messages else "you ask faster than a caller may in a minute"
-        return FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=refusal.retry_in_s * 1000)
+        return FrameRefused(error_code_of(refusal), text, retry_after_ms=refusal.retry_in_s * 1000)
     if isinstance(refusal, Denied):
-        code, text = _DENIED.get(type(refusal), (ErrorCode.AGENT_ERROR, DENIED_TEXT))
-        return FrameRefused(code, text, reason=refusal.reason)
-    if type(refusal) in _DENIED:
-        return FrameRefused(*_DENIED[type(refusal)])
+        text = _OWN_TEXTS.get(type(refusal), DENIED_TEXT)
+        return FrameRefused(error_code_of(refusal), text, reason=refusal.reason)
+    if type(refusal) in _OTHERS:
+        return FrameRefused(*_OTHERS[type(refusal)])
     return FrameRefused(ErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")
 
 

@@ -28,7 +28,6 @@ from agents.core.errors import (
 from agents.links.channel import refusals
 from agents.links.channel.frames import ProbeRequest, Request
 from agents.links.channel.refusals import (
-    denied_text,
     failure_text,
     refusal_text,
     refuse,
@@ -77,7 +76,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("denied", "words"), DENIALS, ids=lambda one: getattr(one, "reason", ""))
 def test_the_words_of_a_denial(denied: Denied, words: str) -> None:
-    assert denied_text(denied, "alice/helper") == words
+    assert refusal_text(denied, "alice/helper") == words
 
 
 def test_the_words_of_a_failure() -> None:

@@ -238,7 +238,7 @@ async def test_a_missing_last_chunk_is_an_error_too() -> None:
     running.take(Chunk("chat", 0, "a"))
     running.take(Final("chat", 2))
     ending = await replied(running)
-    assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", False)
+    assert (ending.outcome, ending.reason, running.agent_is_done) == (Outcome.FAILED, "reply_lost", True)
 
 
 async def test_a_socket_whose_place_was_taken_before_it_was_attached_leaves(ends: tuple[End, End]) -> None:

@@ -1,11 +1,12 @@
-"""Whatever the core can refuse or fail with has its public words on every surface."""
+"""The texts of refusals and failures never change, and docs/reference/errors.md is made from their registry."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from a2a_bridge.wire.errors import DENIED_TEXT, FAILURE_TEXT, denied_text, failure_text
+from a2a_bridge.wire.errors import denied_text, failure_text
 from agents.core.errors import (
+    REFUSALS,
     Blocked,
     Busy,
     Cycle,
@@ -22,8 +23,13 @@ from agents.core.errors import (
     TooDeep,
     WaitAbandoned,
 )
+from agents.links.channel.refusals import refusal_text
 from agents.models import Turn
 from agents.models.choices import Failure
+from gateway.wire.errors import refuse_denied
+from lab import errors_page
+from openai_api.errors import refusal_of_denied
+from operators.errors import describe_error
 
 SAID = [
     (Offline(), "agent channel offline"),
@@ -50,14 +56,10 @@ SAID = [
 ]
 
 
-def all_denials(parent: type[Denied] = Denied) -> Iterator[type[Denied]]:
-    for child in parent.__subclasses__():
-        yield child
-        yield from all_denials(child)
-
-
-def test_every_denial_has_its_text() -> None:
-    assert set(all_denials()) == set(DENIED_TEXT)
+def test_the_page_says_what_the_registry_says() -> None:
+    assert errors_page.PAGE.read_text() == errors_page.page(), (
+        "run `python -m lab.in_django lab.errors_page:write`"
+    )
 
 
 @pytest.mark.parametrize(("denied", "text"), SAID, ids=lambda one: getattr(one, "reason", ""))
@@ -66,11 +68,7 @@ def test_the_words_of_a_denial_never_change(denied: Denied, text: str) -> None:
 
 
 def test_the_words_of_every_denial_are_checked() -> None:
-    assert {type(denied) for denied, _ in SAID} == set(all_denials())
-
-
-def test_every_failure_has_its_text() -> None:
-    assert set(FAILURE_TEXT) == set(Failure)
+    assert {type(denied) for denied, _ in SAID} == set(REFUSALS)
 
 
 @pytest.mark.parametrize("failure", Failure)
@@ -86,6 +84,21 @@ def test_a_timeout_names_the_wait_as_the_page_does() -> None:
 
 
 def test_reasons_are_distinct_and_fit_their_column() -> None:
-    reasons = [denied.reason for denied in all_denials()] + [str(failure) for failure in Failure]
+    reasons = [denied.reason for denied in REFUSALS] + [str(failure) for failure in Failure]
     assert len(set(reasons)) == len(reasons)
     assert max(map(len, reasons)) <= Turn._meta.get_field("reason").max_length
+
+
+def test_a_new_reason_is_one_entry() -> None:
+    class OutOfPaper(Busy):
+        entry = replace(Busy.entry, reason="out_of_paper", text="{agent} is out of paper", agent="")
+
+    denied = OutOfPaper()
+    assert denied_text(denied, "alice/notes") == "agent @alice/notes is out of paper"
+    assert refusal_text(denied, "alice/notes") == "@alice/notes is out of paper"
+    operator = describe_error(denied)
+    assert (operator.status, operator.code, operator.message) == (409, "out_of_paper", "it is out of paper")
+    of_openai = refusal_of_denied(denied, "alice/notes")
+    assert (of_openai.status, of_openai.code, of_openai.retry_after_s) == (429, "out_of_paper", 2)
+    frame = refuse_denied(denied)
+    assert (frame.code.name, frame.reason) == ("AGENT_BUSY", "out_of_paper")

@@ -1,43 +1,23 @@
-"""The table of explanations is complete for each end and each reader, and agrees with the documents."""
+"""The explanations are complete for each end and each reader."""
 
 import pytest
 
-from a2a_bridge.surface.reference import lines
 from agents.core import explanations
-from agents.core.explanations import (
-    BY_REASON,
-    COMPLETED,
-    DENIED,
-    FAILED,
-    OUTCOME_LABELS,
-    REMOVED,
-    ClaimState,
-    Explanation,
-    explain,
-)
+from agents.core.explanations import BY_REASON, COMPLETED, OUTCOME_LABELS, explain
+from agents.core.failures import FAILURES, REMOVED
+from agents.core.reasons import Explanation, Reason
 from agents.models.choices import Failure, Interruption, Outcome
-from tests.repository.test_error_tables import all_denials
 
 ENDS = [(outcome, reason) for outcome, ends in BY_REASON.items() for reason in ends]
 ALL = [explain(outcome, reason) for outcome, reason in ENDS] + [
     explanations.IN_PROGRESS,
     explanations.CANCELED_ONWARD,
 ]
-# The beginnings of the column "Claim" of docs/reference/errors.md.
-CLAIMS = {
-    "freed": {ClaimState.FREED, ClaimState.OFFLINE},
-    "lingers, up to 60 s": {ClaimState.LINGERS},
-    "lingers until the agent has finished": {ClaimState.LINGERS},
-    "lingers until the agent's socket is gone": {ClaimState.LINGERS_CONNECTED},
-    "until the reaper": {ClaimState.UNTIL_RECORDED},
-}
 
 
 def test_every_outcome_and_reason_is_explained() -> None:
     assert set(BY_REASON) == set(Outcome)
-    assert set(DENIED) == set(all_denials())
-    assert set(BY_REASON[Outcome.DENIED]) == {denied.reason for denied in all_denials()}
-    assert set(FAILED) == {*Failure, REMOVED}
+    assert set(FAILURES) == {*Failure, REMOVED}
     assert set(COMPLETED) == {"", *Interruption}
     assert set(OUTCOME_LABELS) == {None, *Outcome}
 
@@ -55,11 +35,10 @@ def test_each_reader_gets_whole_sentences(one: Explanation) -> None:
     assert "you" not in one.owner.lower()  # staff and people with a share read it, too
 
 
-def test_an_agent_that_asked_another_reads_a_clause_where_there_is_no_reply() -> None:
-    for one in (*DENIED.values(), *FAILED.values()):
-        assert one.agent
-        assert not one.agent.endswith(".")
-    assert not any(one.agent for one in COMPLETED.values())
+def test_an_agent_that_asked_another_reads_a_clause() -> None:
+    for one in (*BY_REASON[Outcome.DENIED].values(), *FAILURES.values()):
+        assert isinstance(one, Reason)
+        assert not (one.agent or one.text).endswith(".")
 
 
 def test_owners_can_tell_the_reasons_apart() -> None:
@@ -68,10 +47,10 @@ def test_owners_can_tell_the_reasons_apart() -> None:
 
 
 def test_a_cancel_and_a_refusal_are_no_faults() -> None:
-    assert not any(one.is_fault for one in (*DENIED.values(), *COMPLETED.values()))
-    calm = {reason for reason, one in FAILED.items() if not one.is_fault}
+    assert not any(one.is_fault for one in (*BY_REASON[Outcome.DENIED].values(), *COMPLETED.values()))
+    calm = {reason for reason, one in FAILURES.items() if not one.is_fault}
     assert calm == {Failure.CANCELED, Failure.REJECTED, Failure.HALTED, Failure.AGENT_CANCELED}
-    canceled = FAILED[Failure.CANCELED]
+    canceled = FAILURES[Failure.CANCELED]
     assert (canceled.label, canceled.caller, canceled.counted) == (
         "canceled",
         "You canceled this.",
@@ -87,19 +66,7 @@ def test_an_ask_of_an_agent_was_not_canceled_by_its_caller() -> None:
     onward = explain("failed", "canceled", depth=1)
     assert onward.label == "canceled"
     assert "caller" not in onward.owner
-    assert onward.remains == FAILED[Failure.CANCELED].remains
-
-
-def test_the_budget_and_the_claim_are_those_of_the_reference() -> None:
-    rows = {lines.plain(row[0]): row for row in lines.rows("errors.md", "Failures")}
-    assert set(rows) == set(Failure)
-    for reason, row in rows.items():
-        one = FAILED[reason]
-        assert one.is_counted is (row[3] == "yes"), reason
-        assert one.is_counted or row[3] == "returned"
-        [claims] = [known for begins, known in CLAIMS.items() if row[4].startswith(begins)]
-        assert one.claim in claims, reason
-    assert all(one.is_counted is None and one.claim is None for one in DENIED.values())
+    assert onward.remains == FAILURES[Failure.CANCELED].remains
 
 
 def test_a_reason_of_a_later_release_is_shown_as_it_is() -> None:

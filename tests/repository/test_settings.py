@@ -67,7 +67,7 @@ def test_a_setting_without_a_text_is_refused() -> None:
     ],
 )
 def test_a_declaration_makes_its_line(declared: str, row: str) -> None:
-    assert [one.row for one in settings_page.declarations(f"A = {declared}\n")] == [row]
+    assert [one.row for one in settings_page.declarations(f"A = {declared}\n")] == [f"{row}\n"]
 
 
 def test_only_the_hub_reads_djangos_settings() -> None:

@@ -23,7 +23,8 @@ from a2a_bridge.service.my_questions import (
 )
 from a2a_bridge.surface.reference.errors import failures, refusals
 from accounts.models import User
-from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
+from agents.core.explanations import OUTCOME_LABELS, explain
+from agents.core.reasons import Explanation
 from agents.models.choices import Outcome
 from agents.web.desk import require_owner
 

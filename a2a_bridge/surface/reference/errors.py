@@ -1,7 +1,7 @@
 """What can go wrong, each with its reason and what to do about it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,31 +9,43 @@ from typing import Any
 from a2a_bridge.surface.reference import lines
 from a2a_bridge.surface.reference.shapes import summary
 from a2a_bridge.wire import errors
-from agents.core.explanations import DENIED, FAILED, Explanation
-from agents.models.choices import Failure
+from agents.core.errors import REFUSALS, Denied
+from agents.core.failures import FAILURES
+from agents.core.reasons import Reason
 from kit import jsonrpc
 
 NUMBER = re.compile(r"\bN\b|\b60s\b")
 FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
+WORD = r"\\S+"  # as a replacement: its pattern is \S+
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ReasonShown:
     """A task that ended without an answer. `when`, `then`: what happened, and what follows, for developers.
 
-    `explanation`: for people. `pattern`: matches the text, as a regular expression of Python and of JavaScript.
+    `entry`: of the registry. `texts`: those for programs. `pattern`: matches them, as a regular expression of
+    Python and of JavaScript.
     """
 
-    reason: str
-    text: str
+    entry: Reason
+    texts: Sequence[str]
     when: str
     then: str
-    explanation: Explanation
+
+    @property
+    def reason(self) -> str:
+        """The reason for programs."""
+        return self.entry.reason
+
+    @property
+    def text(self) -> str:
+        """The texts as one."""
+        return ", or ".join(self.texts)
 
     @property
     def pattern(self) -> str:
-        """Knows the text with its numbers and names filled in."""
-        return "^" + FILLED.sub(r"\\S+", re.escape(self.text)) + "$"
+        """Knows the texts with their numbers and names filled in."""
+        return "|".join(f"^{FILLED.sub(WORD, re.escape(text))}$" for text in self.texts)
 
     @property
     def has_number(self) -> bool:
@@ -52,8 +64,8 @@ class Code:
     again: str
 
 
-class _Filled:
-    """A refusal whose every number is N."""
+class Placeholders:
+    """A refusal in which each value is N."""
 
     def __getattr__(self, name: str) -> str:
         return "N"
@@ -70,23 +82,24 @@ def codes() -> list[Code]:
 
 
 @cache
-def refusals() -> list[Refusal]:
+def refusals() -> list[ReasonShown]:
     """The refusals of admission: nothing was sent to the agent."""
     return [
-        Refusal(
-            denied.reason, text(_Filled(), "owner/slug"), summary(denied), DENIED[denied].advice, DENIED[denied]
-        )
-        for denied, text in errors.DENIED_TEXT.items()
+        ReasonShown(one.entry, texts_of(one), lines.unlinked(summary(one)), one.entry.advice) for one in REFUSALS
     ]
 
 
+def texts_of(denied: type[Denied]) -> list[str]:
+    """The texts of a refusal with placeholders for its values."""
+    return [text.format(agent="agent @owner/slug", denied=Placeholders()) for text in denied.entry.texts]
+
+
 @cache
-def failures() -> list[Refusal]:
+def failures() -> list[ReasonShown]:
     """The questions that were admitted and got no answer."""
-    told = {lines.plain(row[0]): row[2] for row in lines.rows("errors.md", "Failures")}
     return [
-        Refusal(str(reason), errors.failure_text(reason, 60), told[reason], FAILED[reason].remains, FAILED[reason])
-        for reason in Failure
+        ReasonShown(one, [errors.failure_text(one.reason, 60)], lines.unlinked(one.when), one.remains)
+        for one in FAILURES.values()
     ]
 
 
@@ -111,13 +124,13 @@ def explanations() -> Mapping[str, Any]:
         {
             "pattern": one.pattern,
             "reason": one.reason,
-            "label": one.explanation.label,
-            "caller": one.explanation.caller,
-            "advice": one.explanation.advice,
-            "counted": one.explanation.counted,
-            "isFault": one.explanation.is_fault,
+            "label": one.entry.label,
+            "caller": one.entry.caller,
+            "advice": one.entry.advice,
+            "counted": one.entry.counted,
+            "isFault": one.entry.is_fault,
             "hasNumber": one.has_number,
-            "wasSent": one.explanation.is_counted is not None,
+            "wasSent": one.entry.is_counted is not None,
         }
         for one in (*refusals(), *failures())
     ]

@@ -27,6 +27,11 @@ def rows(page: str, heading: str) -> list[list[str]]:
     return table[2:]
 
 
+def unlinked(cell: str) -> str:
+    """A cell whose links are their text."""
+    return _LINK.sub(r"\1", cell)
+
+
 def plain(cell: str) -> str:
     """A cell as text."""
     return _CODE.sub(r"\1", cell)
@@ -39,4 +44,4 @@ def html(cell: str) -> SafeString:
 
 def _cells(line: str) -> list[str]:
     parts = _CELL_EDGE.split(line.strip().strip("|"))
-    return [_LINK.sub(r"\1", part).replace("\\|", "|").strip() for part in parts]
+    return [unlinked(part).replace("\\|", "|").strip() for part in parts]

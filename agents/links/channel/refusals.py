@@ -7,8 +7,8 @@ frame follows. No tool call is left hanging.
 """
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
-from agents.core.errors import Denied, FileGone, Halted, NotPublished
-from agents.core.explanations import DENIED, FAILED, REMOVED
+from agents.core.errors import Denied, FileGone, NotPublished
+from agents.core.failures import find_failure
 from agents.core.types import Target
 from agents.links.channel.frames import (
     AgentsRequest,
@@ -97,14 +97,12 @@ FILE_GONE = "a file that the prompt names is not there for the caller"
 NOT_THERE = "there is no @{name} that may be asked"
 NOT_ALLOWED = "asking @{name} takes the role {role} of that session"
 
-CALLER_HALTED = "the caller's questions are halted"
-
 
 def refusal_text(refusal: Exception, name: str) -> str:
     """The text of a refusal before asking; `name` without @."""
     match refusal:
         case Denied():
-            return denied_text(refusal, name)
+            return refusal.text_for_agents(name)
         case AmbiguousPeer():
             return str(refusal)
         case NotAllowed():
@@ -116,16 +114,9 @@ def refusal_text(refusal: Exception, name: str) -> str:
     return UNAVAILABLE
 
 
-def denied_text(denied: Denied, name: str) -> str:
-    """The text of a refusal; `name` without @."""
-    if isinstance(denied, Halted) and denied.is_caller:
-        return CALLER_HALTED
-    return DENIED[type(denied)].agent.format(name=name, denied=denied)
-
-
 def failure_text(reason: str, name: str, own_words: str = "") -> str:
     """A failed turn in words; `name` without @. `own_words`: the agent's, where it said why."""
-    text = FAILED.get(reason, FAILED[REMOVED]).agent.format(name=name)
+    text = find_failure(reason).agent.format(agent=f"@{name}")
     return f"{text}: {own_words}" if own_words else text
 
 

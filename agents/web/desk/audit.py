@@ -20,7 +20,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from agents import settings
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
-from agents.core.explanations import OUTCOME_LABELS, Explanation, explain
+from agents.core.explanations import OUTCOME_LABELS, explain
+from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of

@@ -1,0 +1,128 @@
+"""What an entry of the registry of reasons says. The entries are in `agents.core.errors` and `failures`.
+
+A surface has codes for the kinds of refusals, not for single reasons. A surface has a text of its own only where
+its callers got that text before there was this registry.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+
+class ClaimState(StrEnum):
+    """Until when the session's claim is held after an ask, in words for the owner."""
+
+    FREED = "The agent can be asked at once."
+    OFFLINE = "The agent can be asked when it is connected again."
+    LINGERS = "The agent answers no other caller until it has finished, for at most 60 s."
+    LINGERS_CONNECTED = "The agent answers no other caller until its connection ends, for at most 60 s."
+    UNTIL_RECORDED = "The agent answers no other caller until the hub has recorded the end."
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the end of the turn leaves the claim in place."""
+        return self not in (ClaimState.FREED, ClaimState.OFFLINE)
+
+
+class Retry(StrEnum):
+    """When the hub may admit the same ask, in words for developers."""
+
+    SOON = "in a few seconds"
+    WHEN_TOLD = "after the time that the text names"
+    AT_MIDNIGHT = "after 00:00 UTC"
+    NO = "no"
+
+
+class RefusalKind(Enum):
+    """What a refusal means to programs. `status`: the usual HTTP status."""
+
+    OFFLINE = "offline", 503, Retry.SOON
+    BUSY = "busy", 429, Retry.SOON
+    TOO_FAST = "too fast", 429, Retry.WHEN_TOLD
+    SPENT = "spent", 429, Retry.AT_MIDNIGHT
+    FORBIDDEN = "forbidden", 403, Retry.NO
+    PASSED_ON = "passed on", 403, Retry.NO
+    ENDED = "ended", 403, Retry.NO
+    WITHDRAWN = "withdrawn", 503, Retry.SOON
+
+    def __init__(self, _name: str, status: int, retry: Retry) -> None:
+        self.status = status
+        self.retry = retry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One way an ask ends, or the state of an ask that has not ended.
+
+    `label`: one or two words. `is_fault`: something went wrong, so pages show the end in red.
+    `caller`: a sentence for the caller, as "you". `owner`: a sentence for the owner of the agent, staff and people
+    with a share.
+    `advice`: what the caller can do; clients of MCP and of OpenAI's API get it, too.
+    `is_counted`: whether the ask stays in the day's budget; None: nothing was sent, or nothing has ended.
+    """
+
+    label: str
+    caller: str
+    owner: str
+    advice: str = ""
+    is_fault: bool = False
+    is_counted: bool | None = None
+    claim: ClaimState | None = None
+
+    @property
+    def counted(self) -> str:
+        """Whether the ask counts in the budget, for the caller on the same day."""
+        return {True: "It counts in today’s budget.", False: "It does not count.", None: ""}[self.is_counted]
+
+    @property
+    def remains(self) -> str:
+        """Whether the ask counts in the budget, and when the agent can be asked again; for the owner."""
+        if self.claim is None:
+            return ""
+        counted = "It counts in the day’s budget." if self.is_counted else "It was given back to the day’s budget."
+        return f"{counted} {self.claim}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason(Explanation):
+    """A reason why an ask got no reply.
+
+    `reason`: public and stored, never changes. `text`: public, for programs. `agent`: a clause for the model of an
+    agent that asked another one; empty: `text`. In both `{agent}` is how a surface calls the agent that was asked.
+    """
+
+    reason: str
+    text: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalReason(Reason):
+    """A reason for a refusal: nothing was sent to the agent. `{denied}` in the texts is the refusal.
+
+    `caller_text`, `caller_agent`: replace `text` and `agent` where the reason lies with the caller.
+    """
+
+    kind: RefusalKind
+    label: str = "refused"
+    caller_text: str = ""
+    caller_agent: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts for programs: one or two."""
+        return list(filter(None, (self.text, self.caller_text)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureReason(Reason):
+    """A reason for a failure: the agent may have got the ask, unless `is_counted` is False.
+
+    `{wait_s}` in `text` is how long the caller waited. `when`: what happened, in the Markdown of
+    docs/reference/errors.md.
+    """
+
+    claim: ClaimState
+    when: str
+    label: str = "failed"
+    is_fault: bool = True
+    is_counted: bool = True
