@@ -44,11 +44,12 @@ from kit.asgi import (  # noqa: E402
     RETRY_SOON,
     HttpRequest,
     Receive,
+    RequestRefused,
     Scope,
     Send,
     below,
     contradicted_in,
-    respond_error,
+    respond_refused,
     two_values,
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
@@ -151,7 +152,7 @@ async def _serve_once_started(request: HttpRequest, send: Send) -> None:
     if await watching.has_started():
         await _serve(request, send)
     else:
-        await respond_error(send, 503, "unavailable", STARTING, RETRY_SOON)
+        await respond_refused(send, RequestRefused(503, "unavailable", STARTING, RETRY_SOON))
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:

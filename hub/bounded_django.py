@@ -33,7 +33,7 @@ from kit.asgi import (
     Send,
     media_type_of,
     receive_of,
-    respond_error,
+    respond_refused,
     two_values,
 )
 from kit.async_db import db_call, request_call
@@ -152,7 +152,7 @@ class BoundedDjango:
             else:
                 await self._read(request, send, self._max_body_bytes, BODY_WITHIN_S)
         except RequestRefused as refused:
-            await respond_error(send, refused.status, refused.code, str(refused), *refused.headers)
+            await respond_refused(send, refused)
         except ClientLeft:
             return
 

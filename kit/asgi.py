@@ -43,6 +43,11 @@ class RequestRefused(Exception):
         self.code = code
         self.headers = headers
 
+    @property
+    def body(self) -> bytes:
+        """The body of the answer in REST."""
+        return error_body(self.code, str(self))
+
 
 class ClientLeft(Exception):
     """The client disconnected, or does not read any more."""
@@ -223,9 +228,14 @@ async def answer_preflight(send: Send, headers: Sequence[Header]) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def respond_error(send: Send, status: int, code: str, message: str, *headers: Header) -> None:
+def retry_after(wait_s: int) -> Header:
+    """The header that says in how many seconds to ask again."""
+    return b"retry-after", b"%d" % wait_s
+
+
+async def respond_refused(send: Send, refused: RequestRefused) -> None:
     """Answer with an error of REST."""
-    await respond(send, status, error_body(code, message), headers)
+    await respond(send, refused.status, refused.body, refused.headers)
 
 
 def error_body(code: str, message: str) -> bytes:

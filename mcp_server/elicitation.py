@@ -12,6 +12,7 @@ import msgspec
 
 from a2a_bridge.wire.errors import unauthenticated
 from accounts import sealing
+from accounts.authn import Unauthenticated
 from accounts.open_requests import OpenRequests
 from agents.core.post import Post
 from agents.transcript.announcements import SurfaceMessage
@@ -87,23 +88,19 @@ class Elicitations:
         nonce = random_hex(16)
         answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._waiting[nonce] = (caller.identity.user_id, answered)
-        credential_id = caller.identity.credential_id
-        task = self._callers.enter(credential_id)
         try:
             name = sealing.seal(f"{self._process_id} {nonce}", PURPOSE)
             form = make_form(question)
-            if not await send({"jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": form}):
-                raise NotAsked
-            async with asyncio.timeout(WITHIN_S):
-                return await answered
+            with self._callers.hold(caller.identity.credential_id):
+                if not await send({"jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": form}):
+                    raise NotAsked
+                async with asyncio.timeout(WITHIN_S):
+                    return await answered
         except TimeoutError:
             return None
-        except asyncio.CancelledError:
-            if not self._callers.was_dismissed(task):
-                raise
+        except Unauthenticated:
             raise unauthenticated() from None
         finally:
-            self._callers.leave(credential_id, task)
             del self._waiting[nonce]
 
     async def take_response(self, caller: ToolCaller, message: Mapping[str, Any]) -> None:

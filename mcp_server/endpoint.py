@@ -1,7 +1,6 @@
 """`POST /mcp`: Streamable HTTP of MCP. The guard of all surfaces checks a request, then the SDK answers it."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -10,13 +9,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from a2a_bridge.service.answering import CallRunner
+from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, presented
 from agnt.endpoint.http import find_token
 from agnt.service.intake.own_calls import EnvelopeCalls
 from kit import strict_json
 from kit.asgi import (
+    RETRY_SOON,
     ClientLeft,
     Header,
     HttpRequest,
@@ -28,7 +28,7 @@ from kit.asgi import (
     receive_of,
     respond,
 )
-from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
+from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
 from mcp_server.calls import ToolCaller, ToolCalls
@@ -55,8 +55,6 @@ PREFLIGHT = [
     ),
     (b"access-control-max-age", b"86400"),
 ]
-
-logger = logging.getLogger(__name__)
 
 
 class Manager(Protocol):
@@ -159,11 +157,9 @@ class McpEndpoint:
                 else refused.headers
             )
             await response.refuse(form_error(refused), *extra)
-        except RpcError as error:
-            await response.refuse(error)
-        except Exception:
-            logger.exception("mcp.failed")
-            await response.refuse(RpcError(INTERNAL_ERROR, "internal error", status=500))
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            error = public_error(failure)
+            await response.refuse(error, *([RETRY_SOON] if error.status == 503 else []))
 
     async def close(self) -> None:
         """End what is open."""

@@ -13,7 +13,7 @@ from a2a_bridge.wire.task import State, Task, text_in
 from accounts.authn import Unauthenticated
 from agents.core.errors import Denied, RateLimited
 from agents.core.reasons import RefusalKind, Retry
-from kit.asgi import Header, RequestRefused
+from kit.asgi import Header, RequestRefused, retry_after
 from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
@@ -44,7 +44,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
         """The response headers besides those of every response."""
         if self.retry_after_s is None:
             return self.headers
-        return *self.headers, (b"retry-after", b"%d" % self.retry_after_s)
+        return *self.headers, retry_after(self.retry_after_s)
 
 
 CODES_OF_KINDS = {RefusalKind.OFFLINE: "agent_offline", RefusalKind.TOO_FAST: "rate_limit_exceeded"}

@@ -19,7 +19,7 @@ from a2a_bridge.wire.dialects.task_news import TaskNews
 from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
-from accounts.authn import Identity, TokenScope
+from accounts.authn import Identity, TokenScope, Unauthenticated
 from agents.core.ask_starter import Asker
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
@@ -35,7 +35,7 @@ from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
-from kit.asgi import HttpRequest, RequestRefused, Send
+from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send, retry_after
 from kit.clock import approximate_now, iso
 from kit.jsonrpc import parse
 from kit.tasks import start_apart
@@ -138,15 +138,11 @@ class TeamAgents:
 
     async def _follow(self, identity: Identity, answer: ChatAnswer, frames: AsyncIterator[Frame | None]) -> None:
         """Stream the answer until its end, or until the caller's credential is revoked."""
-        task = self.http.callers.enter(identity.credential_id)
         try:
-            await answer.stream(StreamedAnswer(frames), self.stream_max_age_s)
-        except asyncio.CancelledError:
-            if not self.http.callers.was_dismissed(task):
-                raise
+            with self.http.callers.hold(identity.credential_id):
+                await answer.stream(StreamedAnswer(frames), self.stream_max_age_s)
+        except Unauthenticated:
             await answer.end()
-        finally:
-            self.http.callers.leave(identity.credential_id, task)
 
     async def _begin(self, identity: Identity, name: str, wanted: AskedSend, traceparent: str) -> RunningTurn:
         """Ask the agent.
@@ -187,12 +183,12 @@ def refuse(refused: FrameRefused) -> Exception:
     if refused.code is ErrorCode.AGENT_NOT_FOUND:
         return agent_not_found()
     if refused.reason == "unavailable":
-        return RequestRefused(503, "unavailable", str(refused), _retry(RETRY_AFTER_S))
+        return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
     status, code = STATUSES.get(refused.code, (OUT_OF_BUDGET, ""))
     soon_s = RETRY_AFTER_S if code in ("agent_offline", "agent_busy") else 0
     wait_s = -(-refused.retry_after_ms // 1000) or soon_s
-    headers = [_retry(wait_s)] if wait_s else []
-    return RequestRefused(status, code or refused.reason or refused.code.name.lower(), str(refused), *headers)
+    headers = [retry_after(wait_s)] if wait_s else []
+    return RequestRefused(status, code or refused.name, str(refused), *headers)
 
 
 def make_task(identity: Identity, name: str, running: RunningTurn, settled: SettledTurn) -> Task:
@@ -227,7 +223,3 @@ async def _stream(
     while not (await asyncio.wait({settled}, timeout=KEEPALIVE_S))[0]:
         yield None
     yield "", TaskNews(make_task(identity, name, running, settled.result()))
-
-
-def _retry(wait_s: int) -> tuple[bytes, bytes]:
-    return b"retry-after", b"%d" % wait_s

@@ -12,24 +12,18 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.core.ask_starter import Asker
+from agents.core.errors import Offline
 from agents.core.waiting import left_out_of
 from agents.models.choices import Failure, Outcome, Surface
+from kit.asgi import RequestRefused
 from kit.clock import iso
 from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Uuid
-from operators.errors import NoSuchSession, failure_text
+from operators.errors import NoSuchSession, failure_text, status_and_code
 from operators.prompt_service import PromptService, SentRoute
 from operators.prompting import PromptRequest
 from operators.shapes import ProbeAnswer, ProbeBody, ProbeSent, PromptBody, PromptSent, RouteAnswer, RouteBody
 
 Names = Mapping[str, str]
-
-
-class TurnFailed(Exception):
-    """A routed prompt was sent, or may have been, and got no reply. `reason` is public."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +161,15 @@ async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> Ro
     """Wait for the end of the turn, whose own deadline is the caller's.
 
     Raises:
-        TurnFailed: it failed otherwise than by timeout.
+        RequestRefused: it failed otherwise than by timeout.
     """
     settled = await asyncio.shield(routed.running.settled)
     if settled.outcome is Outcome.COMPLETED:
         left_out = left_out_of(routed.running.pieces) or UNSET
         return replace(sent, reply=settled.text, reply_ts=now(), left_out=left_out)
     message = settled.own_words or failure_text(settled.reason, wait_s)
+    if settled.reason == Failure.NOT_DELIVERED:
+        raise RequestRefused(*status_and_code(Offline), message)
     if settled.reason != Failure.TIMEOUT:
-        raise TurnFailed(settled.reason, message)
+        raise RequestRefused(502, settled.reason, message)
     return replace(sent, ok=False, timed_out=True, error=message)

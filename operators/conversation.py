@@ -85,8 +85,8 @@ class Conversation:
         try:
             answer = await self._on[type(frame)](frame)
         except REFUSED as refused:
-            words = describe_error(refused)
-            answer = Error(code=words.code, message=words.message)
+            told = describe_error(refused)
+            answer = Error(code=told.code, message=str(told))
         if answer is not None:
             self._outlet.put(encode(answer))
 

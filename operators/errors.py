@@ -4,7 +4,6 @@ Nothing was sent to any agent. Codes are public and never change (docs/reference
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import (
@@ -19,6 +18,7 @@ from agents.core.errors import (
     OverCallerBudget,
     OverCallerCostLimit,
     OverCap,
+    RateLimited,
     Unavailable,
 )
 from agents.core.failures import REMOVED, find_failure
@@ -27,8 +27,7 @@ from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import TooManyFiles, Unreadable
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-
-RETRY_SOON_S = 2
+from kit.asgi import RETRY_SOON, RequestRefused, retry_after
 
 
 class NoSuchSession(Exception):
@@ -54,6 +53,7 @@ class TooManySubscriptions(Exception):
     """One socket watches as many sessions as it may."""
 
 
+UNAVAILABLE = "the hub takes no questions right now, try again shortly"
 # Status, code and text of all that is no refusal of admission. Empty: the text of the exception itself is public.
 OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     EmptyPrompt: (400, "validation_failed", "text: may be empty only with attachments"),
@@ -70,7 +70,7 @@ OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     AmbiguousPeer: (409, "conflict", ""),
     AlreadyResolved: (409, "already_resolved", ""),
     TooManySubscriptions: (409, "too_many_subscriptions", "unsubscribe from another session"),
-    Unavailable: (503, "unavailable", "the hub takes no questions right now, try again shortly"),
+    Unavailable: (503, "unavailable", UNAVAILABLE),
 }
 REFUSED: tuple[type[Exception], ...] = (Denied, *OTHER_ERRORS)
 STATUSES = {RefusalKind.FORBIDDEN: 403, RefusalKind.SPENT: 429, RefusalKind.TOO_FAST: 429}
@@ -98,24 +98,15 @@ OWN_FAILURE_TEXTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorAnswer:
-    """A failure as it is told; `retry_in_s` when asking again later may help."""
-
-    status: int
-    code: str
-    message: str
-    retry_in_s: int | None = None
-
-
-def describe_error(failure: Exception) -> ErrorAnswer:
+def describe_error(failure: Exception) -> RequestRefused:
     """The public words of one of `REFUSED`."""
     if isinstance(failure, Denied):
         own = OWN_TEXTS.get(type(failure))
         text = failure.fill(own, "it") if own else failure.text("it")
-        return ErrorAnswer(*status_and_code(failure), text, getattr(failure, "retry_in_s", None))
+        retry = [retry_after(failure.retry_in_s)] if isinstance(failure, RateLimited) else []
+        return RequestRefused(*status_and_code(failure), text, *retry)
     status, code, text = OTHER_ERRORS[type(failure)]
-    return ErrorAnswer(status, code, text or str(failure), RETRY_SOON_S if status == 503 else None)
+    return RequestRefused(status, code, text or str(failure), *([RETRY_SOON] if status == 503 else []))
 
 
 def status_and_code(denied: Denied | type[Denied]) -> tuple[int, str]:

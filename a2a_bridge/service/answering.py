@@ -31,7 +31,7 @@ from agents.core.errors import NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.types import LookUpResult
 from kit import sql, sse
-from kit.asgi import ClientLeft, Header, Message, Receive, Send
+from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.waits import wait_within
@@ -43,7 +43,7 @@ CORS = [
 ]
 EXTRA_HEADERS = {
     401: [(b"www-authenticate", b"Bearer")],
-    503: [(b"retry-after", b"2")],
+    503: [RETRY_SOON],
 }
 
 Sending = Coroutine[Any, Any, None]

@@ -4,7 +4,7 @@ from gateway.surface.agent_protocol import is_agent_protocol
 from gateway.surface.connections.socket import PATHS
 from gateway.surface.fipa import PATH as FIPA_PATH
 from gateway.surface.health import STATUS_PATH
-from kit.asgi import Header, Receive, Send, respond_error
+from kit.asgi import Header, Receive, RequestRefused, Send, respond_refused
 from kit.sockets import refuse_upgrade
 
 SOCKET_PATHS = PATHS - {"/"}  # at `/` HTTP requests get the home page
@@ -22,7 +22,7 @@ def is_of_gateway(path: str) -> bool:
 
 async def refuse_off(send: Send) -> None:
     """Answer an HTTP request on a hub without the gateway."""
-    await respond_error(send, 404, "gateway_off", OFF_TEXT)
+    await respond_refused(send, RequestRefused(404, "gateway_off", OFF_TEXT))
 
 
 async def refuse_off_upgrade(receive: Receive, send: Send) -> None:
@@ -32,4 +32,4 @@ async def refuse_off_upgrade(receive: Receive, send: Send) -> None:
 
 async def demand_upgrade(send: Send) -> None:
     """Answer an HTTP request at the address of a socket."""
-    await respond_error(send, 426, "upgrade_required", UPGRADE_TEXT, UPGRADE)
+    await respond_refused(send, RequestRefused(426, "upgrade_required", UPGRADE_TEXT, UPGRADE))

@@ -15,7 +15,7 @@ from gateway.service.agent_protocol import store
 from gateway.service.agent_protocol.files import read_form
 from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_page
 from gateway.service.agent_protocol.steps import StepRunner
-from gateway.surface.http import GatewayHttp, HttpAnswer, failed_answer, json_answer
+from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer, refuse_reply
 from gateway.wire.errors import FrameRefused
 from kit.asgi import HttpRequest, Send
 from kit.async_db import db_call
@@ -79,7 +79,9 @@ class AgentProtocol:
         identity = await self.http.get_caller(request, TokenScope.ASK)
         step = await self.runner.begin(identity, names["task"], read_body(body), request.traceparent)
         done = await self.http.wait(request, identity, step)
-        return failed_answer(done) if isinstance(done, FrameRefused) else json_answer(done)
+        if isinstance(done, FrameRefused):
+            raise refuse_reply(done)
+        return json_answer(done)
 
     async def list_steps(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`GET /tasks/{task_id}/steps`"""

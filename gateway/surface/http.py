@@ -4,25 +4,20 @@ Errors have the form of REST, `{"error", "message"}`.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
-from accounts.authn import Identity, TokenScope, Unauthenticated, presented
-from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from accounts.authn import Identity, TokenScope, presented
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
 from accounts.quotas import QuotaExceeded
-from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
+from agents.core.rest_errors import public_refusal
 from gateway.wire.errors import ErrorCode, FrameRefused
-from kit import sql
-from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body
-
-logger = logging.getLogger(__name__)
+from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, retry_after
 
 JSON_TYPE = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
@@ -55,25 +50,27 @@ def json_answer(value: object, status: int = 200) -> HttpAnswer:
     return HttpAnswer(status, encode(value))
 
 
-def error_answer(status: int, code: str, message: str, *headers: Header) -> HttpAnswer:
-    """An error."""
-    return HttpAnswer(status, error_body(code, message), (JSON_TYPE, *headers))
-
-
-def denied_answer(refused: FrameRefused) -> HttpAnswer:
+def refuse_request(refused: FrameRefused) -> RequestRefused:
     """The error for what the hub refused; nothing was sent to the agent."""
     if refused.reason == "unavailable":
-        return error_answer(503, "unavailable", str(refused), RETRY_SOON)
+        return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
     status = _DENIED_STATUS.get(refused.code, OUT_OF_BUDGET)
     wait_s = -(-refused.retry_after_ms // 1000)
-    retry = [(b"retry-after", b"%d" % wait_s)] if wait_s else []
-    return error_answer(status, refused.reason or refused.code.name.lower(), str(refused), *retry)
+    return RequestRefused(status, refused.name, str(refused), *([retry_after(wait_s)] if wait_s else []))
 
 
-def failed_answer(refused: FrameRefused) -> HttpAnswer:
+def refuse_reply(refused: FrameRefused) -> RequestRefused:
     """The error for what was sent, or may have been, and got no reply."""
-    status = 504 if refused.reason == "response_timeout" else 502
-    return error_answer(status, refused.reason or refused.code.name.lower(), str(refused))
+    return RequestRefused(504 if refused.reason == "response_timeout" else 502, refused.name, str(refused))
+
+
+def _as_http(failure: Exception) -> Exception:
+    match failure:
+        case FrameRefused():
+            return refuse_request(failure)
+        case QuotaExceeded():
+            return RequestRefused(429, failure.code, str(failure))
+    return failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +89,9 @@ class GatewayHttp:
             answer = await work
         except ClientLeft:
             return
-        except RequestRefused as refused:
-            answer = error_answer(refused.status, refused.code, str(refused), *refused.headers)
-        except QuotaExceeded as exceeded:
-            answer = error_answer(429, exceeded.code, str(exceeded))
-        except FrameRefused as refused:
-            answer = denied_answer(refused)
-        except (Unavailable, *sql.DATABASE_AWAY):
-            answer = error_answer(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
-        except Exception:
-            logger.exception("gateway.http_failed", extra={"path": request.path})
-            answer = error_answer(500, INTERNAL, INTERNAL_TEXT)
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            refused = public_refusal(_as_http(failure), "gateway.http_failed", request.path)
+            answer = HttpAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
         cors = allowing(request.headers.get("origin"), self.app_origins)
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [*answer.headers, length, NO_STORE, span, *cors]
@@ -125,18 +114,13 @@ class GatewayHttp:
         Raises:
             ClientLeft, Unauthenticated: nothing waits any more.
         """
-        task = self.callers.enter(identity.credential_id)
         left = asyncio.ensure_future(request.receive())
+        waited: list[asyncio.Future[Any]] = [answer, left]
         try:
-            waited: list[asyncio.Future[Any]] = [answer, left]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            if self.callers.was_dismissed(task):
-                raise Unauthenticated from None
-            raise
+            with self.callers.hold(identity.credential_id):
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         finally:
             left.cancel()
-            self.callers.leave(identity.credential_id, task)
         if not answer.done():
             raise ClientLeft
         return answer.result()

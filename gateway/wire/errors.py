@@ -81,6 +81,11 @@ class FrameRefused(Exception):
         self.correlation_id = self.frame_id = self.frame_type = ""
         self.is_silent = False
 
+    @property
+    def name(self) -> str:
+        """The code of the error in REST: its reason, else the name of the code."""
+        return self.reason or self.code.name.lower()
+
 
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
 MESSAGES_TEXT = f"at most {MESSAGES_A_SECOND:g} messages a second of one token, {MESSAGES_AT_ONCE:g} at once"

@@ -20,7 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from hub.monitoring.figures import hub_figures
 from hub.monitoring.metrics import HubWide
 from kit import sql
-from kit.asgi import Header, HttpRequest, Send, respond, respond_error
+from kit.asgi import Header, HttpRequest, RequestRefused, Send, respond, respond_refused
 from kit.async_db import DbThread
 from kit.tasks import read_failure
 
@@ -53,6 +53,7 @@ class PageGone(msgspec.Struct, frozen=True):
 
 
 ABSENT = "There is nothing at this address."
+NOT_READ = RequestRefused(405, "method_not_allowed", "want GET or HEAD", (b"allow", b"GET, HEAD"))
 
 
 class SharedProbe(Generic[T]):
@@ -100,9 +101,9 @@ class MonitoringEndpoints:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """One request for one of PATHS."""
         if request.path == "/metrics" and not self._may_read(request):
-            await respond_error(send, 404, "not_found", ABSENT)
+            await respond_refused(send, RequestRefused(404, "not_found", ABSENT))
         elif request.method not in ("GET", "HEAD"):
-            await respond_error(send, 405, "method_not_allowed", "want GET or HEAD", (b"allow", b"GET, HEAD"))
+            await respond_refused(send, NOT_READ)
         elif request.path == "/livez":
             await _tell(send, Health(ok=True))
         elif request.path == "/readyz":

@@ -8,11 +8,21 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from accounts.authn import Identity, Presented
+from agents.core.errors import Unavailable
 from hub import wiring
+from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.calls import ToolCaller, ToolCalls
-from mcp_server.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY
+from mcp_server.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
 from mcp_server.server import ToolHandlers
+
+
+class LedgerAway:
+    """A ledger whose database is out of reach."""
+
+    async def get_caller(self, *_: object) -> Identity:
+        raise Unavailable
+
 
 # pytest-django refuses the database to these tests: each read of it fails, with a text of its own.
 
@@ -41,3 +51,21 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
     assert isinstance(answer, types.CallToolResult)
     assert answer.is_error
     assert [one.text for one in answer.content if isinstance(one, types.TextContent)] == ["Error: internal error."]
+
+
+async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
+    runner: Any = SimpleNamespace(ledger=LedgerAway())
+    elicitations: Any = SimpleNamespace()
+    endpoint = McpEndpoint(runner, None, elicitations, "http://hub", "1")
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+    await endpoint(HttpRequest(scope, receive), send)
+    assert sent[0]["status"] == 503
+    assert RETRY_SOON in sent[0]["headers"]

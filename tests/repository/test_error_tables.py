@@ -97,7 +97,7 @@ def test_a_new_reason_is_one_entry() -> None:
     assert denied_text(denied, "alice/notes") == "agent @alice/notes is out of paper"
     assert refusal_text(denied, "alice/notes") == "@alice/notes is out of paper"
     operator = describe_error(denied)
-    assert (operator.status, operator.code, operator.message) == (409, "out_of_paper", "it is out of paper")
+    assert (operator.status, operator.code, str(operator)) == (409, "out_of_paper", "it is out of paper")
     of_openai = refusal_of_denied(denied, "alice/notes")
     assert (of_openai.status, of_openai.code, of_openai.retry_after_s) == (429, "out_of_paper", 2)
     frame = refuse_denied(denied)

@@ -26,12 +26,11 @@ from a2a_bridge.service.my_questions import (
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.wire.task import Task, text_in
 from accounts.authn import TokenScope, presented
-from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from accounts.error_pages import UNAVAILABLE_TEXT
 from accounts.middleware import allowing
-from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from kit import sql
-from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, error_body, respond
+from agents.core.rest_errors import public_refusal
+from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import iso
 from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Time, Url
@@ -127,14 +126,9 @@ class QuestionList:
             status, body = 200, _encode(await self._answer(request))
         except ClientLeft:
             return
-        except RequestRefused as refused:
-            status, body = refused.status, error_body(refused.code, str(refused))
-            headers = refused.headers
-        except (Unavailable, *sql.DATABASE_AWAY):
-            status, body, headers = 503, error_body("unavailable", UNAVAILABLE_TEXT), (RETRY_SOON,)
-        except Exception:
-            logger.exception("questions.failed")
-            status, body = 500, error_body(INTERNAL, INTERNAL_TEXT)
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            refused = public_refusal(failure, "questions.failed", request.path)
+            status, body, headers = refused.status, refused.body, refused.headers
         cors = allowing(request.headers.get("origin"), self.app_origins)
         await respond(send, status, body, [*headers, (b"cache-control", b"no-store"), *cors])
 

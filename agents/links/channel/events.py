@@ -14,10 +14,9 @@ from django.db import DatabaseError
 from msgspec import Meta, Struct
 
 from accounts.authn import AGENT_KINDS, check_caller, presented
-from accounts.error_pages import INTERNAL, INTERNAL_TEXT
-from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.post import Hook
+from agents.core.rest_errors import public_refusal
 from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.sockets import SocketLink
@@ -25,7 +24,7 @@ from agents.transcript.recording import BadPayload, NewEvent, clean
 from agents.transcript.storage import STORAGE_FULL, USAGE_ROW_BYTES, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
-from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
+from kit.asgi import ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_refused
 from kit.async_db import db_call
 from kit.describe import CHANNEL_TOKEN, DescribedAnswer, Done, ErrorBody, Operation
 
@@ -34,6 +33,7 @@ logger = logging.getLogger(__name__)
 EVENT_PATH = "/api/channel/event"
 KNOWN_CONNECTIONS = 10_000
 TAKEN = b'{"ok":true}'
+CANNOT_WRITE = "the hub cannot write now, try again shortly"
 
 
 class HookEvent(Struct, frozen=True, rename="camel"):
@@ -69,17 +69,11 @@ class HookEvents:
         """Answer one request; nothing a client sends makes this raise."""
         try:
             await self._take(*await self._read(request))
-        except RequestRefused as refused:
-            await respond_error(send, refused.status, refused.code, str(refused), *refused.headers)
-        except Unavailable:
-            await respond_error(
-                send, 503, "unavailable", "the hub cannot write now, try again shortly", RETRY_SOON
-            )
         except ClientLeft:
             return
-        except Exception:
-            logger.exception("hook.failed")
-            await respond_error(send, 500, INTERNAL, INTERNAL_TEXT)
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            refused = public_refusal(failure, "hook.failed", request.path, unavailable=CANNOT_WRITE)
+            await respond_refused(send, refused)
         else:
             await respond(send, 202, TAKEN)
 
