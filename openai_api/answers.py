@@ -21,10 +21,16 @@ from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
 from openai_api.content import attachments_of, content_of
-from openai_api.errors import Refusal, refusal_of_denied, refusal_of_error, refusal_of_request, refusal_of_task
+from openai_api.errors import (
+    ModelRefused,
+    refusal_of_denied,
+    refusal_of_error,
+    refusal_of_request,
+    refusal_of_task,
+)
 from openai_api.messages import AskedAnswer
 
-TOO_LONG = Refusal(status=504, code="stream_too_long", message="the hub ends a stream of this age")
+TOO_LONG = ModelRefused(504, "stream_too_long", "the hub ends a stream of this age")
 
 encode = msgspec.json.Encoder().encode
 
@@ -68,7 +74,7 @@ class ModelWire(ABC):
     def ending(self, task: Task) -> bytes:
         """The events after the last text."""
 
-    def failure(self, refusal: Refusal) -> bytes:
+    def failure(self, refusal: ModelRefused) -> bytes:
         """The event that ends a stream without an answer."""
         return sse.event(refusal.body)
 
@@ -185,14 +191,14 @@ class ChatAnswer(CallAnswer):
         refusal = refusal_after(result, denied)
         await (self._refuse(refusal) if refusal is not None else self._whole(self.wire.result(result)))
 
-    async def _refuse(self, refusal: Refusal) -> None:
+    async def _refuse(self, refusal: ModelRefused) -> None:
         if self._has_begun:
             await self._say(self.chat.failure(refusal), is_last=True)
         else:
-            await self._whole(refusal.body, refusal.status, refusal.all_headers)
+            await self._whole(refusal.body, refusal.status, refusal.headers)
 
 
-def refusal_after(task: Task, denied: Denied | None) -> Refusal | None:
+def refusal_after(task: Task, denied: Denied | None) -> ModelRefused | None:
     """Why there is no answer; None when there is one."""
     if denied is not None:
         return refusal_of_denied(denied, task.handle)

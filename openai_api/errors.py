@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
-from msgspec import Struct
 
 from a2a_bridge.surface.http_json import STATUSES
 from a2a_bridge.wire import errors
@@ -13,38 +12,26 @@ from a2a_bridge.wire.task import State, Task, text_in
 from accounts.authn import Unauthenticated
 from agents.core.errors import Denied, RateLimited
 from agents.core.reasons import RefusalKind, Retry
-from kit.asgi import Header, RequestRefused, retry_after
+from kit.asgi import RETRY_SOON, Header, RequestRefused, retry_after
 from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
-RETRY_AFTER_S = 2
+HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [RETRY_SOON], 503: [RETRY_SOON]}
 NO_RETRY = (b"x-should-retry", b"false")  # clients of OpenAI would ask the agent once more
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
-    """An error response. `param`: the field that is wrong. `retry_after_s`: when to try again."""
+class ModelRefused(RequestRefused):
+    """A refusal in the form of OpenAI's API. `param`: the field that is wrong."""
 
-    status: int
-    code: str
-    message: str
     param: str | None = None
-    retry_after_s: int | None = None
-    headers: tuple[Header, ...] = ()
 
     @property
     def body(self) -> bytes:
         """The response body."""
         kind = TYPES.get(self.status) or ("server_error" if self.status >= 500 else "invalid_request_error")
-        error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
         return msgspec.json.encode({"error": error})
-
-    @property
-    def all_headers(self) -> tuple[Header, ...]:
-        """The response headers besides those of every response."""
-        if self.retry_after_s is None:
-            return self.headers
-        return *self.headers, retry_after(self.retry_after_s)
 
 
 CODES_OF_KINDS = {RefusalKind.OFFLINE: "agent_offline", RefusalKind.TOO_FAST: "rate_limit_exceeded"}
@@ -70,16 +57,10 @@ WORDS: Mapping[int, str] = {
 }
 
 
-def refusal_of_denied(denied: Denied, handle: str) -> Refusal:
+def refusal_of_denied(denied: Denied, handle: str) -> ModelRefused:
     """A refusal of admission: the agent was not asked."""
-    status, code = status_and_code(denied)
-    return Refusal(
-        status=status,
-        code=code,
-        message=f"{denied_text(denied, handle)}. {denied.entry.advice}",
-        retry_after_s=_retry_after_s(denied),
-        headers=(NO_RETRY,) if denied.entry.kind.retry is Retry.AT_MIDNIGHT else (),
-    )
+    text = f"{denied_text(denied, handle)}. {denied.entry.advice}"
+    return ModelRefused(*status_and_code(denied), text, *_retry_headers(denied))
 
 
 def status_and_code(denied: Denied | type[Denied]) -> tuple[int, str]:
@@ -88,41 +69,36 @@ def status_and_code(denied: Denied | type[Denied]) -> tuple[int, str]:
     return kind.status, CODES_OF_KINDS.get(kind, denied.reason)
 
 
-def _retry_after_s(denied: Denied) -> int | None:
+def _retry_headers(denied: Denied) -> list[Header]:
     if isinstance(denied, RateLimited):
-        return denied.retry_in_s
+        return [retry_after(denied.retry_in_s)]
     match denied.entry.kind.retry:
         case Retry.SOON:
-            return RETRY_AFTER_S
+            return [RETRY_SOON]
         case Retry.AT_MIDNIGHT:
             now = approximate_now()
             midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-            return int((midnight - now).total_seconds()) + 1
-    return None
+            return [NO_RETRY, retry_after(int((midnight - now).total_seconds()) + 1)]
+    return []
 
 
-def refusal_of_task(task: Task) -> Refusal:
+def refusal_of_task(task: Task) -> ModelRefused:
     """The end of a task without an answer. The agent may have been asked, so clients are told not to repeat it."""
-    status, code = FAILED[task.state]
     said = text_in(task.message.parts) if task.message is not None else ""
-    return Refusal(status=status, code=code, message=said or "the agent failed", headers=(NO_RETRY,))
+    return ModelRefused(*FAILED[task.state], said or "the agent failed", NO_RETRY)
 
 
-def refusal_of_error(error: RpcError) -> Refusal:
+def refusal_of_error(error: RpcError) -> ModelRefused:
     """An error of the bridge."""
     status = error.status if error.status != 200 else STATUSES.get(error.code, 400)
-    return Refusal(
-        status=status,
-        code=CODES.get(error.code, "invalid_request"),
-        message=WORDS.get(error.code, error.message),
-        param=error.field or None,
-        retry_after_s=RETRY_AFTER_S if status in (429, 503) else None,
-        headers=((b"www-authenticate", b"Bearer"),) if status == 401 else (),
-    )
+    code, text = CODES.get(error.code, "invalid_request"), WORDS.get(error.code, error.message)
+    refused = ModelRefused(status, code, text, *HEADERS.get(status, ()))
+    refused.param = error.field or None
+    return refused
 
 
-def refusal_of_request(refused: RequestRefused) -> Refusal:
+def refusal_of_request(refused: RequestRefused) -> ModelRefused:
     """A request whose form or caller is not accepted."""
     if isinstance(refused, Unauthenticated) or type(refused) in errors.OF_CALLER:
         return refusal_of_error(errors.form_error(refused))
-    return Refusal(status=refused.status, code=refused.code, message=str(refused), headers=tuple(refused.headers))
+    return ModelRefused(refused.status, refused.code, str(refused), *refused.headers)

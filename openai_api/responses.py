@@ -7,7 +7,7 @@ from kit import sse
 from openai_api.answers import ModelWire, encode
 from openai_api.completions import usage_of
 from openai_api.content import content_of
-from openai_api.errors import Refusal
+from openai_api.errors import ModelRefused
 from openai_api.messages import AskedAnswer, ResponseRequest, read_request
 from openai_api.shapes import (
     Response,
@@ -66,10 +66,10 @@ class ResponseWire(ModelWire):
             ]
         )
 
-    def failure(self, refusal: Refusal) -> bytes:
+    def failure(self, refusal: ModelRefused) -> bytes:
         if self._begun is None:
-            return self._event("error", code=refusal.code, message=refusal.message, param=None)
-        failure = ResponseFailure(refusal.code, refusal.message)
+            return self._event("error", code=refusal.code, message=str(refusal), param=None)
+        failure = ResponseFailure(refusal.code, str(refusal))
         return self._event("response.failed", response=self._response(self._begun, "failed", error=failure))
 
     def _whole(self, task: Task) -> Response:

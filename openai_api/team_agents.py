@@ -20,7 +20,7 @@ from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope, Unauthenticated
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import NOT_ASKED, Asker
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
@@ -29,20 +29,19 @@ from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
-from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MessageToAsk, MustWait
+from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
 from gateway.surface.http import GatewayHttp
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
-from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send, retry_after
+from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
 from kit.jsonrpc import parse
 from kit.tasks import start_apart
 from openai_api.answers import ChatAnswer
 from openai_api.completions import ChatWire
 from openai_api.endpoint import CONVERSATION, answer_request, read_name
-from openai_api.errors import RETRY_AFTER_S
 from openai_api.messages import MODEL_PREFIX, AskedAnswer, make_send
 
 PATH = re.compile(r"/agent/([^/]+)(?:(?:/v1)?/chat/completions)?")
@@ -154,7 +153,7 @@ class TeamAgents:
         router, user_id = self.gateway.router, identity.user_id
         try:
             target = (await router.read(find_addressee, name, user_id)).target
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
         parts = [msgspec.to_builtins(part) for part in wanted.parts]
         said = {"text": wanted.question, "parts": parts} if parts else wanted.question
@@ -185,9 +184,8 @@ def refuse(refused: FrameRefused) -> Exception:
     if refused.reason == "unavailable":
         return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
     status, code = STATUSES.get(refused.code, (OUT_OF_BUDGET, ""))
-    soon_s = RETRY_AFTER_S if code in ("agent_offline", "agent_busy") else 0
-    wait_s = -(-refused.retry_after_ms // 1000) or soon_s
-    headers = [retry_after(wait_s)] if wait_s else []
+    is_soon = code in ("agent_offline", "agent_busy")
+    headers = refused.retry_headers or ([RETRY_SOON] if is_soon else [])
     return RequestRefused(status, code or refused.name, str(refused), *headers)
 
 

@@ -1,15 +1,16 @@
 """The bridge's errors: the protocol's, and the texts of refusals and failures.
 
-A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. Codes outside
--32001 to -32009 are the hub's own (docs/reference/errors.md).
+A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. `OWN_CODES`
+are the hub's own (docs/reference/errors.md).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from a2a_bridge.wire.task import TERMINAL, State
 from accounts.authn import ForeignOrigin, OutOfScope, Unauthenticated
 from agents.core.errors import Denied
 from agents.core.failures import find_failure
+from kit import jsonrpc
 from kit.asgi import RequestRefused
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
@@ -27,6 +28,13 @@ TOO_MANY_STREAMS = -32014
 INSUFFICIENT_SCOPE = -32017
 REFUSED = -32015
 IDEMPOTENCY_KEY_REUSED = -32016
+OWN_CODES = range(-32099, -32009)
+# The name of each code is that of its constant, here or in `kit.jsonrpc`.
+NAMES: Mapping[int, str] = {
+    value: name
+    for name, value in {**vars(jsonrpc), **globals()}.items()
+    if name.isupper() and type(value) is int and value < 0
+}
 
 
 class OtherContext(RpcError):

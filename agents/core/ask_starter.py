@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from django.db import DatabaseError
+
 from agents.core.directory import find_askable
 from agents.core.dispatch import Dispatcher
-from agents.core.errors import Unavailable
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Notifier
 from agents.core.types import Ask, SettledTurn, Source, Target
@@ -143,6 +145,10 @@ class NoSuchTarget(Exception):
 
 class AmbiguousPeer(Exception):
     """Several sessions answer to that name; the text says how to tell them apart."""
+
+
+# What may be raised where a target is found and asked; nothing was sent.
+NOT_ASKED = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from accounts.authn import Identity, TokenScope
+from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client, Gateway
 from gateway.service.messages.addressing import find_addressee
-from gateway.service.messages.messages import REFUSALS
 from gateway.surface.connections.request_client import RequestClient
 from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
@@ -89,7 +89,7 @@ async def _deliver(client: Client, envelope: Envelope) -> None:
     check_action(client.identity, Action.SEND, own="", agent="")
     try:
         found = await client.gateway.router.read(find_addressee, envelope.agent, client.identity.user_id)
-    except REFUSALS as refusal:
+    except NOT_ASKED as refusal:
         raise refuse_denied(refusal) from None
     is_told = envelope.type == "error" or not found.is_own
     send_to_agent(client, as_information(envelope) if is_told else envelope)

@@ -17,7 +17,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
 from gateway.wire.errors import ErrorCode, FrameRefused
-from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, retry_after
+from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send
 
 JSON_TYPE = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
@@ -55,8 +55,7 @@ def refuse_request(refused: FrameRefused) -> RequestRefused:
     if refused.reason == "unavailable":
         return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
     status = _DENIED_STATUS.get(refused.code, OUT_OF_BUDGET)
-    wait_s = -(-refused.retry_after_ms // 1000)
-    return RequestRefused(status, refused.name, str(refused), *([retry_after(wait_s)] if wait_s else []))
+    return RequestRefused(status, refused.name, str(refused), *refused.retry_headers)
 
 
 def refuse_reply(refused: FrameRefused) -> RequestRefused:

@@ -21,6 +21,7 @@ from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
 from agents.core.reasons import RefusalKind
 from agents.models.choices import Failure
 from agents.transcript.access import NotAllowed
+from kit.asgi import Header, retry_after
 
 
 class ErrorCode(IntEnum):
@@ -85,6 +86,11 @@ class FrameRefused(Exception):
     def name(self) -> str:
         """The code of the error in REST: its reason, else the name of the code."""
         return self.reason or self.code.name.lower()
+
+    @property
+    def retry_headers(self) -> list[Header]:
+        """The HTTP header that says when to try again, if a time is known."""
+        return [retry_after(-(-self.retry_after_ms // 1000))] if self.retry_after_ms else []
 
 
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"

@@ -12,7 +12,6 @@ from a2a_bridge.wire import errors
 from agents.core.errors import REFUSALS, Denied
 from agents.core.failures import FAILURES
 from agents.core.reasons import Reason
-from kit import jsonrpc
 
 NUMBER = re.compile(r"\bN\b|\b60s\b")
 FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
@@ -74,11 +73,10 @@ class Placeholders:
 @cache
 def codes() -> list[Code]:
     """The errors of requests that are not sound."""
-    known = _constants()
     told = [(int(row[0]), row) for row in lines.rows("errors.md", "JSON-RPC errors")]
-    if missing := known.keys() - {code for code, _ in told}:
+    if missing := errors.NAMES.keys() - {code for code, _ in told}:
         raise LookupError(f"docs/reference/errors.md has no line on {sorted(missing)}")
-    return [Code(code, known[code], row[2], row[3], row[4]) for code, row in told]
+    return [Code(code, errors.NAMES[code], row[2], row[3], row[4]) for code, row in told]
 
 
 @cache
@@ -101,11 +99,6 @@ def failures() -> list[ReasonShown]:
         ReasonShown(one, [errors.failure_text(one.reason, 60)], lines.unlinked(one.when), one.remains)
         for one in FAILURES.values()
     ]
-
-
-def _constants() -> dict[int, str]:
-    found = {**vars(jsonrpc), **vars(errors)}
-    return {value: name for name, value in found.items() if name.isupper() and type(value) is int and value < 0}
 
 
 def explanations() -> Mapping[str, Any]:

@@ -10,11 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import DatabaseError
-
 from accounts.authn import Identity
-from agents.core.ask_starter import TURN_WAIT_S, AmbiguousPeer, Asker, AskStarter, NoSuchTarget
-from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
+from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, Asker, AskStarter
 from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn, text_with_left_out
@@ -49,7 +46,6 @@ from agents.links.channel.refusals import (
     refusal_text,
 )
 from agents.models.choices import Outcome, Surface
-from agents.transcript.access import NotAllowed
 from agents.transcript.announcements import send_frame_to_agent
 from agents.transcript.mentions import MAX_FILES, mentions
 from kit.async_db import db_call
@@ -63,7 +59,6 @@ PROBE_WAIT_S = seconds(30.0)
 MAX_PROBED = 50
 MAX_PROMPT_BYTES = 1_048_576
 READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process of pool threads
-REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 TOLD = "(tell mode — no reply)"
 ENDED = "(the turn ended without a reply)"
 
@@ -269,7 +264,7 @@ class Requests:
                 source=Source(context.behalf.session_id, reports=question.tells, peer_login=target.handle),
                 files=mentions(question.text),
             )
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             return StartedQuestion(name, refusal=as_reply(refusal_text(refusal, name)))
         return StartedQuestion(target.handle, running)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from accounts.authn import Identity
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import NOT_ASKED, Asker
 from agents.core.types import SettledTurn, Target
 from agents.core.waiting import RunningTurn, text_of
 from agents.links.channel.requests import ActingFor
@@ -21,7 +21,7 @@ from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
-from gateway.service.messages.messages import LONGEST_WAIT_S, REFUSALS, MessageToAsk, MustWait
+from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
 from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
 from kit.async_db import db_call
@@ -45,7 +45,7 @@ class StepRunner:
         """
         try:
             return (await self._gateway.router.read(find_addressee, name, user_id)).target
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
 
     async def begin(

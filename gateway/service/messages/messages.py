@@ -4,16 +4,13 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db import DatabaseError
-
-from agents.core.ask_starter import AmbiguousPeer, Asker, NoSuchTarget
+from agents.core.ask_starter import NOT_ASKED, Asker, NoSuchTarget
 from agents.core.dispatch import Dispatcher
-from agents.core.errors import Busy, Denied, FileGone, NotPublished, Offline, OverCap, Unavailable
+from agents.core.errors import Busy, Offline, OverCap
 from agents.core.types import Ask, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Surface
-from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.service.letters.letter_delivery import LetterDelivery
@@ -38,7 +35,6 @@ from kit.ids import time_ordered
 
 LONGEST_WAIT_S = 600.0
 READS_AT_ONCE = 4  # of the clients of this process
-REFUSALS = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 
 class MessageToAsk(NamedTuple):
@@ -145,7 +141,7 @@ class MessageRouter:
             )
             running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
             recording.running = running
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
                 raise MustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
@@ -162,7 +158,7 @@ class MessageRouter:
         try:
             found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
             await self._check_allowed(found, sender)
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
             text = "this agent has no inbox: it does not sit at this gateway"
@@ -220,7 +216,7 @@ class MessageRouter:
         held = None if is_recorded else recording.hold_message()
         try:
             letter = await self.read(store_letter, draft, is_wanted=waits.is_wanted, held=held)
-        except REFUSALS as refusal:
+        except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
         if letter is None:
             raise waits.refused

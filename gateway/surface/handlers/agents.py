@@ -1,7 +1,7 @@
 """Services that find agents."""
 
+from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client
-from gateway.service.messages.messages import REFUSALS
 from gateway.service.team import registry
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
@@ -24,7 +24,7 @@ async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
         raise FrameRefused(ErrorCode.INVALID_CONTENT, "name: want the name of an agent", field="content.name")
     try:
         return {"agent": await client.gateway.router.read(registry.get_agent, name, user_id)}
-    except REFUSALS as refusal:
+    except NOT_ASKED as refusal:
         raise refuse_denied(refusal) from None
 
 

@@ -5,36 +5,11 @@ from typing import Any
 from a2a_bridge.wire.dialects.dialect import Dialect, Operation, renders_alike
 from a2a_bridge.wire.dialects.v1 import reading, shapes
 from a2a_bridge.wire.dialects.v1.described import DESCRIPTION
+from a2a_bridge.wire.errors import NAMES, OWN_CODES
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 DOMAIN = "a2a-protocol.org"
 OWN_DOMAIN = "clawbridge"
-REASONS = {
-    -32700: "PARSE_ERROR",
-    -32600: "INVALID_REQUEST",
-    -32601: "METHOD_NOT_FOUND",
-    -32602: "INVALID_PARAMS",
-    -32603: "INTERNAL_ERROR",
-    -32001: "TASK_NOT_FOUND",
-    -32002: "TASK_NOT_CANCELABLE",
-    -32003: "PUSH_NOTIFICATION_NOT_SUPPORTED",
-    -32004: "UNSUPPORTED_OPERATION",
-    -32005: "CONTENT_TYPE_NOT_SUPPORTED",
-    -32006: "INVALID_AGENT_RESPONSE",
-    -32007: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-    -32008: "EXTENSION_SUPPORT_REQUIRED",
-    -32009: "VERSION_NOT_SUPPORTED",
-}
-OWN_REASONS = {
-    -32010: "UNAUTHENTICATED",
-    -32011: "FOREIGN_ORIGIN",
-    -32012: "AGENT_NOT_FOUND",
-    -32013: "UNAVAILABLE",
-    -32014: "TOO_MANY_STREAMS",
-    -32015: "REFUSED",
-    -32016: "IDEMPOTENCY_KEY_REUSED",
-    -32017: "INSUFFICIENT_SCOPE",
-}
 
 
 def add_details(error: RpcError) -> RpcError:
@@ -45,11 +20,10 @@ def add_details(error: RpcError) -> RpcError:
 
 
 def _details_of(error: RpcError) -> list[dict[str, Any]]:
-    reason = REASONS.get(error.code)
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": reason or OWN_REASONS.get(error.code, "ERROR"),
-        "domain": DOMAIN if reason else OWN_DOMAIN,
+        "reason": NAMES.get(error.code, "ERROR"),
+        "domain": OWN_DOMAIN if error.code in OWN_CODES else DOMAIN,
         "metadata": {},
     }
     if error.code != INVALID_PARAMS:
