@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
@@ -186,6 +186,17 @@ class Body(serializers.Serializer[Any]):
     An object inside of a body is whole, also where the body may name some fields only.
     """
 
+    @classmethod
+    def read(cls, request: Request, *, partial: bool = False) -> Self:
+        """The checked body of a request. `partial`: the body may name any part of the fields.
+
+        Raises:
+            ValidationError: the body is wrong.
+        """
+        body = cls(data=request.data, partial=partial)
+        body.is_valid(raise_exception=True)
+        return body
+
     def to_internal_value(self, data: Any) -> Any:
         """As DRF, once every member is known."""
         if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
@@ -201,7 +212,7 @@ class Body(serializers.Serializer[Any]):
 
 def check_no_fields(request: Request) -> None:
     """Refuse a body that names anything, for a call that takes none; an empty object is fine."""
-    Body(data=request.data).is_valid(raise_exception=True)
+    Body.read(request)
 
 
 def _printable(name: object) -> str:

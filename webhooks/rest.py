@@ -152,8 +152,7 @@ class Webhooks(APIView):
     @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Subscribe; the signing secret is in this answer and nowhere else."""
-        body = SubscriptionBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = SubscriptionBody.read(request)
         try:
             made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
         except subscription_changes.TooMany as many:
@@ -185,8 +184,7 @@ class OneWebhook(APIView):
         While it is `paused`, no event is queued for it, and what waits is not sent.
         """
         own = get_own(webhook_id, caller_of(request))
-        body = SubscriptionBody(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        body = SubscriptionBody.read(request, partial=True)
         if not subscription_changes.revise(own, body.fields_of_row()):
             raise NotFound("no such webhook")
         return Response(show_subscription(own))

@@ -81,7 +81,7 @@ class Agents(APIView):
 
         A remote server is named by its agent card, which is fetched at once.
         """
-        owner, details = caller_of(request), _checked(NewAgent(data=request.data))
+        owner, details = caller_of(request), NewAgent.read(request).validated_data
         publish = _publish_remote if "remote" in details else _publish_session
         if "remote" in details:
             take_slot(request, CARD_LOOKUPS, owner.pk)
@@ -106,7 +106,7 @@ class RemoteCards(APIView):
     @extend_schema(request=RemotePlace, responses=ApiCard)
     def post(self, request: Request) -> Response:
         """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
-        place = _checked(RemotePlace(data=request.data))
+        place = RemotePlace.read(request).validated_data
         take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
         return Response(show(ApiCard, _found(place).card))
 
@@ -139,7 +139,7 @@ class OneAgent(APIView):
         """
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
-        changes = _checked(ChangedAgent(data=request.data, partial=True))
+        changes = ChangedAgent.read(request, partial=True).validated_data
         _refuse_renaming(agent, changes)
         session = _find_session(owner, changes.pop("sessionId")) if "sessionId" in changes else None
         if remote := changes.pop("remote", None):
@@ -227,11 +227,6 @@ def _move(agent: Agent, given: Json) -> None:
     move(server, wanted)
 
 
-def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
-
-
 def _refuse_renaming(agent: Agent, changes: Json) -> None:
     """A handle is fixed at publishing; sending back what it is is fine."""
     if "slug" in changes and changes.pop("slug") != agent.slug:
@@ -255,10 +250,9 @@ class CardChange(APIView):
         """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
         owner = caller_of(request)
         agent, server, _ = _find_changed_card(agent_id, owner)
-        body = CardDecision(data=request.data)
-        body.is_valid(raise_exception=True)
+        decided = CardDecision.read(request).validated_data
         try:
-            CARD_DECISIONS[body.validated_data["decision"]](server, body.validated_data["digest"])
+            CARD_DECISIONS[decided["decision"]](server, decided["digest"])
         except NotWaiting:
             raise Conflict("another card waits: look at it first") from None
         return Response(show_agent(agent, viewer_id=owner.pk))
@@ -306,9 +300,7 @@ class BulkChanges(APIView):
     @extend_schema(request=BulkChange, responses=ApiBulkReport)
     def post(self, request: Request) -> Response:
         """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
-        body = BulkChange(data=request.data)
-        body.is_valid(raise_exception=True)
-        wanted: dict[str, Any] = body.validated_data
+        wanted = BulkChange.read(request).validated_data
         report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
         return Response(_show(report))
 

@@ -126,9 +126,7 @@ class SessionTokenUsage(APIView):
     def post(self, request: Request, public_id: UUID) -> Response:
         """Report counters of one run of a program: by the session's owner, or with its channel token."""
         session = _get_own(request, public_id)
-        body = NewUsage(data=request.data)
-        body.is_valid(raise_exception=True)
-        report = body.validated_data
+        report = NewUsage.read(request).validated_data
         models = [ModelUsage(**one) for one in report["models"]]
         try:
             store_usage_report(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)

@@ -91,8 +91,7 @@ class OneNetworkBooking(APIView):
     def patch(self, request: Request, booking_id: UUID) -> Response:
         """Give it a status, and send the event of it; again is fine. 409 when it cannot get that status now."""
         network = _get_own(request, booking_id).network
-        body = BookingBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = BookingBody.read(request)
         try:
             change_status(network, str(booking_id), Booking.Status(body.validated_data["status"]))
         except BookingNotFound:

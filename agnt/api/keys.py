@@ -144,9 +144,8 @@ class NetworkKeys(APIView):
     @extend_schema(request=NetworkKeyBody, responses={201: MintedNetworkKey, 403: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a key; its text and its signing secret are in this answer and nowhere else."""
-        body = NetworkKeyBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        given: dict[str, Any] = body.validated_data
+        body = NetworkKeyBody.read(request)
+        given = body.validated_data
         made = mint_key(
             caller_of(request),
             given["name"],
@@ -171,8 +170,7 @@ class OneNetworkKey(APIView):
     def patch(self, request: Request, api_key_id: UUID) -> Response:
         """Change what the body names; it counts from the next envelope on, today's calls go on counting."""
         key = get_key(request, api_key_id)
-        body = KeyRights(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = KeyRights.read(request)
         if not key.credential.is_live:
             raise Conflict(ENDED)
         change_key(key, **body.validated_data)
@@ -194,8 +192,7 @@ class RotateKeySecret(APIView):
     def post(self, request: Request, api_key_id: UUID) -> Response:
         """A new signing secret; the one before verifies for the overlap, a day unless said otherwise."""
         key = get_key(request, api_key_id)
-        body = SecretRotation(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = SecretRotation.read(request)
         if not key.credential.is_live:
             raise Conflict(ENDED)
         secret = rotate_secret(key, overlap=timedelta(seconds=body.validated_data["overlap"]))

@@ -81,8 +81,7 @@ class NetworkRules(APIView):
     @extend_schema(request=NetworkBody, responses=ApiNetwork)
     def patch(self, request: Request) -> Response:
         """Change what the body names; it counts from the next envelope on."""
-        body = NetworkBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = NetworkBody.read(request)
         return Response(show(ApiNetwork, change_rules(caller_of(request), body.validated_data)))
 
 

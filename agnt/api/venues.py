@@ -128,8 +128,7 @@ class NetworkVenues(APIView):
     @extend_schema(request=VenueBody, responses={201: ApiVenue, 409: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Offer a venue; 409 when another one has its slug or agent id. Your network is made with its first."""
-        body = VenueBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = VenueBody.read(request)
         owner = caller_of(request)
         try:
             fields = body.fields_of_row(owner)
@@ -151,8 +150,7 @@ class OneNetworkVenue(APIView):
     def patch(self, request: Request, venue_id: UUID) -> Response:
         """Change what the body names; it counts from the next envelope on."""
         venue = get_venue(request, venue_id)
-        body = VenueBody(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        body = VenueBody.read(request, partial=True)
         try:
             is_there = change_venue(venue, body.fields_of_row(caller_of(request)))
         except (BadVenue, VenueTaken) as refused:

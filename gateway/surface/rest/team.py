@@ -156,8 +156,7 @@ class OneTeamAgent(APIView):
     def patch(self, request: Request, agent_name: str) -> Response:
         """Change what the body names. An agent that is not `active` is disconnected, and cannot come back."""
         agent = _get_own(request, agent_name)
-        body = TeamAgentBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = TeamAgentBody.read(request)
         if not change_agent(agent, body.validated_data):
             raise NotFound(NO_AGENT)
         return Response(_show_agents([agent])[0])
@@ -180,8 +179,7 @@ class TeamRules(APIView):
     @extend_schema(request=TeamPolicyBody, responses=ApiTeamPolicy)
     def patch(self, request: Request) -> Response:
         """Change what the body names."""
-        body = TeamPolicyBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = TeamPolicyBody.read(request)
         try:
             return Response(show(ApiTeamPolicy, change_policy(caller_of(request).pk, body.validated_data)))
         except BadPolicy as bad:
