@@ -19,7 +19,7 @@ from agents.core import halt_rules
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
-from agents.models.agent import REASON_CHARS
+from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
 from kit.rows import Source, show
 
