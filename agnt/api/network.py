@@ -13,9 +13,11 @@ from rest_framework.views import APIView
 from accounts.paging import read_query
 from accounts.rest import Body, caller_of
 from agnt.models import ApiKey, Network
+from agnt.models.network import RULES
 from agnt.service.figures import load_days
-from agnt.service.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.service.networks import change_rules, find_network
 from kit.clock import db_now
+from kit.columns import ColumnBody
 from kit.describe import ErrorBody
 from kit.money import CENT, decimal_usd
 from kit.rows import Source, show
@@ -51,15 +53,11 @@ class ApiUsage(TypedDict):
     revenueUsd: str
 
 
-class NetworkBody(Body):
+class NetworkBody(Body, ColumnBody):
     """What of the rules is to change."""
 
-    strict = serializers.BooleanField(source="is_strict", required=False)
-    requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
-    acceptsHops = serializers.BooleanField(source="accepts_hops", required=False)
-    interactionsKeptDays = serializers.IntegerField(
-        source="interactions_kept_days", required=False, min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
-    )
+    class Meta:
+        model, columns, shape = Network, RULES, ApiNetwork
 
 
 class UsageQuery(serializers.Serializer[Any]):

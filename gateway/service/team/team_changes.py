@@ -1,5 +1,6 @@
 """What an owner changes in a team: agents, rules, and the connection of an agent."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.db import transaction
@@ -9,6 +10,21 @@ from agents.core import presence
 from agents.models import Connection
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.wire.frame_types import is_target
+
+WANTED_NAME = "want lower-case letters, digits and hyphens"
+
+
+def check_names(names: Iterable[str], is_name: Callable[[str], bool] = is_target) -> list[str]:
+    """The names of agents, each once.
+
+    Raises:
+        ValueError: one is no name; the text is public.
+    """
+    for name in names:
+        if not is_name(name):
+            raise ValueError(f"{name}: {WANTED_NAME}")
+    return list(dict.fromkeys(names))
 
 
 def change_agent(agent: TeamAgent, fields: dict[str, Any]) -> bool:
