@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db.models import Model, QuerySet
 from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
@@ -59,6 +60,8 @@ __all__ = [  # hub/urls.py names the four handlers here
 ]
 
 logger = logging.getLogger(__name__)
+
+Row = TypeVar("Row", bound=Model)
 
 UNKNOWN_FIELD = "there is no such field"
 CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that is no JWT can be made"
@@ -222,6 +225,18 @@ def _printable(name: object) -> str:
 def caller_of(request: Request) -> User:
     """The signed-in user of a view that demands one."""
     return cast(User, request.user)
+
+
+def get_one(rows: QuerySet[Row], text: str) -> Row:
+    """The first of some rows.
+
+    Raises:
+        NotFound: there is none; the text says so, and is the same for rows of other owners.
+    """
+    row = rows.first()
+    if row is None:
+        raise exceptions.NotFound(text)
+    return row
 
 
 def identity_of(request: Request) -> Identity:

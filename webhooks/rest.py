@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page
-from accounts.rest import Body, Conflict, caller_of, check_no_fields
+from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
 from kit.rows import Source, show
@@ -225,10 +225,7 @@ class RollSecret(APIView):
 
 def get_own(webhook_id: int, owner: User) -> Subscription:
     """A webhook of this owner's; others' and absent ones are the same 404."""
-    found: Subscription | None = Subscription.objects.owned_by(owner).filter(pk=webhook_id).first()
-    if found is None:
-        raise NotFound("no such webhook")
-    return found
+    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), "no such webhook")
 
 
 def refuse_paused(own: Subscription) -> None:

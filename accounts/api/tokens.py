@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from accounts.api.rendering import NO_STORE, ListQuery, listed, show_token, user_agent_of
 from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
-from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
+from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of, get_one
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, TokenLimits, mint_app, mint_channel, rotate
 from kit.describe import ErrorBody, Items
@@ -153,9 +153,7 @@ class RotateToken(APIView):
         """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
         body = Rotation.read(request)
         own = Credential.objects.live().filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP])
-        old = own.select_related("user").filter(pk=token_id).first()
-        if old is None:
-            raise NotFound("no such token")
+        old = get_one(own.select_related("user").filter(pk=token_id), "no such token")
         overlap = timedelta(seconds=body.validated_data["overlap"])
         minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))
         shown = show_token(MintedChannelToken, minted.credential, token=minted.token)

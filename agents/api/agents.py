@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of, get_one
 from accounts.sealing import Unreadable
 from agents.api.serializers import (
     CardDecision,
@@ -38,6 +38,8 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.rows import show
 
+NO_AGENT = "no such agent"
+NO_SESSION = "no such session"
 MOST_LISTED = 5000
 LARGEST_ID = 2**63 - 1
 LONG_TEXT_FIELDS = (
@@ -119,9 +121,8 @@ class AgentByHandle(APIView):
         """An agent the caller may ask, or a draft of the caller's."""
         caller, handle = caller_of(request), f"{owner}/{slug}"
         visible = Agent.objects.visible_to(caller)
-        agent = None if "\0" in handle else visible.at(handle).select_related("owner", "session").first()
-        if agent is None:
-            raise NotFound("no such agent")
+        found = visible.none() if "\0" in handle else visible.at(handle)
+        agent = get_one(found.select_related("owner", "session"), NO_AGENT)
         return Response(show_agent(agent, viewer_id=caller.pk))
 
 
@@ -151,7 +152,7 @@ class OneAgent(APIView):
         except NotMovable as refused:
             raise Conflict(str(refused)) from None
         if revised is None:
-            raise NotFound("no such agent")
+            raise NotFound(NO_AGENT)
         return Response(show_agent(revised, viewer_id=owner.pk))
 
     @extend_schema(responses={204: None})
@@ -164,10 +165,7 @@ class OneAgent(APIView):
 def get_own_agent(agent_id: int, owner: User) -> Agent:
     """A kept agent of this owner's; others' and absent ones are the same 404."""
     agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
-    agent: Agent | None = agents.filter(pk=agent_id).first()
-    if agent is None:
-        raise NotFound("no such agent")
-    return agent
+    return get_one(agents.filter(pk=agent_id), NO_AGENT)
 
 
 def _publish_session(owner: User, details: Json) -> directory.Published:
@@ -176,10 +174,7 @@ def _publish_session(owner: User, details: Json) -> directory.Published:
 
 
 def _find_session(owner: User, public_id: UUID) -> Session:
-    found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
-    if found is None:
-        raise NotFound("no such session")
-    return found
+    return get_one(Session.objects.owned_by(owner).filter(public_id=public_id), NO_SESSION)
 
 
 def _publish_remote(owner: User, details: Json) -> directory.Published:

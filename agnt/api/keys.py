@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,7 +17,7 @@ from accounts.api.tokens import NewToken
 from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
+from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of, get_one
 from agnt.models import ApiKey
 from agnt.service.figures import load_calls
 from agnt.service.keys import (
@@ -37,7 +36,6 @@ from kit.clock import db_now
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.rows import Source, show
 
-NO_KEY = "no such key"
 ENDED = "the key is revoked or has expired"
 MAX_SENDER_CHARS = 128
 Tier = Literal["free", "pro", "enterprise"]
@@ -203,10 +201,7 @@ class RotateKeySecret(APIView):
 
 def get_key(request: Request, api_key_id: UUID) -> ApiKey:
     """A key of the caller's own network; others' and absent ones are the same 404."""
-    key = list_keys(caller_of(request), with_ended=True).filter(public_id=api_key_id).first()
-    if key is None:
-        raise NotFound(NO_KEY)
-    return key
+    return get_one(list_keys(caller_of(request), with_ended=True).filter(public_id=api_key_id), "no such key")
 
 
 def show_keys(keys: Sequence[ApiKey]) -> list[ApiNetworkKey]:

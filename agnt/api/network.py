@@ -5,13 +5,13 @@ from typing import Annotated, Any, TypedDict
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import read_query
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, caller_of, get_one
 from agnt.models import ApiKey, Network
 from agnt.models.network import RULES
 from agnt.service.figures import load_days
@@ -94,9 +94,7 @@ class NetworkUsage(APIView):
         network = find_network(caller_of(request))
         key = None
         if "keyId" in query:
-            key = ApiKey.objects.filter(network=network, public_id=query["keyId"]).first() if network else None
-            if key is None:
-                raise NotFound("no such key")
+            key = get_one(ApiKey.objects.filter(network=network, public_id=query["keyId"]), "no such key")
         days = load_days(network or Network(), first, last, key=key)
         shown: ApiUsage = {
             "items": [show(ApiUsageDay, one, revenueUsd=decimal_usd(one.revenue_cents * CENT)) for one in days],

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Body, Conflict, caller_of
+from accounts.rest import Body, Conflict, caller_of, get_one
 from agnt.models import Venue
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import (
@@ -170,10 +170,7 @@ class OneNetworkVenue(APIView):
 
 def get_venue(request: Request, venue_id: UUID) -> Venue:
     """A venue of the caller's own network; others' and absent ones are the same 404."""
-    venue = list_venues(caller_of(request)).filter(public_id=venue_id).first()
-    if venue is None:
-        raise NotFound(NO_VENUE)
-    return venue
+    return get_one(list_venues(caller_of(request)).filter(public_id=venue_id), NO_VENUE)
 
 
 def show_venues(venues: Sequence[Venue]) -> list[ApiVenue]:

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, caller_of, get_one
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import MOST_PEERS_NAMED, MOST_VOTERS, RULES
 from gateway.service.seats.enrolment import MAX_CONFIG_BYTES, read_role
@@ -180,10 +180,7 @@ class TeamRules(APIView):
 
 def _get_own(request: Request, name: str) -> TeamAgent:
     own = TeamAgent.objects.filter(owner=caller_of(request))
-    agent = own.filter(name=name).first() if is_agent_name(name) else None
-    if agent is None:
-        raise NotFound(NO_AGENT)
-    return agent
+    return get_one(own.filter(name=name) if is_agent_name(name) else own.none(), NO_AGENT)
 
 
 def _show_agents(rows: Sequence[TeamAgent]) -> list[ApiTeamAgent]:
