@@ -64,8 +64,9 @@ def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializ
     if is_nullable and not column.null:
         options |= {"allow_null": True, "allow_blank": not column.choices}
     if isinstance(column, models.TextField):
-        options |= {"trim_whitespace": False, "max_length": _find_bound(column, MaxLengthValidator)}
-        options["validators"] = [one for one in options["validators"] if not isinstance(one, MaxLengthValidator)]
+        others = [one for one in column.validators if not isinstance(one, MaxLengthValidator)]
+        bound = _find_bound(column, MaxLengthValidator)
+        options |= {"trim_whitespace": False, "max_length": bound, "validators": others}
     return made(**options)
 
 

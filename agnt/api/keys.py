@@ -22,22 +22,21 @@ from agnt.models import ApiKey
 from agnt.service.figures import load_calls
 from agnt.service.keys import (
     LEAST_OVERLAP,
-    MAX_SENDERS,
     MOST_OVERLAP,
     OVERLAP,
+    SENDERS,
     change_key,
     list_keys,
     mint_key,
     revoke_key,
     rotate_secret,
 )
-from agnt.wire.fields import is_name
 from kit.clock import db_now
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.list_fields import NameList
 from kit.rows import Source, show
 
 ENDED = "the key is revoked or has expired"
-MAX_SENDER_CHARS = 128
 Tier = Literal["free", "pro", "enterprise"]
 Scope = Literal["query", "booking", "full"]
 
@@ -89,15 +88,7 @@ class KeyRights(Body):
     tier = serializers.ChoiceField(choices=ApiKey.Tier.values, required=False)
     scope = serializers.ChoiceField(choices=ApiKey.Scope.values, required=False)
     customer = serializers.CharField(max_length=100, required=False, allow_blank=True)
-    senders = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_SENDER_CHARS), max_length=MAX_SENDERS, required=False
-    )
-
-    def validate_senders(self, names: list[str]) -> list[str]:
-        """Names that an envelope may be `from`, each once."""
-        if bad := [name for name in names if not is_name(name)]:
-            raise serializers.ValidationError(f"{bad[0]}: want letters, digits and any of _ . : -")
-        return list(dict.fromkeys(names))
+    senders = NameList(rule=SENDERS)
 
 
 class NetworkKeyBody(KeyRights, NewToken):

@@ -1,6 +1,6 @@
 """The venues of the caller's own network, one by one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
@@ -25,7 +25,8 @@ from agnt.service.venues.editing import (
     find_venues,
     list_venues,
 )
-from agnt.service.venues.fields import FIELDS, MAX_TAGS, NEEDED, SLUG, WANTED_SLUG, BadVenue
+from agnt.service.venues.fields import FIELDS, MAX_TAGS, SLUG, WANTED_SLUG, BadVenue
+from kit.columns import ColumnBody, list_editable
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.rows import Source, show
 
@@ -58,44 +59,21 @@ class ApiVenue(TypedDict):
     updatedAt: Time
 
 
-def _make_text(most: int, **common: Any) -> serializers.CharField:
-    return serializers.CharField(max_length=most, allow_blank=True, **common)
-
-
-def _make_null(most: int, **common: Any) -> serializers.CharField:
-    return _make_text(most, allow_null=True, **common)
-
-
-MADE: Mapping[str, Callable[..., Any]] = {  # of `most` and what all fields take; the rest are plain text
-    "slug": lambda most, **common: serializers.RegexField(
-        rf"\A{SLUG.pattern}\Z", max_length=most, error_messages={"invalid": WANTED_SLUG}, **common
-    ),
-    "name": lambda most, **common: serializers.CharField(max_length=most, **common),
-    "agent_name": _make_null,
-    "tags": lambda most, **common: serializers.ListField(
-        child=serializers.CharField(max_length=most), max_length=MAX_TAGS, **common
-    ),
-    "referral_fee_pct": lambda most, **common: serializers.DecimalField(
-        max_digits=5, decimal_places=2, min_value=0, max_value=100, **common
-    ),
-    "priority_rank": lambda most, **common: serializers.IntegerField(min_value=-most, max_value=most, **common),
-    "is_active": lambda most, **common: serializers.BooleanField(**common),
-    "agent": _make_null,
-    "url": _make_null,
-}
-
-
-class VenueBody(Body):
+class VenueBody(Body, ColumnBody):
     """The body of POST, and any part of it that of PATCH."""
 
-    def get_fields(self) -> dict[str, Any]:
-        """A field for each of `FIELDS`, by its name in REST."""
-        fields: dict[str, Any] = {}
-        for name, one in FIELDS.items():
-            make: Callable[..., Any] = MADE.get(name, _make_text)
-            source = {} if name == one.api else {"source": name}
-            fields[one.api] = make(one.most, required=name in NEEDED, **source)
-        return fields
+    slug = serializers.RegexField(
+        rf"\A{SLUG.pattern}\Z", max_length=FIELDS["slug"].most, error_messages={"invalid": WANTED_SLUG}
+    )
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=FIELDS["tags"].most), max_length=MAX_TAGS, required=False
+    )
+    agent = serializers.CharField(
+        max_length=FIELDS["agent"].most, required=False, allow_null=True, allow_blank=True
+    )
+
+    class Meta:
+        model, columns, shape = Venue, list_editable(Venue), ApiVenue
 
     def fields_of_row(self, owner: User) -> Mapping[str, Any]:
         """The checked body as fields of `Venue`.
@@ -103,8 +81,8 @@ class VenueBody(Body):
         Raises:
             BadVenue: the body names an agent that venues of the owner cannot have.
         """
-        fields = {name: "" if value is None else value for name, value in self.validated_data.items()}
-        return fields | ({"agent": find_agent(owner, fields["agent"])} if "agent" in fields else {})
+        fields: dict[str, Any] = self.validated_data
+        return fields | ({"agent": find_agent(owner, fields["agent"] or "")} if "agent" in fields else {})
 
 
 class VenueQuery(PageQuery):

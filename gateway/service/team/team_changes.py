@@ -1,6 +1,5 @@
 """What an owner changes in a team: agents, rules, and the connection of an agent."""
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.db import transaction
@@ -9,22 +8,14 @@ from accounts import quotas
 from agents.core import presence
 from agents.models import Connection
 from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import MOST_PEERS_NAMED, MOST_VOTERS
 from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.wire.frame_types import is_target
+from gateway.wire.frame_types import is_agent_name, is_target
+from kit.names import NameRule
 
 WANTED_NAME = "want lower-case letters, digits and hyphens"
-
-
-def check_names(names: Iterable[str], is_name: Callable[[str], bool] = is_target) -> list[str]:
-    """The names of agents, each once.
-
-    Raises:
-        ValueError: one is no name; the text is public.
-    """
-    for name in names:
-        if not is_name(name):
-            raise ValueError(f"{name}: {WANTED_NAME}")
-    return list(dict.fromkeys(names))
+PEERS = NameRule(is_target, WANTED_NAME, most=MOST_PEERS_NAMED, most_chars=160)
+VOTERS = NameRule(is_agent_name, WANTED_NAME, most=MOST_VOTERS, most_chars=160)
 
 
 def change_agent(agent: TeamAgent, fields: dict[str, Any]) -> bool:

@@ -8,7 +8,6 @@ from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
-from rest_framework.fields import empty
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,26 +15,27 @@ from rest_framework.views import APIView
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of, get_one
 from gateway.models import TeamAgent, TeamPolicy
-from gateway.models.team import MOST_PEERS_NAMED, MOST_VOTERS, RULES
+from gateway.models.team import RULES
 from gateway.service.seats.enrolment import MAX_CONFIG_BYTES, read_role
 from gateway.service.team.registry import load_own_agents
 from gateway.service.team.statuses import OFFLINE
 from gateway.service.team.team_changes import (
+    PEERS,
+    VOTERS,
     WANTED_NAME,
     BadPolicy,
     change_agent,
     change_policy,
-    check_names,
     get_policy,
 )
-from gateway.wire.frame_types import is_agent_name, is_target
+from gateway.wire.frame_types import is_agent_name
 from kit.columns import ColumnBody
 from kit.describe import Page, Time
+from kit.list_fields import NameList
 from kit.rows import Source, show
 
 Status = Literal["online", "idle", "busy", "error", "offline"]
 Threshold = Literal["simple", "supermajority", "unanimous"]
-MAX_NAME_CHARS = 160
 NO_AGENT = "no such agent"
 
 
@@ -66,33 +66,12 @@ class ApiTeamPolicy(TypedDict):
     framesKeptDays: int
 
 
-class NamesField(serializers.ListField):
-    """Names of agents, and handles of those of other owners, each once."""
-
-    child = serializers.CharField(max_length=MAX_NAME_CHARS)
-    is_name = staticmethod(is_target)
-
-    def run_validation(self, data: Any = empty) -> list[str] | None:
-        """As DRF, then each name by itself."""
-        names = super().run_validation(data)
-        try:
-            return None if names is None else check_names(names, self.is_name)
-        except ValueError as bad:
-            raise serializers.ValidationError(str(bad)) from None
-
-
-class VotersField(NamesField):
-    """Names of agents of the team."""
-
-    is_name = staticmethod(is_agent_name)
-
-
 class TeamAgentBody(Body, ColumnBody):
     """What of an agent is to change."""
 
     config = serializers.DictField(required=False)
-    maySendTo = NamesField(source="may_send_to", max_length=MOST_PEERS_NAMED, required=False, allow_null=True)
-    mayHearFrom = NamesField(source="may_hear_from", max_length=MOST_PEERS_NAMED, required=False, allow_null=True)
+    maySendTo = NameList(rule=PEERS, source="may_send_to", allow_null=True)
+    mayHearFrom = NameList(rule=PEERS, source="may_hear_from", allow_null=True)
 
     class Meta:
         model, columns, shape = TeamAgent, ("role", "is_active"), ApiTeamAgent
@@ -114,7 +93,7 @@ class TeamAgentBody(Body, ColumnBody):
 class TeamPolicyBody(Body, ColumnBody):
     """What of the rules is to change."""
 
-    members = VotersField(max_length=MOST_VOTERS, required=False, allow_empty=False)
+    members = NameList(rule=VOTERS, allow_empty=False)
 
     class Meta:
         model, columns, shape = TeamPolicy, RULES, ApiTeamPolicy

@@ -1,6 +1,5 @@
 """`/desk/team/rules` and `/desk/team/agents/{name}`: what an owner sets for a team, and the forms for it."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -13,22 +12,23 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
-from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from gateway.models import TeamAgent, TeamPolicy
-from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS, RULES
+from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
 from gateway.service.seats.enrolment import read_role
 from gateway.service.team.members import find_member
 from gateway.service.team.team_changes import (
+    PEERS,
+    VOTERS,
     WANTED_NAME,
     BadPolicy,
     change_agent,
     change_policy,
-    check_names,
     get_policy,
 )
-from gateway.wire.frame_types import is_agent_name, is_target
+from gateway.wire.frame_types import is_agent_name
 from kit.columns import make_bounded_field, make_form_field
+from kit.list_fields import NameLines
 
 PAGE = ["GET", "HEAD", "POST"]
 THRESHOLDS = [
@@ -38,28 +38,10 @@ THRESHOLDS = [
 ]
 
 
-class NamesField(LinesField):
-    """Names of agents, one on a line, each once; at most `most`."""
-
-    def __init__(self, *, most: int, is_name: Callable[[str], bool] = is_target, **options: Any) -> None:
-        super().__init__(**options)
-        self._most, self._is_name = most, is_name
-
-    def clean(self, value: Any) -> list[str]:
-        """The names as a list."""
-        try:
-            names = check_names(super().clean(value), self._is_name)
-        except ValueError as bad:
-            raise forms.ValidationError(f"{bad}.") from None
-        if len(names) > self._most:
-            raise forms.ValidationError(f"Want at most {self._most} names.")
-        return names
-
-
 class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
     """The rules of a team. `session_hours`: the column `session_ttl_s` in hours."""
 
-    members = make_form_field(TeamPolicy, "members", NamesField, most=MOST_VOTERS, is_name=is_agent_name)
+    members = make_form_field(TeamPolicy, "members", NameLines, rule=VOTERS)
     threshold = make_form_field(
         TeamPolicy, "threshold", forms.ChoiceField, choices=THRESHOLDS, widget=forms.RadioSelect
     )
@@ -101,18 +83,12 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """One agent of a team. The lists of peers count where their switch is on."""
 
     limits_sending = forms.BooleanField(label="May send to these agents only", required=False)
-    may_send_to = NamesField(
-        label="Sends to",
-        required=False,
-        most=MOST_PEERS_NAMED,
-        help_text="One name on a line. None: it sends to no agent.",
+    may_send_to = NameLines(
+        rule=PEERS, label="Sends to", required=False, help_text="One name on a line. None: it sends to no agent."
     )
     limits_hearing = forms.BooleanField(label="Takes messages of these agents only", required=False)
-    may_hear_from = NamesField(
-        label="Takes messages of",
-        required=False,
-        most=MOST_PEERS_NAMED,
-        help_text="One name on a line. None: of no agent.",
+    may_hear_from = NameLines(
+        rule=PEERS, label="Takes messages of", required=False, help_text="One name on a line. None: of no agent."
     )
 
     class Meta:
