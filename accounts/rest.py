@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Self, TypeVar, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db.models import Model, QuerySet
 from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import BaseAuthentication
@@ -59,6 +60,8 @@ __all__ = [  # hub/urls.py names the four handlers here
 ]
 
 logger = logging.getLogger(__name__)
+
+Row = TypeVar("Row", bound=Model)
 
 UNKNOWN_FIELD = "there is no such field"
 CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that is no JWT can be made"
@@ -186,6 +189,17 @@ class Body(serializers.Serializer[Any]):
     An object inside of a body is whole, also where the body may name some fields only.
     """
 
+    @classmethod
+    def read(cls, request: Request, *, partial: bool = False) -> Self:
+        """The checked body of a request. `partial`: the body may name any part of the fields.
+
+        Raises:
+            ValidationError: the body is wrong.
+        """
+        body = cls(data=request.data, partial=partial)
+        body.is_valid(raise_exception=True)
+        return body
+
     def to_internal_value(self, data: Any) -> Any:
         """As DRF, once every member is known."""
         if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
@@ -201,7 +215,7 @@ class Body(serializers.Serializer[Any]):
 
 def check_no_fields(request: Request) -> None:
     """Refuse a body that names anything, for a call that takes none; an empty object is fine."""
-    Body(data=request.data).is_valid(raise_exception=True)
+    Body.read(request)
 
 
 def _printable(name: object) -> str:
@@ -211,6 +225,18 @@ def _printable(name: object) -> str:
 def caller_of(request: Request) -> User:
     """The signed-in user of a view that demands one."""
     return cast(User, request.user)
+
+
+def get_one(rows: QuerySet[Row], text: str) -> Row:
+    """The first of some rows.
+
+    Raises:
+        NotFound: there is none; the text says so, and is the same for rows of other owners.
+    """
+    row = rows.first()
+    if row is None:
+        raise exceptions.NotFound(text)
+    return row
 
 
 def identity_of(request: Request) -> Identity:

@@ -4,6 +4,7 @@ from django.contrib import admin
 
 from accounts.admin_site import OwnerScopedAdmin, site
 from gateway.models import EnvelopeKey, FrameRecord, Letter, Proposal, SessionLog, TeamAgent, TeamPolicy, Vote
+from gateway.models.team import RULES
 
 
 @admin.register(TeamAgent, site=site)
@@ -31,10 +32,7 @@ class TeamPolicyAdmin(OwnerScopedAdmin):
     list_filter = ("threshold",)
     list_select_related = ("owner",)
     ordering = ("-pk",)
-    fields = (
-        *("owner", "queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold"),
-        *("requires_signature", "session_ttl_s", "frames_kept_days"),
-    )
+    fields = ("owner", *RULES)
 
 
 @admin.register(SessionLog, site=site)

@@ -26,7 +26,9 @@ class Source:
     path: str
 
 
-class _Field(NamedTuple):
+class ShapeField(NamedTuple):
+    """How a field of a shape is read of a row."""
+
     path: tuple[str, ...]
     is_nullable: bool
     may_be_absent: bool
@@ -36,7 +38,7 @@ def show(shape: type[Shape], row: object, **given: Any) -> Shape:
     """A row as a shape. `given`: the fields that are no attributes of the row."""
     declared: Any = shape
     shown = {}
-    for name, field in _fields_of(declared).items():
+    for name, field in fields_of(declared).items():
         value = given[name] if name in given else _read(row, field)
         if value != "" or not field.may_be_absent:
             shown[name] = value
@@ -44,7 +46,8 @@ def show(shape: type[Shape], row: object, **given: Any) -> Shape:
 
 
 @cache
-def _fields_of(shape: Any) -> Mapping[str, _Field]:
+def fields_of(shape: Any) -> Mapping[str, ShapeField]:
+    """The fields of a shape by name, in its order."""
     fields = {}
     for name, declared in get_type_hints(shape, include_extras=True).items():
         may_be_absent = get_origin(declared) is NotRequired
@@ -52,11 +55,11 @@ def _fields_of(shape: Any) -> Mapping[str, _Field]:
         sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, Source)]
         [path] = sources or [_CAPITAL.sub("_", name).lower()]
         is_nullable = type(None) in get_args(hint.__origin__ if sources else hint)
-        fields[name] = _Field(tuple(path.split(".")), is_nullable, may_be_absent)
+        fields[name] = ShapeField(tuple(path.split(".")), is_nullable, may_be_absent)
     return fields
 
 
-def _read(row: Any, field: _Field) -> Any:
+def _read(row: Any, field: ShapeField) -> Any:
     for name in field.path:
         row = getattr(row, name) if row is not None else None
     if isinstance(row, datetime):

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page
-from accounts.rest import Body, Conflict, caller_of, check_no_fields
+from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
 from kit.rows import Source, show
@@ -152,8 +152,7 @@ class Webhooks(APIView):
     @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Subscribe; the signing secret is in this answer and nowhere else."""
-        body = SubscriptionBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = SubscriptionBody.read(request)
         try:
             made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
         except subscription_changes.TooMany as many:
@@ -185,8 +184,7 @@ class OneWebhook(APIView):
         While it is `paused`, no event is queued for it, and what waits is not sent.
         """
         own = get_own(webhook_id, caller_of(request))
-        body = SubscriptionBody(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        body = SubscriptionBody.read(request, partial=True)
         if not subscription_changes.revise(own, body.fields_of_row()):
             raise NotFound("no such webhook")
         return Response(show_subscription(own))
@@ -227,10 +225,7 @@ class RollSecret(APIView):
 
 def get_own(webhook_id: int, owner: User) -> Subscription:
     """A webhook of this owner's; others' and absent ones are the same 404."""
-    found: Subscription | None = Subscription.objects.owned_by(owner).filter(pk=webhook_id).first()
-    if found is None:
-        raise NotFound("no such webhook")
-    return found
+    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), "no such webhook")
 
 
 def refuse_paused(own: Subscription) -> None:

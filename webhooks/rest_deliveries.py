@@ -7,13 +7,12 @@ from typing import Any, Literal, TypedDict
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Conflict, caller_of, check_no_fields
+from accounts.rest import Conflict, caller_of, check_no_fields, get_one
 from kit.describe import ErrorBody, Page, Time
 from kit.rows import show
 from webhooks.deliveries import DeliveryFilter
@@ -98,10 +97,7 @@ class Replay(APIView):
 
 
 def _get_delivery(own: Subscription, delivery_id: int) -> Delivery:
-    found: Delivery | None = Delivery.objects.filter(subscription=own, pk=delivery_id).first()
-    if found is None:
-        raise NotFound("no such delivery")
-    return found
+    return get_one(Delivery.objects.filter(subscription=own, pk=delivery_id), "no such delivery")
 
 
 urlpatterns = [

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.models import Credential
+from accounts.paging import read_query
 from accounts.rest import caller_of
 from accounts.shapes import ApiUser, AuthSession, SessionText, SignedIn
 from accounts.tokens import Minted
@@ -56,10 +57,8 @@ class ListQuery(serializers.Serializer[Any]):
 
 def listed(request: Request, kinds: list[Credential.Kind]) -> models.QuerySet[Credential]:
     """The newest LISTED of these kinds, without the revoked unless asked for."""
-    query = ListQuery(data=request.query_params)
-    query.is_valid(raise_exception=True)
     own = Credential.objects.filter(user=caller_of(request), kind__in=kinds)
-    if not query.validated_data["includeRevoked"]:
+    if not read_query(ListQuery, request)["includeRevoked"]:
         own = own.live()
     newest: models.QuerySet[Credential] = own.order_by("-created_at", "-pk")[:LISTED]
     return newest

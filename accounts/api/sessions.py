@@ -45,8 +45,7 @@ class Retention(APIView):
     @extend_schema(request=RetentionBody, responses=Kept)
     def put(self, request: Request) -> Response:
         """Keep it for another time; what is older is blanked within hours."""
-        body = RetentionBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = RetentionBody.read(request)
         user = caller_of(request)
         user.questions_kept_days = body.validated_data["questionsKeptDays"]
         user.save(update_fields=["questions_kept_days"])

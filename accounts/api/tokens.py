@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,14 +15,13 @@ from rest_framework.views import APIView
 from accounts.api.rendering import NO_STORE, ListQuery, listed, show_token, user_agent_of
 from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
 from accounts.models import Credential
-from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
+from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of, get_one
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
 from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, TokenLimits, mint_app, mint_channel, rotate
 from kit.describe import ErrorBody, Items
 
 Kind = Credential.Kind
 MAX_JWT_LIFETIME_S = int(MAX_JWT_LIFETIME.total_seconds())
-Checked = TypeVar("Checked", bound=Body)
 HANDLE = r"@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}"
 SCOPE = rf"({'|'.join(TokenScope)})|({'|'.join(SCOPES_OF_ONE_AGENT)}):{HANDLE}"
 FOR_ONE_AGENT = ", ".join(f"{scope}:owner/slug" for scope in SCOPES_OF_ONE_AGENT)
@@ -112,7 +111,7 @@ class ChannelTokens(APIView):
     @extend_schema(request=NewToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a channel token; its text is in this answer and nowhere else."""
-        body = _checked(NewToken(data=request.data))
+        body = NewToken.read(request)
         name, limits = str(body.validated_data["name"]), body.limits()
         minted = mint_channel(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
         shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
@@ -152,11 +151,9 @@ class RotateToken(APIView):
     @extend_schema(request=Rotation, responses={201: MintedChannelToken, 404: ErrorBody, 429: ErrorBody})
     def post(self, request: Request, token_id: int) -> Response:
         """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
-        body = _checked(Rotation(data=request.data))
+        body = Rotation.read(request)
         own = Credential.objects.live().filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP])
-        old = own.select_related("user").filter(pk=token_id).first()
-        if old is None:
-            raise NotFound("no such token")
+        old = get_one(own.select_related("user").filter(pk=token_id), "no such token")
         overlap = timedelta(seconds=body.validated_data["overlap"])
         minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))
         shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
@@ -171,13 +168,8 @@ class MintApp(APIView):
     @extend_schema(request=NewAppToken, responses={201: MintedAppToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """A new app token, of which one may hold 20."""
-        body = _checked(NewAppToken(data=request.data))
+        body = NewAppToken.read(request)
         name, limits = str(body.validated_data["name"]), body.limits()
         minted = mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
         shown = show_token(MintedAppToken, minted.credential, token=minted.token)
         return Response(shown, status=201, headers=NO_STORE)
-
-
-def _checked(body: Checked) -> Checked:
-    body.is_valid(raise_exception=True)
-    return body

@@ -9,13 +9,12 @@ import msgspec
 from django.db.models import Count, Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit_log import record_reading
 from accounts.paging import page, read_query
-from accounts.rest import caller_of
+from accounts.rest import caller_of, get_one
 from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
 from agents.api.permissions import ApiPermission
 from agents.models import Agent, Event, PermissionRequest, Session, Share
@@ -136,10 +135,7 @@ def _matching(text: str) -> Any:
 
 def _get_session(public_id: uuid.UUID) -> Session:
     sessions = Session.objects.annotate(seen_at=SEEN_AT).select_related("owner")
-    session: Session | None = sessions.filter(public_id=public_id).first()
-    if session is None:
-        raise NotFound("no such session")
-    return session
+    return get_one(sessions.filter(public_id=public_id), "no such session")
 
 
 def _show_event(event: Event) -> TimelineEntry:

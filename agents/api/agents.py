@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of, get_one
 from accounts.sealing import Unreadable
 from agents.api.serializers import (
     CardDecision,
@@ -38,6 +38,8 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
 from kit.rows import show
 
+NO_AGENT = "no such agent"
+NO_SESSION = "no such session"
 MOST_LISTED = 5000
 LARGEST_ID = 2**63 - 1
 LONG_TEXT_FIELDS = (
@@ -81,7 +83,7 @@ class Agents(APIView):
 
         A remote server is named by its agent card, which is fetched at once.
         """
-        owner, details = caller_of(request), _checked(NewAgent(data=request.data))
+        owner, details = caller_of(request), NewAgent.read(request).validated_data
         publish = _publish_remote if "remote" in details else _publish_session
         if "remote" in details:
             take_slot(request, CARD_LOOKUPS, owner.pk)
@@ -106,7 +108,7 @@ class RemoteCards(APIView):
     @extend_schema(request=RemotePlace, responses=ApiCard)
     def post(self, request: Request) -> Response:
         """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
-        place = _checked(RemotePlace(data=request.data))
+        place = RemotePlace.read(request).validated_data
         take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
         return Response(show(ApiCard, _found(place).card))
 
@@ -119,9 +121,8 @@ class AgentByHandle(APIView):
         """An agent the caller may ask, or a draft of the caller's."""
         caller, handle = caller_of(request), f"{owner}/{slug}"
         visible = Agent.objects.visible_to(caller)
-        agent = None if "\0" in handle else visible.at(handle).select_related("owner", "session").first()
-        if agent is None:
-            raise NotFound("no such agent")
+        found = visible.none() if "\0" in handle else visible.at(handle)
+        agent = get_one(found.select_related("owner", "session"), NO_AGENT)
         return Response(show_agent(agent, viewer_id=caller.pk))
 
 
@@ -139,7 +140,7 @@ class OneAgent(APIView):
         """
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
-        changes = _checked(ChangedAgent(data=request.data, partial=True))
+        changes = ChangedAgent.read(request, partial=True).validated_data
         _refuse_renaming(agent, changes)
         session = _find_session(owner, changes.pop("sessionId")) if "sessionId" in changes else None
         if remote := changes.pop("remote", None):
@@ -151,7 +152,7 @@ class OneAgent(APIView):
         except NotMovable as refused:
             raise Conflict(str(refused)) from None
         if revised is None:
-            raise NotFound("no such agent")
+            raise NotFound(NO_AGENT)
         return Response(show_agent(revised, viewer_id=owner.pk))
 
     @extend_schema(responses={204: None})
@@ -164,10 +165,7 @@ class OneAgent(APIView):
 def get_own_agent(agent_id: int, owner: User) -> Agent:
     """A kept agent of this owner's; others' and absent ones are the same 404."""
     agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
-    agent: Agent | None = agents.filter(pk=agent_id).first()
-    if agent is None:
-        raise NotFound("no such agent")
-    return agent
+    return get_one(agents.filter(pk=agent_id), NO_AGENT)
 
 
 def _publish_session(owner: User, details: Json) -> directory.Published:
@@ -176,10 +174,7 @@ def _publish_session(owner: User, details: Json) -> directory.Published:
 
 
 def _find_session(owner: User, public_id: UUID) -> Session:
-    found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
-    if found is None:
-        raise NotFound("no such session")
-    return found
+    return get_one(Session.objects.owned_by(owner).filter(public_id=public_id), NO_SESSION)
 
 
 def _publish_remote(owner: User, details: Json) -> directory.Published:
@@ -227,11 +222,6 @@ def _move(agent: Agent, given: Json) -> None:
     move(server, wanted)
 
 
-def _checked(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
-
-
 def _refuse_renaming(agent: Agent, changes: Json) -> None:
     """A handle is fixed at publishing; sending back what it is is fine."""
     if "slug" in changes and changes.pop("slug") != agent.slug:
@@ -255,10 +245,9 @@ class CardChange(APIView):
         """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
         owner = caller_of(request)
         agent, server, _ = _find_changed_card(agent_id, owner)
-        body = CardDecision(data=request.data)
-        body.is_valid(raise_exception=True)
+        decided = CardDecision.read(request).validated_data
         try:
-            CARD_DECISIONS[body.validated_data["decision"]](server, body.validated_data["digest"])
+            CARD_DECISIONS[decided["decision"]](server, decided["digest"])
         except NotWaiting:
             raise Conflict("another card waits: look at it first") from None
         return Response(show_agent(agent, viewer_id=owner.pk))
@@ -306,9 +295,7 @@ class BulkChanges(APIView):
     @extend_schema(request=BulkChange, responses=ApiBulkReport)
     def post(self, request: Request) -> Response:
         """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
-        body = BulkChange(data=request.data)
-        body.is_valid(raise_exception=True)
-        wanted: dict[str, Any] = body.validated_data
+        wanted = BulkChange.read(request).validated_data
         report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
         return Response(_show(report))
 

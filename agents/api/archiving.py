@@ -92,11 +92,10 @@ class PruneSessions(APIView):
 
         The live one stays, else the last seen; one that carries an agent stays besides.
         """
-        body = PruneBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        name = (body.validated_data.get("routingName") or "").removeprefix("@") or None
+        wanted = PruneBody.read(request).validated_data
+        name = (wanted.get("routingName") or "").removeprefix("@") or None
         planned, gone = plan_pruning(caller_of(request).pk, name), None
-        if not body.validated_data["dryRun"]:
+        if not wanted["dryRun"]:
             gone = delete_sessions([session.pk for session in planned.spare], only_offline=True)
         return Response(_show(planned, gone))
 

@@ -1,6 +1,6 @@
 """Whom an owner does not answer, and agents, owners and callers that are halted."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from django.contrib.admin.models import ADDITION
 from drf_spectacular.utils import extend_schema
@@ -19,7 +19,7 @@ from agents.core import halt_rules
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
 from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
-from agents.models.agent import REASON_CHARS
+from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
 from kit.rows import Source, show
 
@@ -60,8 +60,7 @@ class Blocks(APIView):
 
         Repeating it changes nothing.
         """
-        body = NewBlock(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = NewBlock.read(request)
         owner = caller_of(request)
         try:
             [caller] = get_users_by_login([body.validated_data["login"]])
@@ -125,9 +124,8 @@ class HaltAgent(APIView):
         """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
         owner = caller_of(request)
         subject = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
-        return _made(
-            *halt_rules.halt_subject(subject, by=owner, by_staff=False, reason=_checked(Why, request)["reason"])
-        )
+        reason = Why.read(request).validated_data["reason"]
+        return _made(*halt_rules.halt_subject(subject, by=owner, by_staff=False, reason=reason))
 
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, agent_id: int) -> Response:
@@ -150,7 +148,7 @@ class AdminHalts(StaffView):
     @extend_schema(request=NewHalt, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
     def post(self, request: Request) -> Response:
         """Halt an agent, all agents and sessions of an owner, or a caller's questions. Again is fine."""
-        wanted = _checked(NewHalt, request)
+        wanted = NewHalt.read(request).validated_data
         try:
             subject = halt_rules.get_halt_subject(wanted["kind"], wanted["name"])
         except halt_rules.NoSuchSubject as unknown:
@@ -184,9 +182,3 @@ def show_halt(one: Halt) -> ApiHalt:
 
 def _made(made: Halt, is_new: bool) -> Response:
     return Response(show_halt(made), status=201 if is_new else 200)
-
-
-def _checked(form: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    body = form(data=request.data)
-    body.is_valid(raise_exception=True)
-    return dict(body.validated_data)

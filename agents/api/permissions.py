@@ -86,8 +86,7 @@ class ResolvePermission(APIView):
     def post(self, request: Request, public_id: UUID, request_id: str) -> Response:
         """Allow or deny a permission request, for good; 409 once it is decided or has run out."""
         session = get_session(request, public_id, at_least=Role.APPROVER)
-        body = DecisionBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = DecisionBody.read(request)
         resolver, said = caller_of(request), body.validated_data
         try:
             row = permissions.decide(

@@ -1,21 +1,21 @@
 """What comes in over REST, checked field by field, and what goes out as JSON."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import Decimal
-from typing import cast
 
 from rest_framework import serializers
 
 from accounts.models import User
 from accounts.rest import Body
-from agents.api.shapes import Access, ApiAgent, ApiRemote, Style, TaskStoreKind
+from agents.api.shapes import ApiAgent, ApiRemote
 from agents.core.card_settings import (
+    EDITABLE,
     MAX_SKILLS,
     SkillBody,
     checked_modes,
     checked_skills,
     modes,
+    prompts,
 )
 from agents.core.directory import (
     AgentActivity,
@@ -31,34 +31,25 @@ from agents.links.remote.signatures import BadKey, read_keys, thumbprint
 from agents.models import Agent, RemoteServer
 from agents.models.agent import (
     MAX_BUDGET,
-    MAX_CAP,
     MAX_LIMIT_USD,
     MAX_NAMED_CALLERS,
-    MAX_PAPER_CHARS,
     MAX_QUEUE,
     MAX_QUEUE_WAIT_S,
-    MAX_WAIT_S,
-    MIN_BODY_BYTES,
     QUEUE_WAIT_S,
 )
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
 from agents.transcript.pieces import Json
-from kit.asgi import MAX_BODY_BYTES
-from kit.clock import db_now, iso, iso_or_none
+from kit.clock import db_now, iso_or_none
+from kit.columns import ColumnBody
 from kit.money import DECIMAL_PLACES, MICRO, to_microusd
+from kit.rows import show
 
 NOT_OFFERED = "this hub does not offer it yet"
-
-
-def _long_text_field(source: str) -> serializers.CharField:
-    return serializers.CharField(
-        source=source,
-        required=False,
-        allow_null=True,
-        allow_blank=True,
-        max_length=MAX_PAPER_CHARS,
-        trim_whitespace=False,
-    )
+LEFT_OUT: Json = {  # of the answers that do not show them: null, or absent
+    **dict.fromkeys(("claudeMd", "personalizationPrompt")),
+    **dict.fromkeys(("remote", "allowedLogins", "callerBudgets"), ""),
+    **dict.fromkeys(("dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"), ""),
+}
 
 
 def usd_field(source: str) -> serializers.DecimalField:
@@ -131,58 +122,27 @@ class QueueingBody(Body):
     waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)
 
 
-class AgentChanges(Body):
+class AgentChanges(Body, ColumnBody):
     """The body of PATCH: any subset."""
 
-    name = serializers.CharField(max_length=120)
-    tagline = serializers.CharField(required=False, max_length=160, allow_blank=True)
-    description = serializers.CharField(required=False, max_length=4096, allow_blank=True, trim_whitespace=False)
-    status = serializers.ChoiceField(required=False, choices=Agent.Status.choices)
-    access = serializers.ChoiceField(required=False, choices=Agent.Access.choices)
+    suggestedPrompts = prompts("suggested_prompts")
+    skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
+    defaultInputModes = modes("input_modes")
+    defaultOutputModes = modes("output_modes")
     allowedLogins = serializers.ListField(
         source="allowed", required=False, max_length=MAX_NAMED_CALLERS, child=serializers.CharField(max_length=64)
-    )
-    dailyBudgetQueries = serializers.IntegerField(
-        source="daily_budget", required=False, min_value=0, max_value=MAX_BUDGET
-    )
-    callerBudgetQueries = serializers.IntegerField(
-        source="caller_budget", required=False, allow_null=True, min_value=0, max_value=MAX_BUDGET
     )
     callerBudgets = serializers.DictField(
         source="budgets", required=False, child=serializers.IntegerField(min_value=0, max_value=MAX_BUDGET)
     )
     dailyCostLimitUsd = usd_field("daily_limit_microusd")
     callerCostLimitUsd = usd_field("caller_limit_microusd")
-    concurrencyCap = serializers.IntegerField(
-        source="concurrency_cap", required=False, min_value=1, max_value=MAX_CAP
-    )
-    waitS = serializers.IntegerField(
-        source="wait_s", required=False, allow_null=True, min_value=1, max_value=MAX_WAIT_S
-    )
-    agentStyle = serializers.ChoiceField(source="agent_style", required=False, choices=Agent.Style.choices)
-    isolated = serializers.BooleanField(required=False)
-    callerApprovals = serializers.BooleanField(source="caller_approvals", required=False)
-    suggestedPrompts = serializers.ListField(
-        source="suggested_prompts", required=False, max_length=6, child=serializers.CharField(max_length=400)
-    )
-    skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
-    defaultInputModes = modes("input_modes")
-    defaultOutputModes = modes("output_modes")
-    maxBodyBytes = serializers.IntegerField(
-        source="max_body_bytes",
-        required=False,
-        allow_null=True,
-        min_value=MIN_BODY_BYTES,
-        max_value=MAX_BODY_BYTES,
-    )
-    taskStore = serializers.ChoiceField(
-        source="task_store", required=False, allow_null=True, choices=Agent.TaskStore.choices
-    )
     queueing = QueueingBody(required=False, allow_null=True)
-    claudeMd = _long_text_field("claude_md")
-    personalizationPrompt = _long_text_field("personalization_prompt")
     liveView = serializers.BooleanField(required=False, write_only=True)
     publicAsk = serializers.BooleanField(required=False, write_only=True)
+
+    class Meta:
+        model, columns, shape = Agent, EDITABLE, ApiAgent
 
     def validate_allowedLogins(self, logins: list[str]) -> list[User]:
         """The users of these logins."""
@@ -215,10 +175,6 @@ class AgentChanges(Body):
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
         """Each once, and one of them such that a caller of A2A can take it."""
         return checked_modes(modes)
-
-    def validate_taskStore(self, kind: str | None) -> str:
-        """As the model has it: the hub's own is empty."""
-        return kind or ""
 
     def validate(self, attrs: Json) -> Json:
         """Take out what only has to be false, and spread what is two columns."""
@@ -269,16 +225,20 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     granted, budgets = load_granted_logins(ids), load_caller_budgets(ids)
     remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
     now = db_now() if remote else None
-    shown = [_show(agent, facts[agent.pk], remote.get(agent.session_id), now) for agent in agents]
-    for agent, one in zip(agents, shown, strict=True):
+    shown = []
+    for agent in agents:
+        given: Json = {**LEFT_OUT}
+        if with_papers:
+            given |= {"claudeMd": agent.claude_md, "personalizationPrompt": agent.personalization_prompt}
         if agent.pk in granted:
-            one["allowedLogins"], one["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
-            daily, of_caller = agent.daily_limit_microusd, agent.caller_limit_microusd
-            one["dailyCostLimitUsd"] = None if daily is None else daily / MICRO
-            one["callerCostLimitUsd"] = None if of_caller is None else of_caller / MICRO
-            one["costTodayUsd"] = facts[agent.pk].cost_today_microusd / MICRO
-    for agent, one in zip(agents, shown, strict=True) if with_papers else ():
-        one["claudeMd"], one["personalizationPrompt"] = agent.claude_md, agent.personalization_prompt
+            given["allowedLogins"], given["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
+            given["dailyCostLimitUsd"] = _usd(agent.daily_limit_microusd)
+            given["callerCostLimitUsd"] = _usd(agent.caller_limit_microusd)
+            given["costTodayUsd"] = _usd(facts[agent.pk].cost_today_microusd)
+        if now and (server := remote.get(agent.session_id)):
+            keys = [thumbprint(key) for key in server.card_keys]
+            given["remote"] = show(ApiRemote, server, breaker=server.breaker(now), cardKeys=keys)
+        shown.append(_show(agent, facts[agent.pk], given))
     return shown
 
 
@@ -287,59 +247,21 @@ def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     return show_agents([agent], viewer_id=viewer_id)[0]
 
 
-def _show_remote(server: RemoteServer, now: datetime) -> ApiRemote:
-    return {
-        "cardUrl": server.card_url,
-        "authScheme": server.auth_scheme or None,
-        "breaker": server.breaker(now),
-        "retryAt": iso_or_none(server.retry_at),
-        "lastFailure": server.last_failure or None,
-        "cardChangedAt": iso_or_none(server.card_changed_at),
-        "cardRefusal": server.card_refusal or None,
-        "tellsCaller": server.tells_caller,
-        "requiresTask": server.requires_task,
-        "cardKeys": [thumbprint(key) for key in server.card_keys],
-    }
+def _show(agent: Agent, activity: AgentActivity, given: Json) -> ApiAgent:
+    return show(
+        ApiAgent,
+        agent,
+        online=activity.is_online,
+        queriesToday=activity.queries_today,
+        queriesAllTime=activity.queries_all_time,
+        lastQueryAt=iso_or_none(activity.last_query_at),
+        liveView=False,
+        publicAsk=False,
+        liveViewEnabledAt=None,
+        queueing={"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
+        **given,
+    )
 
 
-def _show(agent: Agent, facts: AgentActivity, server: RemoteServer | None, now: datetime | None) -> ApiAgent:
-    shown: ApiAgent = {
-        "id": agent.pk,
-        "handle": agent.handle,
-        "ownerLogin": agent.owner.login,
-        "sessionId": str(agent.session.public_id),
-        "routingName": agent.session.shown_name,
-        "name": agent.name,
-        "tagline": agent.tagline,
-        "description": agent.description,
-        "status": "published" if agent.status == Agent.Status.PUBLISHED else "draft",
-        "access": cast(Access, agent.access),
-        "online": facts.is_online,
-        "concurrencyCap": agent.concurrency_cap,
-        "dailyBudgetQueries": agent.daily_budget,
-        "callerBudgetQueries": agent.caller_budget,
-        "waitS": agent.wait_s,
-        "agentStyle": cast(Style, agent.agent_style),
-        "queriesToday": facts.queries_today,
-        "queriesAllTime": facts.queries_all_time,
-        "lastQueryAt": iso_or_none(facts.last_query_at),
-        "publishedAt": iso_or_none(agent.published_at),
-        "createdAt": iso(agent.created_at),
-        "isolated": agent.isolated,
-        "callerApprovals": agent.caller_approvals,
-        "claudeMd": None,
-        "personalizationPrompt": None,
-        "liveView": False,
-        "publicAsk": False,
-        "liveViewEnabledAt": None,
-        "suggestedPrompts": agent.suggested_prompts,
-        "skills": agent.skills,
-        "defaultInputModes": agent.input_modes,
-        "defaultOutputModes": agent.output_modes,
-        "maxBodyBytes": agent.max_body_bytes,
-        "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
-        "taskStore": cast(TaskStoreKind | None, agent.task_store or None),
-    }
-    if server is not None and now is not None:
-        shown["remote"] = _show_remote(server, now)
-    return shown
+def _usd(microusd: int | None) -> float | None:
+    return None if microusd is None else microusd / MICRO

@@ -139,8 +139,7 @@ class OneSession(APIView):
     def patch(self, request: Request, public_id: UUID) -> Response:
         """Nothing can be changed: sending back what is there is fine, all else is refused."""
         session = get_session(request, public_id, at_least=Role.OWNER)
-        changes = SessionChanges(data=request.data)
-        changes.is_valid(raise_exception=True)
+        changes = SessionChanges.read(request)
         if refused := [name for name, value in changes.validated_data.items() if value]:
             raise ValidationError(dict.fromkeys(refused, NO_DESKTOPS))
         return Response(show_session(request, session))

@@ -6,8 +6,6 @@ from kit.describe import Time, Uuid
 from kit.rows import Source
 
 Access = Literal["public", "limited", "private"]
-Style = Literal["hybrid", "task-generating"]
-TaskStoreKind = Literal["memory", "journal"]
 
 
 class ApiRemote(TypedDict):
@@ -25,9 +23,9 @@ class ApiRemote(TypedDict):
     lastFailure: str | None
     cardChangedAt: Time | None
     cardRefusal: str | None
-    cardKeys: list[str]
     tellsCaller: bool
     requiresTask: bool
+    cardKeys: list[str]
 
 
 class ApiCardMember(TypedDict):
@@ -95,26 +93,20 @@ class ApiAgent(TypedDict):
 
     id: int
     handle: str
-    ownerLogin: str
-    sessionId: Uuid
-    routingName: str | None
+    ownerLogin: Annotated[str, Source("owner.login")]
+    sessionId: Annotated[Uuid, Source("session.public_id")]
+    routingName: Annotated[str | None, Source("session.shown_name")]
     name: str
     tagline: str
     description: str
     status: Literal["draft", "published"]
     access: Access
-    allowedLogins: NotRequired[list[str]]
-    callerBudgets: NotRequired[dict[str, int]]
-    dailyCostLimitUsd: NotRequired[float | None]
-    callerCostLimitUsd: NotRequired[float | None]
-    costTodayUsd: NotRequired[float]
-    remote: NotRequired[ApiRemote]
     online: bool
     concurrencyCap: int
-    dailyBudgetQueries: int
-    callerBudgetQueries: int | None
+    dailyBudgetQueries: Annotated[int, Source("daily_budget")]
+    callerBudgetQueries: Annotated[int | None, Source("caller_budget")]
     waitS: int | None
-    agentStyle: Style
+    agentStyle: Literal["hybrid", "task-generating"]
     queriesToday: int
     queriesAllTime: int
     lastQueryAt: Time | None
@@ -129,11 +121,17 @@ class ApiAgent(TypedDict):
     liveViewEnabledAt: None
     suggestedPrompts: list[str]
     skills: list[ApiSkill]
-    defaultInputModes: list[str]
-    defaultOutputModes: list[str]
+    defaultInputModes: Annotated[list[str], Source("input_modes")]
+    defaultOutputModes: Annotated[list[str], Source("output_modes")]
     maxBodyBytes: int | None
-    taskStore: TaskStoreKind | None
     queueing: ApiQueueing | None
+    taskStore: Literal["memory", "journal"] | None
+    remote: NotRequired[ApiRemote]
+    allowedLogins: NotRequired[list[str]]
+    callerBudgets: NotRequired[dict[str, int]]
+    dailyCostLimitUsd: NotRequired[float | None]
+    callerCostLimitUsd: NotRequired[float | None]
+    costTodayUsd: NotRequired[float]
 
 
 class PublishedAgent(ApiAgent):

@@ -73,11 +73,10 @@ class Shares(APIView):
     def post(self, request: Request, public_id: UUID) -> Response:
         """Lend a session to a user, or change their role."""
         session = get_session(request, public_id, at_least=Role.OWNER)
-        body = NewShare(data=request.data)
-        body.is_valid(raise_exception=True)
-        role, user = body.validated_data["role"], _find_user(body.validated_data["login"])
+        wanted = NewShare.read(request).validated_data
+        role, user = wanted["role"], _find_user(wanted["login"])
         if user is None:
-            raise NotFound(f"no user has the login {body.validated_data['login']}")
+            raise NotFound(f"no user has the login {wanted['login']}")
         if user.pk == session.owner_id:
             raise ValidationError({"login": "the session is theirs already"})
         try:

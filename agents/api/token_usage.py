@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from accounts.authn import Identity
 from accounts.models import Credential, User
 from accounts.paging import read_query
-from accounts.rest import Body, ChannelAuthentication, CredentialAuthentication, caller_of, identity_of
+from accounts.rest import Body, ChannelAuthentication, CredentialAuthentication, caller_of, get_one, identity_of
 from agents.api.events import MAX_ID
 from agents.api.sessions import get_session
 from agents.models import Session, TokenUsage
@@ -126,9 +126,7 @@ class SessionTokenUsage(APIView):
     def post(self, request: Request, public_id: UUID) -> Response:
         """Report counters of one run of a program: by the session's owner, or with its channel token."""
         session = _get_own(request, public_id)
-        body = NewUsage(data=request.data)
-        body.is_valid(raise_exception=True)
-        report = body.validated_data
+        report = NewUsage.read(request).validated_data
         models = [ModelUsage(**one) for one in report["models"]]
         try:
             store_usage_report(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)
@@ -157,10 +155,7 @@ def _get_own(request: Request, public_id: UUID) -> Session:
     if identity_of(request).kind != Credential.Kind.CHANNEL:
         return get_session(request, public_id, at_least=Role.OWNER)
     registered = Session.objects.filter(owner=caller_of(request), credential_id=identity_of(request).credential_id)
-    session: Session | None = registered.filter(public_id=public_id).first()
-    if session is None:
-        raise NotFound("no such session")
-    return session
+    return get_one(registered.filter(public_id=public_id), "no such session")
 
 
 def _page(rows: QuerySet[TokenUsage], limit: int) -> tuple[list[UsageRow], int | None]:

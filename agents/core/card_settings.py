@@ -1,22 +1,33 @@
-"""What an owner says of an agent in its A2A card, checked: the native API and the forms share it."""
+"""The columns of an agent that its owner writes, and checks of those that its A2A card shows."""
 
 from rest_framework import serializers
 
 from accounts.rest import Body
+from agents.models import Agent
 from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json
+from kit.columns import list_editable
 
+EDITABLE = list_editable(Agent)
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
 MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
 MAX_DESCRIPTION_CHARS = 4_096  # the schema of a tool fits
 MAX_MODES = 20
+MAX_PROMPTS = 6
+MAX_PROMPT_CHARS = 400
 
 
 def modes(source: str | None = None) -> serializers.ListField:
     """Media types, each once and in their order; empty: the default."""
     child = serializers.RegexField(MEDIA_TYPE, max_length=MAX_MEDIA_TYPE_CHARS)
     return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=child)
+
+
+def prompts(source: str) -> serializers.ListField:
+    """Questions that a caller might ask."""
+    child = serializers.CharField(max_length=MAX_PROMPT_CHARS)
+    return serializers.ListField(source=source, required=False, max_length=MAX_PROMPTS, child=child)
 
 
 def _short(max_length: int, *, most: int) -> serializers.ListField:

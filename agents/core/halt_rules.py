@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import Credential, User
 from agents.models import Agent, Connection, Halt, Turn
-from agents.models.agent import REASON_CHARS
+from agents.models.halt import REASON_CHARS
 from kit.clock import db_now
 
 Kind = Halt.Kind

@@ -1,7 +1,9 @@
 """The tables of the core."""
 
-from agents.models.agent import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Halt
+from agents.models.agent import Agent, AgentGrant
 from agents.models.alert import Alert, AlertAddress, AlertRule, Mail
+from agents.models.caller import CallerBlock, CallerBudget, DailyUsage
+from agents.models.halt import Halt
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage

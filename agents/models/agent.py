@@ -1,4 +1,4 @@
-"""A published way to ask a session, and what limits it: who may ask, how often, and what is halted."""
+"""A published way to ask a session, and what limits it: who may ask, and how often."""
 
 from typing import Any, ClassVar
 
@@ -59,7 +59,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
 
 class Agent(models.Model):
-    """A session others may ask, as `@owner/slug`. The handle is fixed when the row is made."""
+    """A session others may ask, as `@owner/slug`. The handle is fixed when the row is made.
+
+    Labels and hints of the columns that an owner writes are those of the forms (`kit.columns`).
+    """
 
     class Status(models.TextChoices):
         DRAFT = "draft"
@@ -83,95 +86,146 @@ class Agent(models.Model):
     handle = models.CharField(max_length=160, editable=False)
     handle_key = models.CharField(max_length=160, editable=False, help_text="The handle in lower case.")
     name = models.CharField(max_length=120)
-    tagline = models.CharField(max_length=160, blank=True)
-    description = models.TextField(blank=True, validators=[MaxLengthValidator(4096)])
+    tagline = models.CharField(max_length=160, blank=True, help_text="One line for the directory.")
+    description = models.TextField(
+        blank=True,
+        validators=[MaxLengthValidator(4096)],
+        help_text="Markdown, shown to those who want to ask.",
+    )
     status = models.CharField(max_length=9, choices=Status, default=Status.DRAFT)
     access = models.CharField(
-        max_length=7, choices=Access, default=Access.PUBLIC, db_default=Access.PUBLIC, help_text="Who may ask it."
+        max_length=7,
+        choices=Access,
+        default=Access.PUBLIC,
+        db_default=Access.PUBLIC,
+        help_text="Others do not see a private agent.",
     )
-    isolated = models.BooleanField(default=True)
+    isolated = models.BooleanField(
+        default=True, help_text="While it answers another user than you, it cannot reach other sessions."
+    )
     caller_approvals = models.BooleanField(
-        default=False, db_default=False, help_text="Whether A2A callers may decide what it asks permission for."
+        "callers may approve",
+        default=False,
+        db_default=False,
+        help_text="A2A callers see what it asks permission for, tool and input, and may approve or deny it, as you"
+        " may.",
     )
-    daily_budget = models.PositiveIntegerField(default=1000, validators=[MaxValueValidator(MAX_BUDGET)])
+    daily_budget = models.PositiveIntegerField(
+        default=1000,
+        validators=[MaxValueValidator(MAX_BUDGET)],
+        help_text="Questions accepted on one UTC day, of all callers together.",
+    )
     caller_budget = models.PositiveIntegerField(
+        "daily budget of each caller",
         null=True,
         blank=True,
         validators=[MaxValueValidator(MAX_BUDGET)],
-        help_text="Questions of one caller accepted on one UTC day; empty: as many as the daily budget has.",
+        help_text="Of these, questions of one caller. Empty: as many as there are.",
     )
     daily_limit_microusd = models.BigIntegerField(
+        "cost of a day in US dollars",
         null=True,
         blank=True,
         validators=COST_LIMITS,
-        help_text="What the asks of one UTC day may cost, as the agent reports it; empty: anything.",
+        help_text="Of all callers together, as the agent reports it. The next question is refused once it is"
+        " reached. Empty: no limit.",
     )
     caller_limit_microusd = models.BigIntegerField(
+        "cost of each caller in US dollars",
         null=True,
         blank=True,
         validators=COST_LIMITS,
-        help_text="Of this, the asks of one caller; empty: all.",
+        help_text="Of this, the questions of one caller on one UTC day. Empty: all of it.",
     )
     concurrency_cap = models.PositiveSmallIntegerField(
-        default=5, validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)]
+        "open questions per caller",
+        default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)],
+        help_text="Questions one caller may have open at once.",
+    )
+    wait_s = models.PositiveSmallIntegerField(
+        "wait for a reply, in seconds",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_WAIT_S)],
+        help_text="How long it may take for callers who stream or come back for the answer: up to 3600. Empty: the"
+        " hub's own limit, as for those who wait.",
     )
     agent_style = models.CharField(
+        "answers to A2A 0.3",
         max_length=15,
         choices=Style,
         default=Style.HYBRID,
         db_default=Style.HYBRID,
         help_text="Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
     )
-    wait_s = models.PositiveSmallIntegerField(
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(MAX_WAIT_S)],
-        help_text="Seconds it may take for callers who stream or do not wait; empty: the hub's own limit.",
-    )
-    suggested_prompts = models.JSONField(default=list, blank=True)
+    suggested_prompts = models.JSONField(default=list, blank=True, help_text="One on a line, at most 6.")
     skills = models.JSONField(
         default=list,
         db_default=[],
         blank=True,
-        help_text="In its A2A card; empty: the skill `ask` alone.",
+        help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
+        " output lines. Two spaces at the start go on with the line above. Empty: the one skill ask.",
     )
     input_modes = models.JSONField(
-        default=list, db_default=[], blank=True, help_text="Media types it takes; empty: the hub's."
+        "takes",
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these,"
+        " and no files. A program that reads text alone gets one line about a file.",
     )
     output_modes = models.JSONField(
-        default=list, db_default=[], blank=True, help_text="Media types it answers with; empty: the hub's."
+        "answers with",
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these.",
     )
     max_body_bytes = models.PositiveIntegerField(
+        "longest request in bytes",
         null=True,
         blank=True,
         validators=[MinValueValidator(MIN_BODY_BYTES), MaxValueValidator(MAX_BODY_BYTES)],
-        help_text="The longest request it takes over A2A; empty: the hub's own limit.",
+        help_text="Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
+    )
+    queue_max = models.PositiveSmallIntegerField(
+        "questions that may wait",
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(MAX_QUEUE)],
+        help_text="Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are refused"
+        " at once.",
+    )
+    queue_wait_s = models.PositiveSmallIntegerField(
+        "seconds they wait",
+        default=QUEUE_WAIT_S,
+        db_default=QUEUE_WAIT_S,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_QUEUE_WAIT_S)],
+        help_text="1 to 600. A question that has waited so long is refused.",
     )
     task_store = models.CharField(
+        "tasks are kept",
         max_length=7,
         choices=TaskStore,
         blank=True,
         default="",
         db_default="",
-        help_text="Where its A2A tasks are kept; empty: where the hub keeps them.",
-    )
-    queue_max = models.PositiveSmallIntegerField(
-        default=0,
-        db_default=0,
-        validators=[MaxValueValidator(MAX_QUEUE)],
-        help_text="A2A questions that may wait until it is free, of all callers together; 0: none.",
-    )
-    queue_wait_s = models.PositiveSmallIntegerField(
-        default=QUEUE_WAIT_S,
-        db_default=QUEUE_WAIT_S,
-        validators=[MinValueValidator(1), MaxValueValidator(MAX_QUEUE_WAIT_S)],
-        help_text="Seconds a question waits at most.",
+        help_text="From the next task on. In memory a restart may lose them; in the database they are kept for"
+        " days, and each piece of a streamed answer is a write.",
     )
     claude_md = models.TextField(  # noqa: DJ001  the native API tells "never written" from "empty"
-        null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]
+        "CLAUDE.md",
+        null=True,
+        blank=True,
+        validators=[MaxLengthValidator(MAX_PAPER_CHARS)],
+        help_text="Notes for callers: every user who may ask the agent can read them.",
     )
     personalization_prompt = models.TextField(  # noqa: DJ001
-        null=True, blank=True, validators=[MaxLengthValidator(MAX_PAPER_CHARS)]
+        null=True,
+        blank=True,
+        validators=[MaxLengthValidator(MAX_PAPER_CHARS)],
+        help_text="The same: every user who may ask the agent can read it.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     revised_at = models.DateTimeField(
@@ -235,123 +289,3 @@ class AgentGrant(models.Model):
 
     def __str__(self) -> str:
         return f"grant {self.pk}"
-
-
-class CallerBudget(models.Model):
-    """One caller's daily budget at one agent, and what they spent of it.
-
-    `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, and
-    `cost_microusd` what they cost, counted by the ledger while a budget or a limit on the cost holds for this
-    caller; of another day they count as none.
-    """
-
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="caller_budgets")
-    caller = models.ForeignKey(User, models.CASCADE, related_name="agent_budgets")
-    daily_budget = models.PositiveIntegerField(null=True, validators=[MaxValueValidator(MAX_BUDGET)])
-    day = models.DateField(null=True)
-    queries = models.PositiveIntegerField(default=0, db_default=0)
-    cost_microusd = models.BigIntegerField(default=0, db_default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["agent", "caller"], name="one_budget_per_agent_and_caller")]
-        indexes = [
-            models.Index(
-                fields=["agent"], condition=Q(daily_budget__isnull=False), name="caller_budget_of_an_agent"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"caller budget {self.pk}"
-
-
-class CallerBlock(models.Model):
-    """A caller whom an owner's agents and sessions do not answer."""
-
-    owner = models.ForeignKey(User, models.CASCADE, related_name="caller_blocks")
-    caller = models.ForeignKey(User, models.CASCADE, related_name="blocked_by")
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["owner", "caller"], name="one_block_per_owner_and_caller"),
-            models.CheckConstraint(condition=~Q(owner=models.F("caller")), name="nobody_blocks_themselves"),
-        ]
-
-    def __str__(self) -> str:
-        return f"block {self.pk}"
-
-
-class DailyUsage(models.Model):
-    """Asks an agent has accepted on one UTC day; the ledger keeps it at or under the budget."""
-
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="usage")
-    day = models.DateField()
-    queries = models.PositiveIntegerField(default=0)
-    cost_microusd = models.BigIntegerField(
-        default=0, db_default=0, help_text="What the agent reported that these asks cost."
-    )
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["agent", "day"], name="one_usage_row_per_agent_and_day")]
-        verbose_name_plural = "daily usage"
-
-    def __str__(self) -> str:
-        return f"{self.queries} on {self.day}"
-
-
-REASON_CHARS = 200
-
-
-class HaltQuerySet(models.QuerySet["Halt"]):
-    def active(self) -> "HaltQuerySet":
-        """Not lifted yet."""
-        return self.filter(lifted_at=None)
-
-
-class Halt(models.Model):
-    """While it is not lifted, its agent, all of its owner's agents and sessions, or its caller's asks stand still.
-
-    `by_staff`: an administrator's; the owner of an agent cannot lift it. `made_by` null: the command line.
-    """
-
-    class Kind(models.TextChoices):
-        AGENT = "agent"
-        OWNER = "owner"
-        CALLER = "caller"
-
-    kind = models.CharField(max_length=6, choices=Kind)
-    agent = models.ForeignKey(Agent, models.CASCADE, null=True, blank=True, related_name="halts", db_index=False)
-    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="halts", db_index=False)
-    by_staff = models.BooleanField()
-    reason = models.CharField(max_length=REASON_CHARS, blank=True)
-    made_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+", db_index=False)
-    made_at = models.DateTimeField(default=timezone.now, editable=False)
-    lifted_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+", db_index=False)
-    lifted_at = models.DateTimeField(null=True)
-
-    objects: ClassVar[Any] = HaltQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(kind="agent", agent__isnull=False, user=None)
-                | Q(kind__in=["owner", "caller"], agent=None, user__isnull=False),
-                name="a_halt_names_what_it_halts",
-            ),
-            models.UniqueConstraint(
-                fields=["agent", "by_staff"], condition=Q(lifted_at=None), name="one_active_halt_of_an_agent"
-            ),
-            models.UniqueConstraint(
-                fields=["user", "kind", "by_staff"], condition=Q(lifted_at=None), name="one_active_halt_of_a_user"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"halt {self.pk}"
-
-    @property
-    def whom(self) -> str:
-        """What it halts, in words: an agent's handle, or whose agents, or whose asks."""
-        if self.agent is not None:
-            return str(self.agent)
-        return f"{self.user}'s agents" if self.kind == self.Kind.OWNER else f"{self.user}'s questions"

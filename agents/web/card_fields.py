@@ -22,6 +22,7 @@ from agents.core.card_settings import (
 )
 from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json
+from kit.list_fields import LinesField
 
 One = TypeVar("One")
 SKILL_EXAMPLE = "id: summarise\nname: Summarise a text\ndescription: Three sentences of any text.\ntag: text\n\
@@ -34,25 +35,6 @@ SKILL_KEYS = ", ".join([*SINGLE_KEYS, *REPEATED_KEYS])
 
 class BadLine(ValueError):
     """A line that says nothing of a skill; the text names it."""
-
-
-class LinesField(forms.CharField):
-    """A list of short texts, written one on a line."""
-
-    widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
-
-    def prepare_value(self, value: Any) -> Any:
-        """The list as lines."""
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def clean(self, value: Any) -> list[Any]:
-        """The lines as a list."""
-        lines = [line.strip() for line in super().clean(value).splitlines()]
-        return [line for line in lines if line]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares lines with lines."""
-        return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
 
 
 class ModesField(LinesField):

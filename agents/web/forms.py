@@ -11,40 +11,17 @@ from django.utils.timesince import timesince
 from accounts.models import User
 from agents.core import directory
 from agents.core.agent_moves import find_destinations
+from agents.core.card_settings import EDITABLE, MAX_PROMPT_CHARS, MAX_PROMPTS
 from agents.core.directory import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_LIMIT_USD, MAX_NAMED_CALLERS
 from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
-from agents.web.card_fields import LinesField, ModesField, SkillsField
+from agents.web.card_fields import ModesField, SkillsField
+from kit.columns import make_form_field
+from kit.list_fields import LinesField
 from kit.money import DECIMAL_PLACES, decimal_usd, to_microusd
 
-EDITABLE = (
-    "name",
-    "tagline",
-    "description",
-    "status",
-    "access",
-    "isolated",
-    "caller_approvals",
-    "daily_budget",
-    "caller_budget",
-    "daily_limit_microusd",
-    "caller_limit_microusd",
-    "concurrency_cap",
-    "wait_s",
-    "agent_style",
-    "suggested_prompts",
-    "skills",
-    "input_modes",
-    "output_modes",
-    "max_body_bytes",
-    "queue_max",
-    "queue_wait_s",
-    "task_store",
-    "claude_md",
-    "personalization_prompt",
-)
 STATUSES = [
     (Agent.Status.PUBLISHED, "Published: callers can ask it"),
     (Agent.Status.DRAFT, "Draft: closed to callers"),
@@ -60,8 +37,6 @@ TASK_STORES = [
     (Agent.TaskStore.JOURNAL, "In the database"),
 ]
 MAX_CHOICES = 200
-MAX_PROMPTS = 6
-MAX_PROMPT_CHARS = 400
 LONG_TEXT_ROWS = {"description": 8, "claude_md": 6, "personalization_prompt": 4}
 
 
@@ -92,7 +67,6 @@ class UsdField(forms.DecimalField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            required=False,
             min_value=0,
             max_value=MAX_LIMIT_USD,
             max_digits=13,
@@ -168,46 +142,22 @@ def _login_and_number(line: str) -> tuple[str, int]:
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     """The settings of an agent."""
 
-    status = forms.ChoiceField(choices=STATUSES, widget=forms.RadioSelect)
-    access = forms.ChoiceField(
+    status = make_form_field(Agent, "status", forms.ChoiceField, choices=STATUSES, widget=forms.RadioSelect)
+    access = make_form_field(
+        Agent,
+        "access",
+        forms.ChoiceField,
         choices=ACCESSES,
         initial=Agent.Access.PUBLIC,
         widget=forms.RadioSelect,
-        help_text="Others do not see a private agent.",
     )
-    daily_limit_microusd = UsdField(
-        label="Cost of a day in US dollars",
-        help_text="Of all callers together, as the agent reports it. The next question is refused once it is"
-        " reached. Empty: no limit.",
-    )
-    caller_limit_microusd = UsdField(
-        label="Cost of each caller in US dollars",
-        help_text="Of this, the questions of one caller on one UTC day. Empty: all of it.",
-    )
-    suggested_prompts = SuggestedPromptsField(required=False, help_text="One on a line, at most 6.")
-    task_store = forms.ChoiceField(
-        label="Tasks are kept",
-        required=False,
-        choices=TASK_STORES,
-        help_text="From the next task on. In memory a restart may lose them; in the database they are kept for"
-        " days, and each piece of a streamed answer is a write.",
-    )
-    skills = SkillsField(
-        required=False,
-        help_text="Each from its id line on: id, name, description, and any number of tag, example, input and"
-        " output lines. Two spaces at the start go on with the line above. Empty: the one skill ask.",
-    )
-    input_modes = ModesField(
-        label="Takes",
-        required=False,
-        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these,"
-        " and no files. A program that reads text alone gets one line about a file.",
-    )
-    output_modes = ModesField(
-        label="Answers with",
-        required=False,
-        help_text="Media types, one on a line, text/plain or application/json among them. Empty: both of these.",
-    )
+    daily_limit_microusd = make_form_field(Agent, "daily_limit_microusd", UsdField)
+    caller_limit_microusd = make_form_field(Agent, "caller_limit_microusd", UsdField)
+    suggested_prompts = make_form_field(Agent, "suggested_prompts", SuggestedPromptsField)
+    task_store = make_form_field(Agent, "task_store", forms.ChoiceField, choices=TASK_STORES)
+    skills = make_form_field(Agent, "skills", SkillsField)
+    input_modes = make_form_field(Agent, "input_modes", ModesField)
+    output_modes = make_form_field(Agent, "output_modes", ModesField)
     allowed_logins = LoginsField(
         required=False, help_text="Whom it answers while access is limited, one login on a line."
     )
@@ -235,38 +185,6 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         field_classes: ClassVar[dict[str, type[forms.Field]]] = dict.fromkeys(LONG_TEXT_ROWS, LongTextField)
         widgets: ClassVar[dict[str, forms.Widget]] = {
             name: forms.Textarea(attrs={"rows": rows}) for name, rows in LONG_TEXT_ROWS.items()
-        }
-        labels: ClassVar[dict[str, str]] = {
-            "claude_md": "CLAUDE.md",
-            "isolated": "Isolated",
-            "caller_approvals": "Callers may approve",
-            "daily_budget": "Daily budget",
-            "caller_budget": "Daily budget of each caller",
-            "concurrency_cap": "Open questions per caller",
-            "wait_s": "Wait for a reply, in seconds",
-            "agent_style": "Answers to A2A 0.3",
-            "max_body_bytes": "Longest request in bytes",
-            "queue_max": "Questions that may wait",
-            "queue_wait_s": "Seconds they wait",
-        }
-        help_texts: ClassVar[dict[str, str]] = {
-            "tagline": "One line for the directory.",
-            "description": "Markdown, shown to those who want to ask.",
-            "claude_md": "Notes for callers: every user who may ask the agent can read them.",
-            "personalization_prompt": "The same: every user who may ask the agent can read it.",
-            "isolated": "While it answers another user than you, it cannot reach other sessions.",
-            "caller_approvals": "A2A callers see what it asks permission for, tool and input, and may approve or"
-            " deny it, as you may.",
-            "daily_budget": "Questions accepted on one UTC day, of all callers together.",
-            "caller_budget": "Of these, questions of one caller. Empty: as many as there are.",
-            "concurrency_cap": "Questions one caller may have open at once.",
-            "wait_s": "How long it may take for callers who stream or come back for the answer: up to 3600."
-            " Empty: the hub's own limit, as for those who wait.",
-            "max_body_bytes": "Over A2A: 1024 to 1048576. A longer one is refused with 413. Empty: 1048576.",
-            "queue_max": "Over A2A, while the agent is at work for others: up to 50, in their order. 0: they are"
-            " refused at once.",
-            "queue_wait_s": "1 to 600. Who has waited so long is refused.",
-            "agent_style": "Whether A2A 0.3 callers get a plain answer as a message, or always a task.",
         }
 
 

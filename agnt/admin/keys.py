@@ -12,8 +12,9 @@ from django.http import HttpRequest
 from accounts.admin_site import OwnerScopedAdmin, make_live_filter, site
 from accounts.models import Credential
 from agnt.models import ApiKey, KeyUsage
-from agnt.service.keys import change_key, revoke_key
-from agnt.web.keys import SendersField
+from agnt.service.keys import SENDERS, change_key, revoke_key
+from kit.columns import make_form_field
+from kit.list_fields import NameLines
 
 RIGHTS = ("tier", "scope", "senders")
 LiveFilter = make_live_filter(Q(credential__in=Credential.objects.live().values("pk")))
@@ -32,7 +33,7 @@ def _column(name: str, description: str, shown: str = "") -> Callable[[ApiKey], 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
     """What a key may do; its senders as on the desk."""
 
-    senders = SendersField()
+    senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
 
     class Meta:
         model = ApiKey

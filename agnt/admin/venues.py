@@ -12,6 +12,7 @@ from accounts.admin_site import OwnerScopedAdmin, site
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agnt.models import Network, Venue
+from agnt.models.network import RULES
 from agnt.service.networks import change_rules, get_or_create_network
 from agnt.service.venues.editing import (
     NO_AGENT,
@@ -67,7 +68,7 @@ class NetworkAdmin(OwnerScopedAdmin):
 
     owner_lookup = "owner"
     writes = ("change",)
-    list_display = ("owner", "is_strict", "requires_signature", "accepts_hops", "interactions_kept_days")
+    list_display = ("owner", *RULES)
     list_select_related = ("owner",)
     search_fields = ("owner__login",)
     ordering = ("-pk",)

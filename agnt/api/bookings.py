@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Body, Conflict, caller_of
+from accounts.rest import Body, Conflict, caller_of, get_one
 from agnt.models import Booking, UsageEvent
 from agnt.service.bookings import (
     BEFORE,
@@ -91,8 +91,7 @@ class OneNetworkBooking(APIView):
     def patch(self, request: Request, booking_id: UUID) -> Response:
         """Give it a status, and send the event of it; again is fine. 409 when it cannot get that status now."""
         network = _get_own(request, booking_id).network
-        body = BookingBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = BookingBody.read(request)
         try:
             change_status(network, str(booking_id), Booking.Status(body.validated_data["status"]))
         except BookingNotFound:
@@ -103,10 +102,7 @@ class OneNetworkBooking(APIView):
 
 
 def _get_own(request: Request, booking_id: UUID) -> Booking:
-    booking = list_bookings(caller_of(request)).filter(public_id=booking_id).first()
-    if booking is None:
-        raise NotFound(NO_BOOKING)
-    return booking
+    return get_one(list_bookings(caller_of(request)).filter(public_id=booking_id), NO_BOOKING)
 
 
 def _show_own(request: Request, booking_id: UUID) -> ApiBooking:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,28 +17,26 @@ from accounts.api.tokens import NewToken
 from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of
+from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of, get_one
 from agnt.models import ApiKey
 from agnt.service.figures import load_calls
 from agnt.service.keys import (
     LEAST_OVERLAP,
-    MAX_SENDERS,
     MOST_OVERLAP,
     OVERLAP,
+    SENDERS,
     change_key,
     list_keys,
     mint_key,
     revoke_key,
     rotate_secret,
 )
-from agnt.wire.fields import is_name
 from kit.clock import db_now
 from kit.describe import ErrorBody, Page, Time, Uuid
+from kit.list_fields import NameList
 from kit.rows import Source, show
 
-NO_KEY = "no such key"
 ENDED = "the key is revoked or has expired"
-MAX_SENDER_CHARS = 128
 Tier = Literal["free", "pro", "enterprise"]
 Scope = Literal["query", "booking", "full"]
 
@@ -91,15 +88,7 @@ class KeyRights(Body):
     tier = serializers.ChoiceField(choices=ApiKey.Tier.values, required=False)
     scope = serializers.ChoiceField(choices=ApiKey.Scope.values, required=False)
     customer = serializers.CharField(max_length=100, required=False, allow_blank=True)
-    senders = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_SENDER_CHARS), max_length=MAX_SENDERS, required=False
-    )
-
-    def validate_senders(self, names: list[str]) -> list[str]:
-        """Names that an envelope may be `from`, each once."""
-        if bad := [name for name in names if not is_name(name)]:
-            raise serializers.ValidationError(f"{bad[0]}: want letters, digits and any of _ . : -")
-        return list(dict.fromkeys(names))
+    senders = NameList(rule=SENDERS)
 
 
 class NetworkKeyBody(KeyRights, NewToken):
@@ -144,9 +133,8 @@ class NetworkKeys(APIView):
     @extend_schema(request=NetworkKeyBody, responses={201: MintedNetworkKey, 403: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a key; its text and its signing secret are in this answer and nowhere else."""
-        body = NetworkKeyBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        given: dict[str, Any] = body.validated_data
+        body = NetworkKeyBody.read(request)
+        given = body.validated_data
         made = mint_key(
             caller_of(request),
             given["name"],
@@ -171,8 +159,7 @@ class OneNetworkKey(APIView):
     def patch(self, request: Request, api_key_id: UUID) -> Response:
         """Change what the body names; it counts from the next envelope on, today's calls go on counting."""
         key = get_key(request, api_key_id)
-        body = KeyRights(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = KeyRights.read(request)
         if not key.credential.is_live:
             raise Conflict(ENDED)
         change_key(key, **body.validated_data)
@@ -194,8 +181,7 @@ class RotateKeySecret(APIView):
     def post(self, request: Request, api_key_id: UUID) -> Response:
         """A new signing secret; the one before verifies for the overlap, a day unless said otherwise."""
         key = get_key(request, api_key_id)
-        body = SecretRotation(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = SecretRotation.read(request)
         if not key.credential.is_live:
             raise Conflict(ENDED)
         secret = rotate_secret(key, overlap=timedelta(seconds=body.validated_data["overlap"]))
@@ -206,10 +192,7 @@ class RotateKeySecret(APIView):
 
 def get_key(request: Request, api_key_id: UUID) -> ApiKey:
     """A key of the caller's own network; others' and absent ones are the same 404."""
-    key = list_keys(caller_of(request), with_ended=True).filter(public_id=api_key_id).first()
-    if key is None:
-        raise NotFound(NO_KEY)
-    return key
+    return get_one(list_keys(caller_of(request), with_ended=True).filter(public_id=api_key_id), "no such key")
 
 
 def show_keys(keys: Sequence[ApiKey]) -> list[ApiNetworkKey]:

@@ -5,17 +5,19 @@ from typing import Annotated, Any, TypedDict
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import read_query
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, caller_of, get_one
 from agnt.models import ApiKey, Network
+from agnt.models.network import RULES
 from agnt.service.figures import load_days
-from agnt.service.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.service.networks import change_rules, find_network
 from kit.clock import db_now
+from kit.columns import ColumnBody
 from kit.describe import ErrorBody
 from kit.money import CENT, decimal_usd
 from kit.rows import Source, show
@@ -51,15 +53,11 @@ class ApiUsage(TypedDict):
     revenueUsd: str
 
 
-class NetworkBody(Body):
+class NetworkBody(Body, ColumnBody):
     """What of the rules is to change."""
 
-    strict = serializers.BooleanField(source="is_strict", required=False)
-    requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
-    acceptsHops = serializers.BooleanField(source="accepts_hops", required=False)
-    interactionsKeptDays = serializers.IntegerField(
-        source="interactions_kept_days", required=False, min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
-    )
+    class Meta:
+        model, columns, shape = Network, RULES, ApiNetwork
 
 
 class UsageQuery(serializers.Serializer[Any]):
@@ -81,8 +79,7 @@ class NetworkRules(APIView):
     @extend_schema(request=NetworkBody, responses=ApiNetwork)
     def patch(self, request: Request) -> Response:
         """Change what the body names; it counts from the next envelope on."""
-        body = NetworkBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = NetworkBody.read(request)
         return Response(show(ApiNetwork, change_rules(caller_of(request), body.validated_data)))
 
 
@@ -97,9 +94,7 @@ class NetworkUsage(APIView):
         network = find_network(caller_of(request))
         key = None
         if "keyId" in query:
-            key = ApiKey.objects.filter(network=network, public_id=query["keyId"]).first() if network else None
-            if key is None:
-                raise NotFound("no such key")
+            key = get_one(ApiKey.objects.filter(network=network, public_id=query["keyId"]), "no such key")
         days = load_days(network or Network(), first, last, key=key)
         shown: ApiUsage = {
             "items": [show(ApiUsageDay, one, revenueUsd=decimal_usd(one.revenue_cents * CENT)) for one in days],

@@ -1,7 +1,7 @@
 """Exports the venues of the caller's own network as CSV, and imports such files."""
 
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponseBase, StreamingHttpResponse
@@ -105,9 +105,7 @@ class ImportVenues(APIView):
         A row whose slug a venue has, in any case, changes this venue in the columns of the file; other rows are
         new venues. With `skipBadRows` the rows that are right are imported, though others are wrong.
         """
-        form = VenueFileForm(data=request.data)
-        form.is_valid(raise_exception=True)
-        given: dict[str, Any] = form.validated_data
+        given = VenueFileForm.read(request).validated_data
         network = get_or_create_network(caller_of(request))
         try:
             report = import_venues(network, given["file"].file, skips_bad_rows=given["skipBadRows"])

@@ -1,6 +1,6 @@
 """The venues of the caller's own network, one by one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Body, Conflict, caller_of
+from accounts.rest import Body, Conflict, caller_of, get_one
 from agnt.models import Venue
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import (
@@ -25,7 +25,8 @@ from agnt.service.venues.editing import (
     find_venues,
     list_venues,
 )
-from agnt.service.venues.fields import FIELDS, MAX_TAGS, NEEDED, SLUG, WANTED_SLUG, BadVenue
+from agnt.service.venues.fields import FIELDS, MAX_TAGS, SLUG, WANTED_SLUG, BadVenue
+from kit.columns import ColumnBody, list_editable
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.rows import Source, show
 
@@ -58,44 +59,21 @@ class ApiVenue(TypedDict):
     updatedAt: Time
 
 
-def _make_text(most: int, **common: Any) -> serializers.CharField:
-    return serializers.CharField(max_length=most, allow_blank=True, **common)
-
-
-def _make_null(most: int, **common: Any) -> serializers.CharField:
-    return _make_text(most, allow_null=True, **common)
-
-
-MADE: Mapping[str, Callable[..., Any]] = {  # of `most` and what all fields take; the rest are plain text
-    "slug": lambda most, **common: serializers.RegexField(
-        rf"\A{SLUG.pattern}\Z", max_length=most, error_messages={"invalid": WANTED_SLUG}, **common
-    ),
-    "name": lambda most, **common: serializers.CharField(max_length=most, **common),
-    "agent_name": _make_null,
-    "tags": lambda most, **common: serializers.ListField(
-        child=serializers.CharField(max_length=most), max_length=MAX_TAGS, **common
-    ),
-    "referral_fee_pct": lambda most, **common: serializers.DecimalField(
-        max_digits=5, decimal_places=2, min_value=0, max_value=100, **common
-    ),
-    "priority_rank": lambda most, **common: serializers.IntegerField(min_value=-most, max_value=most, **common),
-    "is_active": lambda most, **common: serializers.BooleanField(**common),
-    "agent": _make_null,
-    "url": _make_null,
-}
-
-
-class VenueBody(Body):
+class VenueBody(Body, ColumnBody):
     """The body of POST, and any part of it that of PATCH."""
 
-    def get_fields(self) -> dict[str, Any]:
-        """A field for each of `FIELDS`, by its name in REST."""
-        fields: dict[str, Any] = {}
-        for name, one in FIELDS.items():
-            make: Callable[..., Any] = MADE.get(name, _make_text)
-            source = {} if name == one.api else {"source": name}
-            fields[one.api] = make(one.most, required=name in NEEDED, **source)
-        return fields
+    slug = serializers.RegexField(
+        rf"\A{SLUG.pattern}\Z", max_length=FIELDS["slug"].most, error_messages={"invalid": WANTED_SLUG}
+    )
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=FIELDS["tags"].most), max_length=MAX_TAGS, required=False
+    )
+    agent = serializers.CharField(
+        max_length=FIELDS["agent"].most, required=False, allow_null=True, allow_blank=True
+    )
+
+    class Meta:
+        model, columns, shape = Venue, list_editable(Venue), ApiVenue
 
     def fields_of_row(self, owner: User) -> Mapping[str, Any]:
         """The checked body as fields of `Venue`.
@@ -103,8 +81,8 @@ class VenueBody(Body):
         Raises:
             BadVenue: the body names an agent that venues of the owner cannot have.
         """
-        fields = {name: "" if value is None else value for name, value in self.validated_data.items()}
-        return fields | ({"agent": find_agent(owner, fields["agent"])} if "agent" in fields else {})
+        fields: dict[str, Any] = self.validated_data
+        return fields | ({"agent": find_agent(owner, fields["agent"] or "")} if "agent" in fields else {})
 
 
 class VenueQuery(PageQuery):
@@ -128,8 +106,7 @@ class NetworkVenues(APIView):
     @extend_schema(request=VenueBody, responses={201: ApiVenue, 409: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Offer a venue; 409 when another one has its slug or agent id. Your network is made with its first."""
-        body = VenueBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = VenueBody.read(request)
         owner = caller_of(request)
         try:
             fields = body.fields_of_row(owner)
@@ -151,8 +128,7 @@ class OneNetworkVenue(APIView):
     def patch(self, request: Request, venue_id: UUID) -> Response:
         """Change what the body names; it counts from the next envelope on."""
         venue = get_venue(request, venue_id)
-        body = VenueBody(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        body = VenueBody.read(request, partial=True)
         try:
             is_there = change_venue(venue, body.fields_of_row(caller_of(request)))
         except (BadVenue, VenueTaken) as refused:
@@ -172,10 +148,7 @@ class OneNetworkVenue(APIView):
 
 def get_venue(request: Request, venue_id: UUID) -> Venue:
     """A venue of the caller's own network; others' and absent ones are the same 404."""
-    venue = list_venues(caller_of(request)).filter(public_id=venue_id).first()
-    if venue is None:
-        raise NotFound(NO_VENUE)
-    return venue
+    return get_one(list_venues(caller_of(request)).filter(public_id=venue_id), NO_VENUE)
 
 
 def show_venues(venues: Sequence[Venue]) -> list[ApiVenue]:

@@ -46,7 +46,9 @@ class ApiKey(models.Model):
     tier = models.CharField(max_length=10, choices=Tier, default=Tier.FREE)
     scope = models.CharField(max_length=7, choices=Scope, default=Scope.QUERY)
     customer = models.CharField(max_length=100)
-    senders = models.JSONField(default=list, blank=True)
+    senders = models.JSONField(
+        default=list, blank=True, help_text="The names that it may send as, one on a line. Empty: any."
+    )
     secret = models.TextField(editable=False)
     previous_secret = models.TextField(blank=True, default="", editable=False)
     previous_until = models.DateTimeField(null=True, editable=False)

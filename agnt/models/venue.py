@@ -4,7 +4,7 @@ import uuid
 from decimal import Decimal
 from typing import ClassVar
 
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
@@ -12,6 +12,9 @@ from django.utils import timezone
 
 from agents.models import Agent
 from agnt.models.network import Network
+
+MAX_DESCRIPTION_CHARS = 4000
+HIGHEST_RANK = 1_000_000
 
 
 class VenueQuerySet(models.QuerySet["Venue"]):
@@ -33,7 +36,7 @@ class Venue(models.Model):
     slug = models.CharField(max_length=80)
     agent_name = models.CharField(max_length=128, blank=True, default="")
     name = models.CharField(max_length=200)
-    description = models.TextField(blank=True, default="")
+    description = models.TextField(blank=True, default="", validators=[MaxLengthValidator(MAX_DESCRIPTION_CHARS)])
     category = models.CharField(max_length=80, blank=True, default="")
     area = models.CharField(max_length=120, blank=True, default="")
     city = models.CharField(max_length=120, blank=True, default="")
@@ -45,7 +48,9 @@ class Venue(models.Model):
         default=Decimal(7),
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
-    priority_rank = models.IntegerField(default=0)
+    priority_rank = models.IntegerField(
+        default=0, validators=[MinValueValidator(-HIGHEST_RANK), MaxValueValidator(HIGHEST_RANK)]
+    )
     is_active = models.BooleanField(default=True)
     agent = models.ForeignKey(Agent, models.SET_NULL, null=True, blank=True, related_name="venues")
     url = models.CharField(max_length=2048, blank=True, default="")

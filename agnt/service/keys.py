@@ -23,8 +23,10 @@ from accounts.tokens import TokenLimits, mint
 from agnt import settings
 from agnt.models import ApiKey
 from agnt.service.networks import get_or_create_network
+from agnt.wire.fields import is_name
 from agnt.wire.signing import SigningKeys, derive_tenant_key
 from kit.clock import approximate_now, db_now
+from kit.names import NameRule
 
 PURPOSE = b"clawbridge signing secrets of AGNT keys"
 MASTER_PURPOSE = b"clawbridge master of AGNT signing secrets"
@@ -33,7 +35,7 @@ CREDENTIAL_SCOPE = "agnt"
 OVERLAP = timedelta(days=1)
 LEAST_OVERLAP = timedelta(seconds=300)
 MOST_OVERLAP = timedelta(days=30)
-MAX_SENDERS = 50
+SENDERS = NameRule(is_name, "want letters, digits and any of _ . : -", most=50, most_chars=128)
 SECRETS_CACHED = 10_000
 
 

@@ -11,7 +11,6 @@ from agnt.models import Network
 from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"
-MAX_INTERACTIONS_KEPT_DAYS = 400
 MAX_ADDRESS_CHARS = 63  # the name of a hop has at most 128: these, a colon, and a login of at most 64
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 

@@ -19,7 +19,6 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
-from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.desk.charts import amount_chart
 from agents.web.desk.figures import window_of
@@ -27,8 +26,8 @@ from agnt.models import ApiKey
 from agnt.service.figures import load_calls, load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import (
-    MAX_SENDERS,
     OVERLAP,
+    SENDERS,
     MintedKey,
     change_key,
     list_keys,
@@ -37,8 +36,9 @@ from agnt.service.keys import (
     rotate_secret,
 )
 from agnt.web.lists import page_of
-from agnt.wire.fields import is_name
 from kit.clock import approximate_now, db_now
+from kit.columns import make_form_field
+from kit.list_fields import NameLines
 
 PAGE = ["GET", "HEAD", "POST"]
 USAGE_DAYS = 7
@@ -59,23 +59,6 @@ SCOPES = [
 OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7 days", "2592000": "30 days"}
 
 
-class SendersField(LinesField):
-    """Names that an envelope may be `from`, one on a line."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "The names that it may send as, one on a line. Empty: any."
-        super().__init__(**{"required": False, "help_text": help_text, **options})
-
-    def clean(self, value: Any) -> list[Any]:
-        """The names, each once."""
-        names = list(dict.fromkeys(super().clean(value)))
-        if len(names) > MAX_SENDERS or not all(map(is_name, names)):
-            raise forms.ValidationError(
-                f"Want names of 1 to 128 letters, digits and _ . : - and at most {MAX_SENDERS} of them."
-            )
-        return names
-
-
 class RightsForm(forms.Form):
     """What a key may do, and who pays."""
 
@@ -87,7 +70,7 @@ class RightsForm(forms.Form):
         required=False,
         help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
     )
-    senders = SendersField(label="Senders")
+    senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
 
 
 class KeyForm(RightsForm):

@@ -19,15 +19,17 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from agents.web.desk.figures import window_of
 from agnt.models import ApiKey, Booking, KeyUsage, Network, Venue
+from agnt.models.network import RULES
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.bookings import list_bookings
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import list_keys
-from agnt.service.networks import MAX_INTERACTIONS_KEPT_DAYS, change_rules, find_network
+from agnt.service.networks import change_rules, find_network
 from agnt.web import bookings, keys, log, revenue, signing_page, venue_files, venues
 from agnt.web.bookings import BookingRow
 from agnt.web.revenue import load_revenue
 from kit.clock import db_now
+from kit.columns import make_bounded_field
 
 REVENUE_DAYS = 7
 WAITING_SHOWN = 5
@@ -52,28 +54,10 @@ class TierRow:
 class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
     """The rules of a network."""
 
-    is_strict = forms.BooleanField(
-        label="Refuse payloads with unknown keys",
-        required=False,
-        help_text="Without this they are dropped, and the log names them.",
-    )
-    requires_signature = forms.BooleanField(
-        label="Require signed payloads",
-        required=False,
-        help_text="Envelopes without _sig are refused. The signing secret of a key was shown with it.",
-    )
-    accepts_hops = forms.BooleanField(
-        label="Accept envelopes that others passed on",
-        required=False,
-        help_text="Aggregators send them, with a signed chain of hops in via. Without this they are refused.",
-    )
-    interactions_kept_days = forms.IntegerField(
-        label="Days to keep the log of envelopes", min_value=1, max_value=MAX_INTERACTIONS_KEPT_DAYS
-    )
-
     class Meta:
         model = Network
-        fields = ("is_strict", "requires_signature", "accepts_hops", "interactions_kept_days")
+        fields = RULES
+        formfield_callback = make_bounded_field
 
 
 @never_cache

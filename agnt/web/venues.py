@@ -19,7 +19,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.web.card_fields import LinesField
 from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
 from agnt.models import Venue
@@ -39,6 +38,7 @@ from agnt.service.venues.editing import (
 from agnt.service.venues.fields import DEFAULTS, FIELDS, NEEDED, BadVenue
 from agnt.web.lists import page_of
 from kit.filters import Filter, Filters, one_of
+from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]
 TYPED: Mapping[str, Callable[..., forms.Field]] = {  # the fields of the form that are not one line of text

@@ -1,5 +1,6 @@
 """A team: its agents, its rules, the keys that its members sign by, its subscribers, the audit of its frames."""
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
@@ -11,6 +12,10 @@ MOST_PEERS_NAMED = 100
 MAX_FRAMES_KEPT_DAYS = 365
 MAX_SESSION_HOURS = 24 * 365
 HOUR_S = 3600
+RULES = (  # the owner writes these
+    *("queues_messages", "stores_told", "members", "steward", "breaks_ties", "threshold", "requires_signature"),
+    *("session_ttl_s", "frames_kept_days"),
+)
 
 
 class TeamAgent(models.Model):
@@ -28,8 +33,14 @@ class TeamAgent(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="team_agents")
     name = models.CharField(max_length=64)
-    role = models.CharField(max_length=32, default="agent")
-    is_active = models.BooleanField(default=True)
+    role = models.CharField(
+        max_length=32, default="agent", help_text="As discovery shows it, such as triad-member or researcher."
+    )
+    is_active = models.BooleanField(
+        "enrolled",
+        default=True,
+        help_text="An agent that is not enrolled is disconnected, and cannot come back.",
+    )
     status = models.CharField(max_length=6, choices=Status, default=Status.ONLINE)
     status_at = models.DateTimeField(null=True, blank=True)
     config = models.JSONField(default=dict, blank=True)
@@ -63,15 +74,33 @@ class TeamPolicy(models.Model):
         UNANIMOUS = "unanimous"
 
     owner = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="team_policy")
-    queues_messages = models.BooleanField(default=False)
-    stores_told = models.BooleanField(default=True)
-    members = models.JSONField(default=_default_members)
-    steward = models.CharField(max_length=64, default="steward", blank=True)
-    breaks_ties = models.BooleanField(default=False)
-    threshold = models.CharField(max_length=13, choices=Threshold, default=Threshold.SIMPLE)
-    requires_signature = models.BooleanField(default=False)
-    session_ttl_s = models.PositiveIntegerField(null=True, blank=True)
-    frames_kept_days = models.PositiveSmallIntegerField(default=7)
+    queues_messages = models.BooleanField(
+        "keep messages for agents that are offline or busy",
+        default=False,
+        help_text="Without this, only messages with a ttl wait.",
+    )
+    stores_told = models.BooleanField("keep messages that want no response in the transcript", default=True)
+    members = models.JSONField(
+        "voters",
+        default=_default_members,
+        help_text=f"The agents that vote on proposals, one on a line; at most {MOST_VOTERS}.",
+    )
+    steward = models.CharField("agent that breaks ties", max_length=64, default="steward", blank=True)
+    breaks_ties = models.BooleanField(
+        "an agent breaks ties", default=False, help_text="It is asked when the voters cannot decide."
+    )
+    threshold = models.CharField("votes that decide", max_length=13, choices=Threshold, default=Threshold.SIMPLE)
+    requires_signature = models.BooleanField(
+        "require signed frames", default=False, help_text="Frames without a valid signature are refused."
+    )
+    session_ttl_s = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1), MaxValueValidator(MAX_SESSION_HOURS * HOUR_S)]
+    )
+    frames_kept_days = models.PositiveSmallIntegerField(
+        "days to keep records of frames",
+        default=7,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_FRAMES_KEPT_DAYS)],
+    )
 
     class Meta:
         verbose_name_plural = "team policies"

@@ -106,6 +106,15 @@ def test_the_rules_are_changed_and_the_version_of_the_venues_is_not(alice: Perso
     assert (network.owner, network.venues_version) == (alice.user, 1)
 
 
+@pytest.mark.parametrize("days", ["0", "401"])
+def test_the_bounds_of_the_log_hold_in_the_admin_too(alice: Person, days: str) -> None:
+    network = get_or_create_network(alice.user)
+    url = f"{ADMIN}network/{network.pk}/change/"
+    assert "errorlist" in browser(alice.session).post(url, {"interactions_kept_days": days}).content.decode()
+    network.refresh_from_db()
+    assert network.interactions_kept_days == 7
+
+
 def test_keys_are_revoked_and_never_shown(alice: Person) -> None:
     made, client = make_key(alice.user), browser(alice.session)
     for path in (f"{ADMIN}apikey/", f"{ADMIN}apikey/{made.key.pk}/change/"):

@@ -41,7 +41,7 @@ def test_a_key_is_shown_once_with_its_secret(page: Client, alice: Person) -> Non
 def test_a_refused_key_is_not_made(page: Client, settings: Any) -> None:
     for typed, said in (
         ({"name": ""}, "This field is required."),
-        ({"senders": "no name"}, "Want names of 1 to 128"),
+        ({"senders": "no name"}, "no name: want letters, digits"),
         ({"tier": "gold"}, "gold is not one of the available choices"),
         ({"days": "0"}, "greater than or equal to 1"),
     ):
@@ -70,7 +70,7 @@ def test_what_a_key_may_do_is_changed_on_its_page(page: Client, alice: Person) -
     assert "Trips is changed" in text_of(page.get(own))
     for wrong, said in (
         ({"tier": "gold"}, "gold is not one of the available choices"),
-        ({"senders": "no name"}, "Want names of 1 to 128"),
+        ({"senders": "no name"}, "no name: want letters, digits"),
     ):
         answer = page.post(own, typed | wrong)
         assert answer.status_code == 400

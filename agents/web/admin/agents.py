@@ -15,11 +15,12 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
 from agents.core.agent_moves import NotMovable
+from agents.core.card_settings import EDITABLE
 from agents.core.directory import AgentActivity, block_caller, load_agent_activity
 from agents.core.halt_rules import HaltSubject
 from agents.models import Agent, CallerBlock, Halt
 from agents.models.choices import CHANNEL_LINK
-from agents.web.forms import EDITABLE, LoginField, PresentAgentForm, make_new_agent_form
+from agents.web.forms import LoginField, PresentAgentForm, make_new_agent_form
 
 NAMED_CALLERS = ("allowed_logins", "caller_budgets")
 ACTIVITY_FIELDS = ("is_online", "today", "all_time", "last_asked")

@@ -12,7 +12,7 @@ from accounts.models import User
 from agents.core import halt_rules
 from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
 from agents.models import Connection, DailyUsage, Halt, Process, RemoteServer, Session
-from agents.models.agent import REASON_CHARS
+from agents.models.halt import REASON_CHARS
 
 HaltFilter = make_filter(
     "state", "state", {"active": ("Active", Q(lifted_at=None)), "lifted": ("Lifted", Q(lifted_at__isnull=False))}

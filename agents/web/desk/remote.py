@@ -15,6 +15,7 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import Unreadable
 from agents.core import directory
+from agents.core.card_settings import EDITABLE
 from agents.core.presence import make_slug
 from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
@@ -26,7 +27,7 @@ from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
 from agents.transcript.pieces import Json
 from agents.web.desk import get_own_agent, require_owner
 from agents.web.desk.publishing import PAGE, show_published
-from agents.web.forms import EDITABLE, AgentForm
+from agents.web.forms import AgentForm
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 

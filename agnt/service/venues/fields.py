@@ -10,6 +10,7 @@ from typing import Any
 from agents import settings
 from agents.models import Agent
 from agnt.models import Venue
+from agnt.models.venue import HIGHEST_RANK, MAX_DESCRIPTION_CHARS
 from agnt.wire.fields import NETWORK, is_name
 from kit.safe_http import NotSent, TargetRules
 from kit.safe_http.target import read_target
@@ -189,14 +190,14 @@ FIELDS: Mapping[str, VenueField] = {
     "agent_name": VenueField(
         "agentId", "Agent id", _check_agent_name, 128, "Envelopes to this name ask the venue itself.", "agent_id"
     ),
-    "description": VenueField("description", "Description", _check_description, 4000),
+    "description": VenueField("description", "Description", _check_description, MAX_DESCRIPTION_CHARS),
     "category": VenueField("category", "Category", _check_line, 80, "Programs ask for it in these words."),
     "area": VenueField("area", "Area", _check_line, 120),
     "city": VenueField("city", "City", _check_line, 120),
     "tags": VenueField("tags", "Tags", _check_tags, 40, f"One on a line, at most {MAX_TAGS}."),
     "price_range": VenueField("priceRange", "Price range", _check_line, 16, "Such as $$."),
     "referral_fee_pct": VenueField("referralFeePct", "Referral fee in per cent", _check_fee, 16),
-    "priority_rank": VenueField("priorityRank", "Rank", _check_rank, 1_000_000, "The highest is listed first."),
+    "priority_rank": VenueField("priorityRank", "Rank", _check_rank, HIGHEST_RANK, "The highest is listed first."),
     "is_active": VenueField(
         "active",
         "Offered",

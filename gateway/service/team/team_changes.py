@@ -8,7 +8,14 @@ from accounts import quotas
 from agents.core import presence
 from agents.models import Connection
 from gateway.models import TeamAgent, TeamPolicy
+from gateway.models.team import MOST_PEERS_NAMED, MOST_VOTERS
 from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.wire.frame_types import is_agent_name, is_target
+from kit.names import NameRule
+
+WANTED_NAME = "want lower-case letters, digits and hyphens"
+PEERS = NameRule(is_target, WANTED_NAME, most=MOST_PEERS_NAMED, most_chars=160)
+VOTERS = NameRule(is_agent_name, WANTED_NAME, most=MOST_VOTERS, most_chars=160)
 
 
 def change_agent(agent: TeamAgent, fields: dict[str, Any]) -> bool:

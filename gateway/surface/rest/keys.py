@@ -51,8 +51,7 @@ class EnvelopeKeys(APIView):
     @extend_schema(request=KeyBody, responses={201: MadeEnvelopeKey, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a key; its secret is in this answer and nowhere else."""
-        body = KeyBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = KeyBody.read(request)
         with transaction.atomic():
             key, secret = make_key(caller_of(request), str(body.validated_data["name"]))
         return Response(show(MadeEnvelopeKey, key, secret=secret), status=201, headers=NO_STORE)

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal, TypedDict
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Conflict, caller_of, check_no_fields
+from accounts.rest import Conflict, caller_of, check_no_fields, get_one
 from gateway.models import Letter
 from gateway.service.letters.inbox import delete_letter, retry_letter
 from gateway.service.letters.letters import WAITING
@@ -122,10 +121,8 @@ class LetterRetry(APIView):
 
 
 def _get_own(letter_id: int, owner: User) -> Letter:
-    found = Letter.objects.filter(owner=owner, pk=letter_id).select_related("recipient", "sender_session").first()
-    if found is None:
-        raise NotFound("no such letter")
-    return found
+    own = Letter.objects.filter(owner=owner, pk=letter_id)
+    return get_one(own.select_related("recipient", "sender_session"), "no such letter")
 
 
 urlpatterns = [

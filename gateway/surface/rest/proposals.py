@@ -6,13 +6,12 @@ from typing import Annotated, Literal, TypedDict
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import caller_of
+from accounts.rest import caller_of, get_one
 from gateway.models import Proposal, Vote
 from gateway.service.triad.proposal_frames import result_of
 from kit.describe import Page, Time
@@ -85,9 +84,7 @@ class OneTeamProposal(APIView):
     @extend_schema(responses=ApiProposalWithVotes)
     def get(self, request: Request, proposal_id: int) -> Response:
         """One proposal with its votes."""
-        found = Proposal.objects.filter(owner=caller_of(request), pk=proposal_id).first()
-        if found is None:
-            raise NotFound("no such proposal")
+        found = get_one(Proposal.objects.filter(owner=caller_of(request), pk=proposal_id), "no such proposal")
         votes = [show(ApiVote, one) for one in Vote.objects.filter(proposal=found).order_by("pk")]
         shown: ApiProposalWithVotes = {**_show_proposal(found), "votes": votes}
         return Response(shown)

@@ -113,9 +113,7 @@ class ImportSessions(APIView):
     )
     def post(self, request: Request) -> Response:
         """Import all sessions of a file, up to 10 MiB, or none; a session whose id is taken gets a new one."""
-        form = ImportForm(data=request.data)
-        form.is_valid(raise_exception=True)
-        given = form.validated_data
+        given = ImportForm.read(request).validated_data
         data, index = _bytes_of(given["file"]), _bytes_of(given.get("index"))
         try:
             logs = transfer.import_sessions(_user_of(request), given["agent"], data, index)

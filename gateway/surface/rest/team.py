@@ -1,6 +1,6 @@
 """The native API's calls on the caller's own team: its agents and its rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -13,20 +13,29 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page
-from accounts.rest import Body, caller_of
+from accounts.rest import Body, caller_of, get_one
 from gateway.models import TeamAgent, TeamPolicy
-from gateway.models.team import HOUR_S, MAX_FRAMES_KEPT_DAYS, MAX_SESSION_HOURS, MOST_PEERS_NAMED, MOST_VOTERS
+from gateway.models.team import RULES
 from gateway.service.seats.enrolment import MAX_CONFIG_BYTES, read_role
 from gateway.service.team.registry import load_own_agents
 from gateway.service.team.statuses import OFFLINE
-from gateway.service.team.team_changes import BadPolicy, change_agent, change_policy, get_policy
-from gateway.wire.frame_types import is_agent_name, is_target
+from gateway.service.team.team_changes import (
+    PEERS,
+    VOTERS,
+    WANTED_NAME,
+    BadPolicy,
+    change_agent,
+    change_policy,
+    get_policy,
+)
+from gateway.wire.frame_types import is_agent_name
+from kit.columns import ColumnBody
 from kit.describe import Page, Time
+from kit.list_fields import NameList
 from kit.rows import Source, show
 
 Status = Literal["online", "idle", "busy", "error", "offline"]
 Threshold = Literal["simple", "supermajority", "unanimous"]
-MAX_NAME_CHARS = 160
 NO_AGENT = "no such agent"
 
 
@@ -57,39 +66,21 @@ class ApiTeamPolicy(TypedDict):
     framesKeptDays: int
 
 
-def _name_field(**options: Any) -> serializers.CharField:
-    return serializers.CharField(max_length=MAX_NAME_CHARS, **options)
-
-
-def _names_field(most: int, **options: Any) -> Any:
-    return serializers.ListField(child=_name_field(), max_length=most, required=False, **options)
-
-
-def _check_names(names: list[str] | None, is_name: Callable[[str], bool] = is_agent_name) -> list[str] | None:
-    """The names without repetition.
-
-    Raises:
-        ValidationError: one is no name of an agent.
-    """
-    if bad := [name for name in names or () if not is_name(name)]:
-        raise serializers.ValidationError(f"{bad[0]}: want lower-case letters, digits and hyphens")
-    return None if names is None else list(dict.fromkeys(names))
-
-
-class TeamAgentBody(Body):
+class TeamAgentBody(Body, ColumnBody):
     """What of an agent is to change."""
 
-    role = serializers.CharField(max_length=32, required=False)
-    active = serializers.BooleanField(source="is_active", required=False)
     config = serializers.DictField(required=False)
-    maySendTo = _names_field(MOST_PEERS_NAMED, allow_null=True, source="may_send_to")
-    mayHearFrom = _names_field(MOST_PEERS_NAMED, allow_null=True, source="may_hear_from")
+    maySendTo = NameList(rule=PEERS, source="may_send_to", allow_null=True)
+    mayHearFrom = NameList(rule=PEERS, source="may_hear_from", allow_null=True)
+
+    class Meta:
+        model, columns, shape = TeamAgent, ("role", "is_active"), ApiTeamAgent
 
     def validate_role(self, text: str) -> str:
         """As the wire writes it."""
         role = read_role(text)
         if role is None:
-            raise serializers.ValidationError("want lower-case letters, digits and hyphens")
+            raise serializers.ValidationError(WANTED_NAME)
         return role
 
     def validate_config(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -98,39 +89,19 @@ class TeamAgentBody(Body):
             raise serializers.ValidationError(f"want at most {MAX_CONFIG_BYTES} bytes")
         return config
 
-    def validate_maySendTo(self, names: list[str] | None) -> list[str] | None:
-        """Names of agents, and handles of those of other owners."""
-        return _check_names(names, is_target)
 
-    def validate_mayHearFrom(self, names: list[str] | None) -> list[str] | None:
-        """Names of agents, and handles of those of other owners."""
-        return _check_names(names, is_target)
-
-
-class TeamPolicyBody(Body):
+class TeamPolicyBody(Body, ColumnBody):
     """What of the rules is to change."""
 
-    queuesMessages = serializers.BooleanField(source="queues_messages", required=False)
-    storesTold = serializers.BooleanField(source="stores_told", required=False)
-    members = _names_field(MOST_VOTERS, allow_empty=False)
-    steward = _name_field(required=False, allow_blank=True)
-    breaksTies = serializers.BooleanField(source="breaks_ties", required=False)
-    threshold = serializers.ChoiceField(choices=TeamPolicy.Threshold.choices, required=False)
-    requiresSignature = serializers.BooleanField(source="requires_signature", required=False)
-    sessionTtlS = serializers.IntegerField(
-        source="session_ttl_s", required=False, allow_null=True, min_value=1, max_value=MAX_SESSION_HOURS * HOUR_S
-    )
-    framesKeptDays = serializers.IntegerField(
-        source="frames_kept_days", required=False, min_value=1, max_value=MAX_FRAMES_KEPT_DAYS
-    )
+    members = NameList(rule=VOTERS, allow_empty=False)
 
-    def validate_members(self, names: list[str]) -> list[str] | None:
-        """Names of agents."""
-        return _check_names(names)
+    class Meta:
+        model, columns, shape = TeamPolicy, RULES, ApiTeamPolicy
 
     def validate_steward(self, name: str) -> str:
         """The name of an agent, or empty."""
-        _check_names([name] if name else None)
+        if name and not is_agent_name(name):
+            raise serializers.ValidationError(f"{name}: {WANTED_NAME}")
         return name
 
 
@@ -156,8 +127,7 @@ class OneTeamAgent(APIView):
     def patch(self, request: Request, agent_name: str) -> Response:
         """Change what the body names. An agent that is not `active` is disconnected, and cannot come back."""
         agent = _get_own(request, agent_name)
-        body = TeamAgentBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = TeamAgentBody.read(request)
         if not change_agent(agent, body.validated_data):
             raise NotFound(NO_AGENT)
         return Response(_show_agents([agent])[0])
@@ -180,8 +150,7 @@ class TeamRules(APIView):
     @extend_schema(request=TeamPolicyBody, responses=ApiTeamPolicy)
     def patch(self, request: Request) -> Response:
         """Change what the body names."""
-        body = TeamPolicyBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = TeamPolicyBody.read(request)
         try:
             return Response(show(ApiTeamPolicy, change_policy(caller_of(request).pk, body.validated_data)))
         except BadPolicy as bad:
@@ -190,10 +159,7 @@ class TeamRules(APIView):
 
 def _get_own(request: Request, name: str) -> TeamAgent:
     own = TeamAgent.objects.filter(owner=caller_of(request))
-    agent = own.filter(name=name).first() if is_agent_name(name) else None
-    if agent is None:
-        raise NotFound(NO_AGENT)
-    return agent
+    return get_one(own.filter(name=name) if is_agent_name(name) else own.none(), NO_AGENT)
 
 
 def _show_agents(rows: Sequence[TeamAgent]) -> list[ApiTeamAgent]:

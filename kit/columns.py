@@ -1,0 +1,92 @@
+"""Fields of REST bodies and of forms, made from the columns of a table (docs/adr/0179).
+
+A column declares the field that an owner writes, once: its label (`verbose_name`), its hint (`help_text`), its
+bounds and its choices. A shape (`kit.rows`) declares its name in REST.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, TypeAlias, TypeVar
+
+from django import forms
+from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.text import capfirst
+from rest_framework import serializers
+
+from kit.rows import fields_of
+
+Column: TypeAlias = "models.Field[Any, Any]"
+Made = TypeVar("Made", bound=forms.Field)
+_BUILDER = serializers.ModelSerializer[Any]()
+
+
+def list_editable(model: type[models.Model]) -> tuple[str, ...]:
+    """The names of the columns that a form may write; those that refer to other rows are not among them."""
+    columns = (one for one in model._meta.concrete_fields if not one.is_relation)
+    return tuple(one.name for one in columns if one.editable and not one.primary_key)
+
+
+class ColumnBody(serializers.Serializer[Any]):
+    """A body that writes the columns `Meta.columns` of `Meta.model`, by their names in `Meta.shape`.
+
+    A column that the shape does not show has no field. A field that the class declares replaces the one of a
+    column, or is added. Null is the empty text of a column without null that the shape shows as null.
+    """
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The fields in the order of the columns, then those that the class adds."""
+        meta: Any = self.Meta  # type: ignore[attr-defined]  # of the subclass
+        declared = deepcopy(self._declared_fields)
+        names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
+        fields: dict[str, serializers.Field[Any, Any, Any, Any]] = {}
+        for column in map(meta.model._meta.get_field, meta.columns):
+            if (path := (column.name,)) in names:
+                name, is_nullable = names[path]
+                fields[name] = declared.pop(name, None) or make_rest_field(column, name, is_nullable=is_nullable)
+        return fields | declared
+
+    def to_internal_value(self, data: Any) -> Any:
+        """As DRF, with the empty text for null in a column that has no null."""
+        meta: Any = self.Meta  # type: ignore[attr-defined]  # of the subclass
+        values = super().to_internal_value(data)
+        with_text = {name for name in meta.columns if not meta.model._meta.get_field(name).null}
+        return {name: "" if value is None and name in with_text else value for name, value in values.items()}
+
+
+def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializers.Field[Any, Any, Any, Any]:
+    """The field of a body for a column, with its bounds and choices. Long texts stay as they were written."""
+    made, options = _BUILDER.build_standard_field(column.name, column)
+    for shown in ("label", "help_text", "style"):
+        options.pop(shown, None)
+    if column.name != name:
+        options["source"] = column.name
+    if is_nullable and not column.null:
+        options |= {"allow_null": True, "allow_blank": not column.choices}
+    if isinstance(column, models.TextField):
+        others = [one for one in column.validators if not isinstance(one, MaxLengthValidator)]
+        bound = _find_bound(column, MaxLengthValidator)
+        options |= {"trim_whitespace": False, "max_length": bound, "validators": others}
+    return made(**options)
+
+
+def make_form_field(model: type[models.Model], name: str, made: Callable[..., Made], **options: Any) -> Made:
+    """A field of a form, of another kind than Django's, with the label and the hint of a column."""
+    column = model._meta.get_field(name)
+    label, is_required = capfirst(column.verbose_name), not column.blank
+    return made(**{"label": label, "help_text": column.help_text, "required": is_required, **options})
+
+
+def make_bounded_field(column: Column, **options: Any) -> forms.Field | None:
+    """The field of a form that Django makes of a column; the input of a number has its bounds (a
+    `formfield_callback`).
+    """
+    if isinstance(column, models.IntegerField):
+        bounds = {"min_value": MinValueValidator, "max_value": MaxValueValidator}
+        options |= {name: _find_bound(column, validator) for name, validator in bounds.items()}
+    return column.formfield(**options)
+
+
+def _find_bound(column: Column, kind: type[Any]) -> Any:
+    """The bound that a validator of the column declares; None: there is none."""
+    return next((one.limit_value for one in column.validators if isinstance(one, kind)), None)

@@ -1,0 +1,63 @@
+"""Fields of lists that an owner writes: in a body of REST, and in a form one entry on a line."""
+
+from typing import Any
+
+from django import forms
+from rest_framework import serializers
+from rest_framework.fields import empty
+
+from kit.names import NameRule
+
+
+class NameList(serializers.ListField):
+    """A list of names in a body."""
+
+    def __init__(self, *, rule: NameRule, **options: Any) -> None:
+        child = serializers.CharField(max_length=rule.most_chars)
+        super().__init__(**{"child": child, "max_length": rule.most, "required": False, **options})
+        self.rule = rule
+
+    def run_validation(self, data: Any = empty) -> list[str] | None:
+        """As DRF, then each name by itself."""
+        names = super().run_validation(data)
+        try:
+            return None if names is None else self.rule.check(names)
+        except ValueError as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class LinesField(forms.CharField):
+    """A list of short texts, written one on a line."""
+
+    widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
+
+    def prepare_value(self, value: Any) -> Any:
+        """The list as lines."""
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[Any]:
+        """The lines as a list."""
+        lines = [line.strip() for line in super().clean(value).splitlines()]
+        return [line for line in lines if line]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compares lines with lines."""
+        return super().has_changed(self.prepare_value(initial), self.prepare_value(data))
+
+
+class NameLines(LinesField):
+    """A list of names in a form."""
+
+    def __init__(self, *, rule: NameRule, **options: Any) -> None:
+        super().__init__(**options)
+        self._rule = rule
+
+    def clean(self, value: Any) -> list[str]:
+        """The names as a list."""
+        try:
+            names = self._rule.check(super().clean(value))
+        except ValueError as bad:
+            raise forms.ValidationError(f"{bad}.") from None
+        if len(names) > self._rule.most:
+            raise forms.ValidationError(f"Want at most {self._rule.most} names.")
+        return names

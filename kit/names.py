@@ -1,0 +1,25 @@
+"""The rule of a list of names that an owner writes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """What a list may hold. `wanted`: how a name is written, in a public text."""
+
+    is_name: Callable[[str], bool]
+    wanted: str
+    most: int
+    most_chars: int
+
+    def check(self, names: Iterable[str]) -> list[str]:
+        """The names, each once.
+
+        Raises:
+            ValueError: one is no name; the text is public.
+        """
+        for name in names:
+            if not self.is_name(name):
+                raise ValueError(f"{name}: {self.wanted}")
+        return list(dict.fromkeys(names))
