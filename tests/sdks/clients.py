@@ -31,7 +31,7 @@ class Run:
     """A scenario at work; `sights` is everything it has said so far."""
 
     stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
+    stderr: asyncio.StreamReader | None = None  # of a program with an error output of its own
     sights: list[Observation] = field(default_factory=list)
     has_ended: bool = False
     is_whole: bool = False
@@ -47,7 +47,8 @@ class Run:
         """Read all it has to say; fails when it was broken off."""
         while await self._next() is not None:
             pass
-        assert self.is_whole, (await self.stderr.read()).decode(errors="replace")
+        complaints = await self.stderr.read() if self.stderr else b"see the standard error of all tests"
+        assert self.is_whole, complaints.decode(errors="replace")
         return self
 
     def at(self, step: str) -> list[Observation]:
@@ -146,9 +147,44 @@ async def run_python(folder: Path, program: Path, arguments: list[str]) -> Async
                     os.kill(pid, signal.SIGKILL)
 
 
+class NodeProgram:
+    """A JavaScript program that has imported its SDK; each connection to it asks for a scenario."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        text = (PROGRAMS / "output.mjs").read_text() + program.read_text()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+            command = ["node", "--input-type=module", "--eval", text, str(listener.fileno())]
+            # The end of its standard input, at the latest with this process, ends the program.
+            self._process = subprocess.Popen(command, stdin=PIPE, cwd=folder, pass_fds=[listener.fileno()])
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+_node_programs = cache(NodeProgram)
+
+
+@asynccontextmanager
+async def run_javascript(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
+    """A scenario of a JavaScript program; leaving the block closes the connection that it says what it saw by."""
+    port = (await asyncio.to_thread(_node_programs, folder, program)).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LONGEST_LINE_BYTES)
+    try:
+        writer.write(f"{json.dumps(arguments)}\n".encode())
+        yield Run(reader)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 @asynccontextmanager
 async def run_node(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
-    """The same of a JavaScript program."""
+    """A JavaScript program of one scenario, in a process of its own."""
     with program.open() as text:
         command = ["node", "--input-type=module", "-", *arguments]
         process = await asyncio.create_subprocess_exec(
@@ -193,7 +229,7 @@ class SdkClient:
         if self.environment.startswith("python"):
             running = run_python(folder, PROGRAMS / f"python_{version}.py", arguments)
         else:
-            running = run_node(folder, PROGRAMS / f"js_{version}.mjs", arguments)
+            running = run_javascript(folder, PROGRAMS / f"js_{version}.mjs", arguments)
         async with running as run:
             yield run
 
