@@ -94,3 +94,6 @@ def test_tasks_are_listed_to_their_caller_alone(tenants: World) -> None:
     for caller in tenants.operators:
         listed = call(tenants, PUBLIC, caller, "GET", "tasks").json()["tasks"]
         assert (task_id in [one["id"] for one in listed]) == (caller == "gwen"), caller
+    for caller in tenants.refused:
+        for path in ("tasks", "extendedAgentCard"):
+            assert call(tenants, PUBLIC, caller, "GET", path).status_code == 401, (caller, path)
