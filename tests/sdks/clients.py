@@ -14,7 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
+
+import certifi
 
 from lab.callers import rpc_path
 from tests.sdks.environments import ENVIRONMENTS
@@ -31,7 +34,7 @@ class Run:
     """A scenario at work; `sights` is everything it has said so far."""
 
     stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
+    stderr: asyncio.StreamReader | None = None  # of a program with an error output of its own
     sights: list[Observation] = field(default_factory=list)
     has_ended: bool = False
     is_whole: bool = False
@@ -47,7 +50,8 @@ class Run:
         """Read all it has to say; fails when it was broken off."""
         while await self._next() is not None:
             pass
-        assert self.is_whole, (await self.stderr.read()).decode(errors="replace")
+        complaints = await self.stderr.read() if self.stderr else b"see the standard error of all tests"
+        assert self.is_whole, complaints.decode(errors="replace")
         return self
 
     def at(self, step: str) -> list[Observation]:
@@ -77,6 +81,20 @@ class Run:
         return sight
 
 
+@cache
+def one_authority() -> str:
+    """The path of a file with one certificate of an authority, which lasts as long as this process.
+
+    The clients ask hubs by http: the hundred authorities that each would read take 25 ms of processor time.
+    """
+    authorities, end = certifi.contents(), "-----END CERTIFICATE-----\n"
+    file = NamedTemporaryFile("w", suffix=".pem", delete=False)  # noqa: SIM115  # its reader is another process
+    atexit.register(os.unlink, file.name)
+    with file:
+        file.write(authorities[: authorities.index(end) + len(end)])
+    return file.name
+
+
 class Forker:
     """A Python program that has imported its SDK, and forks for each scenario (`programs/output.py`)."""
 
@@ -84,7 +102,7 @@ class Forker:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = [str(folder / "bin" / "python"), str(program)]
-            environment = {**os.environ, "PYTHONPATH": str(PROGRAMS)}  # of `output`, which all programs use
+            environment = os.environ | {"PYTHONPATH": str(PROGRAMS), "SSL_CERT_FILE": one_authority()}
             self._process = subprocess.Popen(command, stdin=theirs, env=environment)
         ours.settimeout(STARTED_WITHIN_S)
         self._asking = ours
@@ -146,9 +164,44 @@ async def run_python(folder: Path, program: Path, arguments: list[str]) -> Async
                     os.kill(pid, signal.SIGKILL)
 
 
+class NodeProgram:
+    """A JavaScript program that has imported its SDK; each connection to it asks for a scenario."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        text = (PROGRAMS / "output.mjs").read_text() + program.read_text()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+            command = ["node", "--input-type=module", "--eval", text, str(listener.fileno())]
+            # The end of its standard input, at the latest with this process, ends the program.
+            self._process = subprocess.Popen(command, stdin=PIPE, cwd=folder, pass_fds=[listener.fileno()])
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+_node_programs = cache(NodeProgram)
+
+
+@asynccontextmanager
+async def run_javascript(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
+    """A scenario of a JavaScript program; leaving the block closes the connection that it says what it saw by."""
+    port = (await asyncio.to_thread(_node_programs, folder, program)).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LONGEST_LINE_BYTES)
+    try:
+        writer.write(f"{json.dumps(arguments)}\n".encode())
+        yield Run(reader)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 @asynccontextmanager
 async def run_node(folder: Path, program: Path, arguments: list[str]) -> AsyncIterator[Run]:
-    """The same of a JavaScript program."""
+    """A JavaScript program of one scenario, in a process of its own."""
     with program.open() as text:
         command = ["node", "--input-type=module", "-", *arguments]
         process = await asyncio.create_subprocess_exec(
@@ -193,7 +246,7 @@ class SdkClient:
         if self.environment.startswith("python"):
             running = run_python(folder, PROGRAMS / f"python_{version}.py", arguments)
         else:
-            running = run_node(folder, PROGRAMS / f"js_{version}.mjs", arguments)
+            running = run_javascript(folder, PROGRAMS / f"js_{version}.mjs", arguments)
         async with running as run:
             yield run
 

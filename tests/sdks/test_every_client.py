@@ -6,6 +6,7 @@ import re
 import pytest
 
 from lab.agents import Slow, TaskPeer, gone, online
+from lab.callers import rpc_path
 from lab.hub_process import HubProcess
 from tests.sdks.clients import CLIENTS, SdkClient
 from tests.sdks.conftest import is_here
@@ -29,14 +30,16 @@ async def test_the_card_is_found_at_the_agents_address(hub: HubProcess, alice: s
     assert card["capabilities"]["streaming"] is True
     assert [skill["id"] for skill in card["skills"]] == ["ask"]
     assert set(card["securitySchemes"]) == {"bearerSession"}
-
-
-async def test_the_card_is_found_where_the_bridge_page_says(
-    hub: HubProcess, alice: str, client: SdkClient
-) -> None:
-    async with online(hub, TaskPeer, agent={"name": "rust expert"}) as agent:
-        run = await client.watch(hub.url, agent.handle, alice, "card", path="agent-card.json")
-    assert run.has_not_raised().one("card").value["name"] == "rust expert"
+    url = hub.url + rpc_path(agent.handle)
+    if not client.is_version_1:
+        assert (card["protocolVersion"], card["preferredTransport"]) == ("0.3.0", "JSONRPC")
+        assert card["url"] == url
+        return
+    interfaces = [(each["protocolBinding"], each["protocolVersion"]) for each in card["supportedInterfaces"][:2]]
+    assert interfaces == [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")]
+    assert {each["url"] for each in card["supportedInterfaces"][:2]} == {url}
+    wanted = ("RestTransport", "HTTP+JSON") if client.binding else ("JsonRpcTransport", "JSONRPC")
+    assert run.one("transport").value in wanted
 
 
 async def test_a_card_of_no_user_is_refused(hub: HubProcess, alice: str, client: SdkClient) -> None:

@@ -1,4 +1,8 @@
-"""The official clients at one process of a hub, the agent at another."""
+"""The official clients at one process of a hub, the agent at another.
+
+`make test` shows what these clients see on one process, and in `processes/test_crossing.py` that a caller sees the
+same when the agent is at another.
+"""
 
 import pytest
 
@@ -9,7 +13,7 @@ from tests.sdks.conftest import ready
 
 PYTHON_BY_RPC, _, _, JS_BY_HTTP = VERSION_1
 
-pytestmark = [pytest.mark.slow, pytest.mark.distributed]
+pytestmark = [pytest.mark.slow, pytest.mark.distributed, pytest.mark.deep]
 
 
 @pytest.fixture(params=[PYTHON_BY_RPC, JS_BY_HTTP, *VERSION_03], ids=str)

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from lab.agents import TaskPeer, online
-from lab.callers import rpc_path
 from lab.hub_process import HubProcess
 from tests.sdks.clients import VERSION_03, SdkClient
 from tests.sdks.conftest import is_here
@@ -15,14 +14,6 @@ from tests.sdks.conftest import is_here
 def hub(embedded_hub: HubProcess) -> HubProcess:
     """One process on SQLite."""
     return embedded_hub
-
-
-async def test_the_card_is_of_its_version(hub: HubProcess, alice: str, client_03: SdkClient) -> None:
-    async with online(hub, TaskPeer) as agent:
-        run = await client_03.watch(hub.url, agent.handle, alice, "card")
-    card = run.has_not_raised().one("card").value
-    assert (card["protocolVersion"], card["preferredTransport"]) == ("0.3.0", "JSONRPC")
-    assert card["url"] == hub.url + rpc_path(agent.handle)
 
 
 async def test_a_plain_reply_is_a_message(hub: HubProcess, alice: str, client_03: SdkClient) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from lab.agents import TaskPeer, online
-from lab.callers import rpc_path
 from lab.hub_process import HubProcess
 from tests.sdks.clients import SdkClient
 
@@ -14,19 +13,6 @@ HOOK = "https://8.8.8.8/hook"  # public, and never called: these tasks have ende
 def hub(embedded_hub: HubProcess) -> HubProcess:
     """One process on SQLite."""
     return embedded_hub
-
-
-async def test_the_card_names_both_bindings(hub: HubProcess, alice: str, client_1: SdkClient) -> None:
-    async with online(hub, TaskPeer) as agent:
-        run = await client_1.watch(hub.url, agent.handle, alice, "card")
-    url = hub.url + rpc_path(agent.handle)
-    interfaces = run.has_not_raised().one("card").value["supportedInterfaces"]
-    assert [(each["protocolBinding"], each["protocolVersion"], each["url"]) for each in interfaces[:2]] == [
-        ("JSONRPC", "1.0", url),
-        ("HTTP+JSON", "1.0", url),
-    ]
-    wanted = ("RestTransport", "HTTP+JSON") if client_1.binding else ("JsonRpcTransport", "JSONRPC")
-    assert run.one("transport").value in wanted
 
 
 async def test_the_extended_card_is_for_callers_with_a_token(

@@ -1,7 +1,6 @@
 """Who may ask: Bearer tokens, and the cookie of our own pages only."""
 
 import httpx
-import pytest
 
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, question, rpc_path, web
@@ -25,89 +24,46 @@ def check_401(response: httpx.Response) -> None:
     assert isinstance(answer["error"]["message"], str)
 
 
-async def test_without_a_token_the_answer_is_401_and_a_jsonrpc_error(embedded_hub: HubProcess) -> None:
+async def check_answered(hub: HubProcess, handle: str, **headers: str) -> None:
+    response = await ask(hub, handle, **headers)
+    assert response.json()["result"]["status"]["state"] == "COMPLETED", headers
+
+
+async def test_without_a_callers_token_the_answer_is_401_and_a_jsonrpc_error(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, Echo) as agent:
         check_401(await ask(embedded_hub, agent.handle))
-        assert agent.prompts == []
-
-
-@pytest.mark.parametrize(
-    "authorization",
-    ["Bearer cw_sess_" + "0" * 32, "Bearer", "Basic YTpi", "cw_sess_x", "Bearer cw_pat_old"],
-)
-async def test_a_token_that_is_none_is_401(embedded_hub: HubProcess, authorization: str) -> None:
-    async with online(embedded_hub, Echo) as agent:
-        check_401(await ask(embedded_hub, agent.handle, Authorization=authorization))
-
-
-async def test_an_agents_token_asks_no_questions(embedded_hub: HubProcess) -> None:
-    async with online(embedded_hub, Echo) as agent:
+        for text in ("Bearer cw_sess_" + "0" * 32, "Bearer", "Basic YTpi", "cw_sess_x", "Bearer cw_pat_old"):
+            check_401(await ask(embedded_hub, agent.handle, Authorization=text))
         check_401(await ask(embedded_hub, agent.handle, **bearer(embedded_hub.mint("alice", "channel"))))
-
-
-@pytest.mark.parametrize("kind", ["session", "app"])
-async def test_session_and_app_tokens_ask(embedded_hub: HubProcess, kind: str) -> None:
-    async with online(embedded_hub, Echo) as agent:
-        response = await ask(embedded_hub, agent.handle, **bearer(embedded_hub.mint("alice", kind)))
-        assert response.json()["result"]["status"]["state"] == "COMPLETED"
-        assert agent.prompts[0]["askerUser"] == "alice"
-
-
-async def test_the_cookie_asks_from_our_own_origin(embedded_hub: HubProcess) -> None:
-    cookie = f"cw_session={embedded_hub.mint('alice', 'session')}"
-    async with online(embedded_hub, Echo) as agent:
-        response = await ask(embedded_hub, agent.handle, Cookie=cookie, Origin=embedded_hub.url)
-        assert response.json()["result"]["status"]["state"] == "COMPLETED"
-
-
-async def test_the_cookie_asks_when_the_browser_says_same_origin(embedded_hub: HubProcess) -> None:
-    cookie = f"cw_session={embedded_hub.mint('alice', 'session')}"
-    async with online(embedded_hub, Echo) as agent:
-        response = await ask(embedded_hub, agent.handle, Cookie=cookie, Sec_Fetch_Site="same-origin")
-        assert response.json()["result"]["status"]["state"] == "COMPLETED"
-
-
-FOREIGN = [
-    {},
-    {"Origin": "https://evil.example"},
-    {"Origin": "null"},
-    {"Origin": ""},
-    {"Sec_Fetch_Site": "same-site"},
-    {"Sec_Fetch_Site": "cross-site"},
-    {"Sec_Fetch_Site": "none"},
-    {"Origin": "https://evil.example", "Sec_Fetch_Site": "same-origin"},
-]
-
-
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
-async def test_the_cookie_is_refused_from_anywhere_else(embedded_hub: HubProcess, headers: dict[str, str]) -> None:
-    cookie = f"cw_session={embedded_hub.mint('alice', 'session')}"
-    async with online(embedded_hub, Echo) as agent:
-        response = await ask(embedded_hub, agent.handle, Cookie=cookie, **headers)
-        assert response.status_code == 403
-        assert "error" in response.json()
-        assert agent.prompts == []
-
-
-async def test_a_near_miss_of_our_origin_is_refused(embedded_hub: HubProcess) -> None:
-    cookie = f"cw_session={embedded_hub.mint('alice', 'session')}"
-    near = [embedded_hub.url + "/", embedded_hub.url + "0", embedded_hub.url.replace("http:", "https:")]
-    async with online(embedded_hub, Echo) as agent:
-        for origin in near:
-            assert (await ask(embedded_hub, agent.handle, Cookie=cookie, Origin=origin)).status_code == 403
-
-
-async def test_a_bearer_token_needs_no_origin(embedded_hub: HubProcess) -> None:
-    token = bearer(embedded_hub.mint("alice", "session"))
-    async with online(embedded_hub, Echo) as agent:
-        response = await ask(embedded_hub, agent.handle, **token, Origin="https://elsewhere.example")
-        assert response.json()["result"]["status"]["state"] == "COMPLETED"
-
-
-async def test_a_broken_cookie_is_401(embedded_hub: HubProcess) -> None:
-    async with online(embedded_hub, Echo) as agent:
         for cookie in ["cw_session=", "cw_session", "\\=;;=,", 'cw_session="x']:
             check_401(await ask(embedded_hub, agent.handle, Cookie=cookie, Origin=embedded_hub.url))
+        assert agent.prompts == []
+
+
+async def test_session_and_app_tokens_ask_and_the_cookie_from_our_own_origin(embedded_hub: HubProcess) -> None:
+    hub, cookie = embedded_hub, f"cw_session={embedded_hub.mint('alice', 'session')}"
+    async with online(hub, Echo) as agent:
+        for kind in ("session", "app"):
+            await check_answered(hub, agent.handle, **bearer(hub.mint("alice", kind)))
+        await check_answered(
+            hub, agent.handle, **bearer(hub.mint("alice", "app")), Origin="https://elsewhere.example"
+        )
+        await check_answered(hub, agent.handle, Cookie=cookie, Origin=hub.url)
+        await check_answered(hub, agent.handle, Cookie=cookie, Sec_Fetch_Site="same-origin")
+        assert {prompt["askerUser"] for prompt in agent.prompts} == {"alice"}
+
+
+async def test_the_cookie_is_refused_from_anywhere_else(embedded_hub: HubProcess) -> None:
+    url, cookie = embedded_hub.url, f"cw_session={embedded_hub.mint('alice', 'session')}"
+    origins = ("https://evil.example", "null", "", f"{url}/", f"{url}0", url.replace("http:", "https:"))
+    foreign: list[dict[str, str]] = [{}, *({"Origin": one} for one in origins)]
+    foreign += [{"Sec_Fetch_Site": one} for one in ("same-site", "cross-site", "none")]
+    foreign += [{"Origin": "https://evil.example", "Sec_Fetch_Site": "same-origin"}]
+    async with online(embedded_hub, Echo) as agent:
+        for headers in foreign:
+            response = await ask(embedded_hub, agent.handle, Cookie=cookie, **headers)
+            assert (response.status_code, "error" in response.json()) == (403, True), headers
+        assert agent.prompts == []
 
 
 async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess) -> None:

@@ -71,51 +71,20 @@ async def test_the_card_is_built_from_public_url_and_never_from_the_host_header(
     assert "evil" not in hostile.text
 
 
-async def test_a_draft_is_404_on_the_very_next_request_and_back_when_published(
+async def test_an_agent_is_asked_no_more_on_the_very_next_request_after_it_was_hidden(
     hub: HubProcess, alice: str
 ) -> None:
+    """A draft, and an agent that was deleted. `test_card_renderings.py` shows the same of its card."""
     async with online(hub, Echo) as agent:
-        for _ in range(3):
-            await patch(hub, agent.agent["id"], status="draft")
-            assert (await card_of(hub, agent.handle)).status_code == 404
-            assert await rpc_status(hub, agent.handle, alice) == 404
-            await patch(hub, agent.agent["id"], status="published")
-            assert (await card_of(hub, agent.handle)).status_code == 200
-            assert await rpc_status(hub, agent.handle, alice) == 200
-
-
-async def test_a_deleted_agent_is_404_on_the_very_next_request(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent:
+        for status, answered in (("draft", 404), ("published", 200)):
+            await patch(hub, agent.agent["id"], status=status)
+            assert await rpc_status(hub, agent.handle, alice) == answered
         async with web(hub.url) as client:
             headers = bearer(hub.mint("owner", "session"))
             gone = await client.delete(f"/api/v1/agents/{agent.agent['id']}", headers=headers)
         assert gone.status_code in (200, 204)
         assert (await card_of(hub, agent.handle)).status_code == 404
         assert await rpc_status(hub, agent.handle, alice) == 404
-
-
-async def test_an_agent_that_never_was_is_404_with_or_without_a_token(hub: HubProcess, alice: str) -> None:
-    assert (await card_of(hub, "owner/never-was")).status_code == 404
-    assert await rpc_status(hub, "owner/never-was", alice) == 404
-    assert await rpc_status(hub, "owner/never-was", "cw_sess_wrong") == 404
-
-
-async def test_a_limited_agent_is_there_for_those_who_may_ask_it_alone(
-    hub: HubProcess, alice: str, bob: str
-) -> None:
-    async with online(hub, Echo) as agent:
-        await patch(hub, agent.agent["id"], access="limited", allowedLogins=["alice"])
-        absent = await card_of(hub, "owner/never-was", **bearer(bob))
-        for headers in (bearer(bob), {}):
-            card = await card_of(hub, agent.handle, **headers)
-            assert (card.status_code, card.content) == (404, absent.content)
-        assert await rpc_status(hub, agent.handle, bob) == 404
-        assert (await card_of(hub, agent.handle, **bearer(alice))).status_code == 200
-        assert await rpc_status(hub, agent.handle, alice) == 200
-        await patch(hub, agent.agent["id"], access="private")
-        assert (await card_of(hub, agent.handle, **bearer(alice))).status_code == 404
-        assert await rpc_status(hub, agent.handle, alice) == 404
-        assert (await card_of(hub, agent.handle, **bearer(hub.mint("owner", "session")))).status_code == 200
 
 
 async def test_an_agent_may_take_shorter_requests_than_the_hub(hub: HubProcess, alice: str) -> None:

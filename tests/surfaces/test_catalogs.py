@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import httpx
-import pytest
 
 from lab.agents import Echo, online
 from lab.callers import web
@@ -81,13 +80,13 @@ async def test_the_root_is_no_agent_and_says_where_they_are(embedded_hub: HubPro
     assert AI_CATALOG in answer.json()["message"]
 
 
-@pytest.mark.parametrize(
-    ("bad", "status"), [("%00", 400), ("a%0A", 400), ("x" * 200, 400), ("%ED%A0%80", 200), ("%FF", 200), ("", 200)]
-)
-async def test_hostile_bounds_of_a_part_do_no_harm(embedded_hub: HubProcess, bad: str, status: int) -> None:
-    for query in (f"from={bad}", f"from=a&to={bad}"):
-        for path in (AI_CATALOG, ARD):
-            assert (await get(embedded_hub, f"{path}?{query}")).status_code == status, query
+async def test_hostile_bounds_of_a_part_do_no_harm(embedded_hub: HubProcess) -> None:
+    refused, read = ("%00", "a%0A", "x" * 200), ("%ED%A0%80", "%FF", "")
+    for bad in (*refused, *read):
+        for query in (f"from={bad}", f"from=a&to={bad}"):
+            for path in (AI_CATALOG, ARD):
+                answer = await get(embedded_hub, f"{path}?{query}")
+                assert answer.status_code == (400 if bad in refused else 200), query
 
 
 async def test_the_keys_are_public_and_nothing_of_them_is_private(hub: HubProcess) -> None:

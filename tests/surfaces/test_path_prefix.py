@@ -1,10 +1,10 @@
 """A hub whose PUBLIC_URL has a path: every address that it gives is below it; a proxy may cut the path off."""
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -22,7 +22,7 @@ from tests.v1.caller import message, reply_of
 PREFIX = "/at/the/hub"
 ORIGIN = "http://127.0.0.1:9"  # of the proxy that there would be
 PUBLIC_URL = ORIGIN + PREFIX
-MOST_PAGES = 150
+MOST_ALIKE = 8  # pages of one folder: those of the documentation have one template
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,12 @@ async def signed_in(hub: HubProcess, login: str) -> AsyncIterator[httpx.AsyncCli
 
 async def test_every_address_in_the_pages_is_below_it_and_answers(hub_below: HubProcess) -> None:
     async with online(hub_below, Echo), signed_in(hub_below, "owner") as browser:
-        waiting, seen = [f"{PREFIX}/", f"{PREFIX}/admin/"], set[str]()
-        while waiting and len(seen) < MOST_PAGES:
+        waiting, seen, folders = [f"{PREFIX}/", f"{PREFIX}/admin/"], set[str](), Counter[str]()
+        while waiting:
             path = waiting.pop(0)
+            folders[path.rpartition("/")[0]] += 1
+            if folders[path.rpartition("/")[0]] > MOST_ALIKE and path.count("/") > PREFIX.count("/") + 1:
+                continue
             seen.add(path)
             answer = await browser.get(path)
             if answer.status_code in (301, 302):
@@ -125,27 +128,26 @@ async def test_the_cookie_is_taken_from_its_own_origin_alone(hub_below: HubProce
         assert (foreign.status_code, own.status_code) == (403, 201)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "0", "0x0", "[0:0::0]"])
-def test_an_address_that_stands_for_all_needs_a_public_one(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
-    monkeypatch.delenv("PUBLIC_URL", raising=False)
-    with pytest.raises(ImproperlyConfigured, match="no address that others can reach: set PUBLIC_URL"):
-        env.public_url("PUBLIC_URL", f"http://{host}:8787")
-    monkeypatch.setenv("PUBLIC_URL", "https://hub.example")
-    assert env.public_url("PUBLIC_URL", f"http://{host}:8787") == "https://hub.example"
+def test_an_address_that_stands_for_all_needs_a_public_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("0.0.0.0", "[::]", "0", "0x0", "[0:0::0]"):
+        monkeypatch.delenv("PUBLIC_URL", raising=False)
+        with pytest.raises(ImproperlyConfigured, match="no address that others can reach: set PUBLIC_URL"):
+            env.public_url("PUBLIC_URL", f"http://{host}:8787")
+        monkeypatch.setenv("PUBLIC_URL", "https://hub.example")
+        assert env.public_url("PUBLIC_URL", f"http://{host}:8787") == "https://hub.example"
 
 
-@pytest.mark.parametrize("path", ["/a/../b", "/a//b", "/a?b", "/a#b", "/a b", "/%61", "/a;b", "/\u00e4"])
-def test_a_path_that_proxies_and_browsers_read_differently_is_refused(
-    monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    monkeypatch.setenv("PUBLIC_URL", f"https://hub.example{path}")
-    with pytest.raises(ImproperlyConfigured, match="want an address"):
-        env.public_url("PUBLIC_URL", "http://127.0.0.1:8787")
+def test_a_path_that_proxies_and_browsers_read_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/a/../b", "/a//b", "/a?b", "/a#b", "/a b", "/%61", "/a;b", "/\u00e4"):
+        monkeypatch.setenv("PUBLIC_URL", f"https://hub.example{path}")
+        with pytest.raises(ImproperlyConfigured, match="want an address"):
+            env.public_url("PUBLIC_URL", "http://127.0.0.1:8787")
 
 
 ROOTED = re.compile(r"""(?:fetch|load|WebSocket)\(\s*["`]/|href:\s*["`]/|}/(?:cli|api|desk)""")
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "static" / "js").glob("*.js")), ids=lambda path: path.name)
-def test_no_script_asks_for_an_address_at_the_root(script: Path) -> None:
-    assert ROOTED.search(script.read_text()) is None
+def test_no_script_asks_for_an_address_at_the_root() -> None:
+    scripts = sorted((ROOT / "static" / "js").glob("*.js"))
+    assert len(scripts) > 10
+    assert [path.name for path in scripts if ROOTED.search(path.read_text())] == []

@@ -19,6 +19,7 @@ from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, manage, run_command
 from lab.processes import free_port
 from lab.waiting import eventually
+from tests.http_json import client, refusal
 
 
 def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
@@ -28,7 +29,7 @@ def start_and_fail(tmp_path: Path, **env: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-async def test_the_curl_that_the_demo_prints_gets_its_answer(
+async def test_the_demos_curl_gets_its_answer_and_a_restart_makes_its_token_anew(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     hub = start_hub(make_storage("embedded"), DEMO=1, DEV_LOGIN=1)
@@ -41,13 +42,6 @@ async def test_the_curl_that_the_demo_prints_gets_its_answer(
         task = (await client.post(url, content=body, headers=headers)).json()["result"]
     assert task["status"]["state"] == "COMPLETED"
     assert task["history"][-1]["parts"] == [{"text": "hello"}]
-
-
-async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gone(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("embedded"), DEMO=1, DEV_LOGIN=1)
-    old = next(word for word in hub.programs[0].output.split() if word.startswith("cw_sess_"))
     hub.terminate()
     assert await hub.exit_code() == 0
     hub.serve(0)
@@ -56,7 +50,7 @@ async def test_the_demo_is_online_again_after_a_restart_and_its_old_token_is_gon
         card = (await client.get(f"{rpc_path('demo/echo')}/agent-card.json")).json()
         assert card["_clawborrator"]["online"] is True
         me = "/api/v1/me"
-        assert (await client.get(me, headers=bearer(old))).status_code == 401
+        assert (await client.get(me, headers=headers)).status_code == 401
         assert (await client.get(me, headers=bearer(new))).json()["githubLogin"] == "you"
 
 
@@ -123,8 +117,10 @@ def test_mint_token_refuses_what_is_no_login(login: str) -> None:
     assert not User.objects.exists()
 
 
-async def test_a_draining_hub_says_it_is_not_ready(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"), DRAIN_S=5)
+async def test_a_draining_hub_is_alive_and_not_ready_and_a_second_signal_ends_it(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"), DRAIN_S=60)
     token = hub.mint("alice", "session")
     async with online(hub, Stall) as agent, web(hub.url) as client:
         assert (await client.get("/readyz")).status_code == 200
@@ -133,28 +129,11 @@ async def test_a_draining_hub_says_it_is_not_ready(make_storage: MakeStorage, st
         await agent.heard("prompt")
         hub.terminate()
 
-        async def not_ready() -> bool:
-            return (await client.get("/readyz")).status_code == 503
-
-        await eventually(not_ready, "503 of /readyz")
-        assert (await client.get("/livez")).status_code == 200
-        assert (await asking).json()["result"]["status"]["state"] == "FAILED"
-    assert await hub.exit_code() == 0
-
-
-async def test_a_second_signal_ends_the_drain(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"), DRAIN_S=60)
-    token = hub.mint("alice", "session")
-    async with online(hub, Stall) as agent, web(hub.url) as client:
-        body = envelope("SendMessage", question("hold"))
-        asking = asyncio.create_task(client.post(rpc_path(agent.handle), json=body, headers=bearer(token)))
-        await agent.heard("prompt")
-        hub.terminate()
-
         async def draining() -> bool:
             return (await client.get("/readyz")).status_code == 503
 
-        await eventually(draining, "the drain")
+        await eventually(draining, "503 of /readyz")
+        assert (await client.get("/livez")).status_code == 200
         await asyncio.sleep(0.6)  # a repeat of the same signal within half a second counts as one
         hub.programs[0].send_signal(signal.SIGINT)
         await hub.exit_code(within_s=20)
@@ -172,27 +151,18 @@ async def test_a_browser_elsewhere_may_ask_with_a_bearer_token(embedded_hub: Hub
         assert "access-control-allow-credentials" not in preflight.headers
 
 
-@pytest.mark.parametrize("version", ["1.7", "99.0", "abc", "0.5"])
-async def test_a_version_not_spoken_here_is_refused_as_such(embedded_hub: HubProcess, version: str) -> None:
-    async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
-        headers = bearer(embedded_hub.mint("alice", "session")) | {"A2A-Version": version}
-        answer = await client.post(
-            rpc_path(agent.handle), json=envelope("SendMessage", question("x")), headers=headers
-        )
-    assert answer.json()["error"]["code"] == -32009
-
-
-async def test_streams_beyond_a_callers_share_get_429_and_ask_nothing(
+async def test_streams_beyond_a_callers_share_get_429_by_either_binding_and_ask_nothing(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)
-    token = hub.mint("alice", "session")
+    token, other = hub.mint("alice", "session"), question("another")
     body = envelope("SendStreamingMessage", question("hold"))
-    async with online(hub, Stall) as agent, web(hub.url) as client:
-        async with client.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(token)):
+    async with online(hub, Stall) as agent, web(hub.url) as http, client(hub.url, agent.handle, token) as alice:
+        async with http.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(token)):
             await agent.heard("prompt")
-            other = envelope("SendStreamingMessage", question("another"))
-            refused = await client.post(rpc_path(agent.handle), json=other, headers=bearer(token))
-        assert refused.status_code == 429
-        assert refused.json()["error"]["code"] == -32014
+            again = envelope("SendStreamingMessage", other)
+            refused = await http.post(rpc_path(agent.handle), json=again, headers=bearer(token))
+            over_http = await alice.call("POST", "message:stream", json=other)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, -32014)
+        assert refusal(over_http, 429, "TOO_MANY_STREAMS")["status"] == "RESOURCE_EXHAUSTED"
         assert len(agent.prompts) == 1

@@ -83,30 +83,6 @@ async def test_a_stream_that_broke_goes_on_with_what_was_missed(journal_hub: Hub
         assert len(agent.prompts) == 1
 
 
-async def test_a_stream_tells_what_is_kept_however_long_the_database_is_busy(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    """A last note and the end of the turn are written by two threads: whichever is first, it is one note."""
-    hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
-    async with online(hub, TaskPeer) as agent:
-        caller, streams = Caller(hub.url, agent.handle, hub.mint("alice", "session")), []
-        for count in range(1, 16):
-            streaming = asyncio.create_task(caller.stream("note reading | wait"))
-            chat_id = (await agent.heard("prompt", count=count))["chatId"]
-            with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3")) as busy, busy:
-                busy.execute("BEGIN IMMEDIATE")
-                await agent.status(chat_id, "working", text="almost")
-                await asyncio.sleep(0.012)  # SQLite looks less and less often: the second may be the first to see
-                await agent.chunk(chat_id, "done", done=True)
-                await asyncio.sleep(0.02 + 0.005 * count)
-            streams.append(await streaming)
-        hub.terminate()  # what it remembers is not what is asked here
-        await hub.exit_code()
-        await asyncio.to_thread(hub.serve, 0)
-        for told in streams:
-            assert shown(await follow(caller, told[0].id)) == shown(told[1:])
-
-
 def token_of(*members: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(members).encode()).decode()
 
@@ -149,8 +125,31 @@ async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubPro
         assert (await caller.call("ListTasks", since))["totalSize"] == 5
 
 
-async def test_tasks_are_there_after_a_restart(make_storage: MakeStorage, start_hub: StartHub) -> None:
+async def streams_of_a_busy_database(hub: HubProcess) -> tuple[Caller, list[list[Event]]]:
+    """A caller and their streams. Two threads write a last note and the end of a turn, and wait for a lock meanwhile.
+
+    Whichever is first, a stream tells that note once, and what is kept of the task is what the stream told.
+    """
+    async with online(hub, TaskPeer) as agent:
+        caller, streams = Caller(hub.url, agent.handle, hub.mint("bob", "session")), []
+        for count in range(1, 16):
+            streaming = asyncio.create_task(caller.stream("note reading | wait"))
+            chat_id = (await agent.heard("prompt", count=count))["chatId"]
+            with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3")) as busy, busy:
+                busy.execute("BEGIN IMMEDIATE")
+                await agent.status(chat_id, "working", text="almost")
+                await asyncio.sleep(0.012)  # SQLite looks less and less often: the second may be the first to see
+                await agent.chunk(chat_id, "done", done=True)
+                await asyncio.sleep(0.02 + 0.005 * count)
+            streams.append(await streaming)
+    return caller, streams
+
+
+async def test_tasks_are_there_after_a_restart_as_they_were_told(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
     hub = start_hub(make_storage("embedded"), TASK_STORE="journal")
+    asker, streams = await streams_of_a_busy_database(hub)
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, hub.mint("alice", "session"))
         agent.release.set()
@@ -171,6 +170,8 @@ async def test_tasks_are_there_after_a_restart(make_storage: MakeStorage, start_
         for task in listed["tasks"]:
             assert await caller.get(task["id"]) == task
         assert shown(await follow(caller, told[0].id)) == shown(told[1:])
+        for one in streams:
+            assert shown(await follow(asker, one[0].id)) == shown(one[1:])
         await agent.closed.wait()
         await agent.connect()
         done = await caller.send("the red one", taskId=asking["id"])

@@ -1,5 +1,6 @@
 """Tokens of the owner's for less than all: every address, method and socket takes them for their scope alone."""
 
+import itertools
 import json
 from contextlib import suppress
 
@@ -8,11 +9,12 @@ from websockets.exceptions import ConnectionClosed
 
 from lab.channel_agent import dial
 from tests.tenancy.callers import CALLERS, LIMITED, Caller, verdict
-from tests.tenancy.dialect_requests import DIALECT_REQUESTS
+from tests.tenancy.dialect_requests import DIALECT_REQUESTS, SEND
 from tests.tenancy.rest_rules import ASKING, REST
 from tests.tenancy.rights import May
 from tests.tenancy.rules import BRIDGE, PAGES
 from tests.tenancy.test_agents import ask, get, handle_of
+from tests.tenancy.test_channel_frames import REGISTER
 from tests.tenancy.test_http_json import CALLS, call
 from tests.tenancy.test_matrix import CANARY, patiently
 from tests.tenancy.test_pages import OWN_PAGES, path_of, visit
@@ -81,11 +83,11 @@ def test_each_address_takes_a_limited_token_for_its_scope_alone(tenants: World, 
 def test_which_agents_a_limited_token_asks(tenants: World, one: str) -> None:
     caller, before = LIMITED[one], tenants.changes.mark()
     may = {PUBLIC: caller.scope not in ("read", CONNECTS), handle_of(tenants, "private"): caller.scope == "ask"}
-    for handle in [handle for handle in may if not may[handle]]:
-        for spoken in DIALECT_REQUESTS:
+    for number, handle in enumerate(handle for handle in may if not may[handle]):
+        for spoken in [SEND] if number else DIALECT_REQUESTS:  # one function looks at the agent of every call
             answer = ask(tenants, handle, caller.token, spoken)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, -32017), (spoken, answer.text)
-        for verb, path in CALLS:
+        for verb, path in [] if number else CALLS:
             answer = call(tenants, handle, caller.token, verb, path)
             assert (answer.status_code, "INSUFFICIENT_SCOPE" in answer.text) == (403, True), (path, answer.text)
     tenants.changes.check_none(before)
@@ -106,23 +108,21 @@ def test_which_cards_a_limited_token_sees(tenants: World, one: str) -> None:
         assert get(tenants, path, LIMITED[one].token).status_code == 200
 
 
-@EACH
 @pytest.mark.parametrize("socket", ["/cli", "/channel"])
-async def test_no_socket_takes_a_limited_token(tenants: World, one: str, socket: str) -> None:
-    opened = await dial(tenants.hub.url.replace("http", "ws", 1) + socket, tenants.tokens[LIMITED[one].token])
-    with suppress(ConnectionClosed):
-        await opened.send(
-            json.dumps({"type": "register", "host": "h", "cwd": "/x", "pid": 1, "channelVersion": "1"})
-        )
-    assert json.loads(await opened.recv())["code"] == "auth_failed"
-    await opened.wait_closed()
-    assert opened.close_code == 1008
+async def test_no_socket_takes_a_limited_token(tenants: World, socket: str) -> None:
+    for one, caller in LIMITED.items():
+        opened = await dial(tenants.hub.url.replace("http", "ws", 1) + socket, tenants.tokens[caller.token])
+        with suppress(ConnectionClosed):
+            await opened.send(REGISTER)
+        assert json.loads(await opened.recv())["code"] == "auth_failed", one
+        await opened.wait_closed()
+        assert opened.close_code == 1008, one
 
 
-@EACH
-def test_no_page_of_ones_own_takes_a_limited_token(tenants: World, one: str) -> None:
+def test_no_page_of_ones_own_takes_a_limited_token(tenants: World) -> None:
+    """The limited tokens in turn: pages take no token of an app, as `test_pages.py` shows by an unlimited one."""
     browsers = [name for name, rule in PAGES.items() if rule.may is May.BROWSER]
-    for name in [*browsers, *OWN_PAGES]:
-        answer = visit(tenants, path_of(name, tenants.main), LIMITED[one].token)
+    for name, caller in zip([*browsers, *OWN_PAGES], itertools.cycle(LIMITED.values()), strict=False):
+        answer = visit(tenants, path_of(name, tenants.main), caller.token)
         assert answer.status_code in (302, 401, 404, 405), (name, answer.status_code)
         assert not CANARY.search(answer.text), name

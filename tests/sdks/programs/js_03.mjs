@@ -1,6 +1,4 @@
-// What the official JavaScript client of A2A 0.3 sees. Read from standard input, in its environment's folder:
-// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_03.mjs`. URL is the agent's base address, OPTIONS a
-// JSON object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
+// What the official JavaScript client of A2A 0.3 sees, in scenarios. The text of `output.mjs` stands before it.
 
 import { randomUUID } from "node:crypto";
 import {
@@ -8,25 +6,11 @@ import {
   createAuthenticatingFetchWithRetry,
 } from "@a2a-js/sdk/client";
 
-const [url, token, scenario] = process.argv.slice(2);
-const options = JSON.parse(process.argv[5]);
 const UNKNOWN = randomUUID();
 const ENDED = ["completed", "failed", "canceled", "rejected"];
 
-const say = (step, value) => console.log(JSON.stringify({ step, value }));
-const sayRaised = (error) =>
-  say("raised", { type: error.constructor.name, message: error.message, code: error.code ?? null });
-
-async function attempt(work) {
-  try {
-    await work;
-    say("not raised", null);
-  } catch (error) {
-    sayRaised(error);
-  }
-}
-
 async function connect() {
+  const { url, token, options } = given();
   const fetchImpl = createAuthenticatingFetchWithRetry(fetch, {
     headers: async () => ({ Authorization: `Bearer ${token}` }),
     shouldRetryWithHeaders: async () => undefined,
@@ -37,8 +21,8 @@ async function connect() {
 }
 
 function ask(text, message = {}, configuration = undefined) {
-  const files = (options.files ?? []).map((file) => ({ kind: "file", file }));
-  const parts = [{ kind: "text", text: text ?? options.text ?? "hello" }, ...files];
+  const files = (given().options.files ?? []).map((file) => ({ kind: "file", file }));
+  const parts = [{ kind: "text", text: text ?? given().options.text ?? "hello" }, ...files];
   return { message: { kind: "message", messageId: randomUUID(), role: "user", parts, ...message }, configuration };
 }
 
@@ -115,7 +99,7 @@ const scenarios = {
   async follow_up() {
     const client = await connect();
     const { id, contextId } = await askAndWait(client, ask());
-    await askAndWait(client, ask(options.more, { taskId: id, contextId }));
+    await askAndWait(client, ask(given().options.more, { taskId: id, contextId }));
     await attempt(askAndWait(client, ask("again", { taskId: id })));
   },
 
@@ -126,19 +110,14 @@ const scenarios = {
       say("event", event);
       taskId ??= event.id;
     }
-    await sayAll(client.sendMessageStream(ask(options.more, { taskId })), "again");
+    await sayAll(client.sendMessageStream(ask(given().options.more, { taskId })), "again");
   },
 
   async push() {
     const client = await connect();
-    const pushNotificationConfig = { url: options.hook, token: "t0ken" };
+    const pushNotificationConfig = { url: given().options.hook, token: "t0ken" };
     await attempt(client.setTaskPushNotificationConfig({ taskId: UNKNOWN, pushNotificationConfig }));
   },
 };
 
-try {
-  await scenarios[scenario]();
-} catch (error) {
-  sayRaised(error);
-}
-say("end", null);
+serve(scenarios);

@@ -1,6 +1,4 @@
-// What the official JavaScript client of A2A 1.0 sees. Read from standard input, in its environment's folder:
-// `node --input-type=module - URL TOKEN SCENARIO OPTIONS <js_1.mjs`. URL is the agent's base address, OPTIONS a
-// JSON object. Prints a JSON line for each thing seen: {"step": what was done, "value": what came}.
+// What the official JavaScript client of A2A 1.0 sees, in scenarios. The text of `output.mjs` stands before it.
 
 import { randomUUID } from "node:crypto";
 import {
@@ -12,25 +10,11 @@ import {
   createAuthenticatingFetchWithRetry,
 } from "@a2a-js/sdk/client";
 
-const [url, token, scenario] = process.argv.slice(2);
-const options = JSON.parse(process.argv[5]);
 const UNKNOWN = randomUUID();
 const ENDED = ["COMPLETED", "FAILED", "CANCELED", "REJECTED"].map((state) => TaskState[`TASK_STATE_${state}`]);
 
-const say = (step, value) => console.log(JSON.stringify({ step, value }));
-const sayRaised = (error) =>
-  say("raised", { type: error.constructor.name, message: error.message, code: error.code ?? null });
-
-async function attempt(work) {
-  try {
-    await work;
-    say("not raised", null);
-  } catch (error) {
-    sayRaised(error);
-  }
-}
-
 async function connect() {
+  const { url, token, options } = given();
   const fetchImpl = createAuthenticatingFetchWithRetry(fetch, {
     headers: async () => ({ Authorization: `Bearer ${token}` }),
     shouldRetryWithHeaders: async () => undefined,
@@ -44,7 +28,7 @@ async function connect() {
 
 // The docs build requests from plain objects; fromJSON fills in what is left out.
 function ask(text, message = {}, configuration = {}) {
-  const parts = [{ text: text ?? options.text ?? "hello" }];
+  const parts = [{ text: text ?? given().options.text ?? "hello" }];
   return SendMessageRequest.fromJSON({
     message: { messageId: randomUUID(), role: "ROLE_USER", parts, ...message },
     configuration,
@@ -129,7 +113,7 @@ const scenarios = {
   async follow_up() {
     const client = await connect();
     const { id, contextId } = await askAndWait(client, ask());
-    await askAndWait(client, ask(options.more, { taskId: id, contextId }));
+    await askAndWait(client, ask(given().options.more, { taskId: id, contextId }));
     await attempt(askAndWait(client, ask("again", { taskId: id })));
   },
 
@@ -140,7 +124,7 @@ const scenarios = {
       say("event", StreamResponse.toJSON(event));
       taskId ??= event.payload.value.id;
     }
-    await sayAll(client.sendMessageStream(ask(options.more, { taskId })), "again");
+    await sayAll(client.sendMessageStream(ask(given().options.more, { taskId })), "again");
   },
 
   async list_tasks() {
@@ -161,7 +145,7 @@ const scenarios = {
   async push() {
     const client = await connect();
     const { id: taskId } = await askAndWait(client, ask());
-    const made = await client.createTaskPushNotificationConfig({ taskId, url: options.hook, token: "t0ken" });
+    const made = await client.createTaskPushNotificationConfig({ taskId, url: given().options.hook, token: "t0ken" });
     say("created", TaskPushNotificationConfig.toJSON(made));
     const one = { taskId, id: made.id };
     say("got", TaskPushNotificationConfig.toJSON(await client.getTaskPushNotificationConfig(one)));
@@ -178,9 +162,4 @@ const scenarios = {
   },
 };
 
-try {
-  await scenarios[scenario]();
-} catch (error) {
-  sayRaised(error);
-}
-say("end", null);
+serve(scenarios);
