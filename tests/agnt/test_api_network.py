@@ -10,14 +10,7 @@ from django.utils import timezone
 from agnt.models import Booking, Network
 from agnt.service.bookings import BEFORE
 from agnt.service.networks import find_network, get_or_create_network
-from tests.agnt.network_rows import (
-    DAY,
-    count_calls,
-    make_booking,
-    make_interaction,
-    make_key,
-    make_venue,
-)
+from tests.agnt.network_rows import DAY, count_calls, make_booking, make_interaction, make_key, make_venue
 from tests.native.rows import Person, api
 
 NETWORK = "/api/v1/network"

@@ -167,36 +167,6 @@ def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, n
     assert not Breaker.objects.filter(venue=three.venue_id).exists()
 
 
-def test_a_refusal_by_the_network_is_no_failure_of_the_venue(breakers: Process, network: Network) -> None:
-    one, two = make_venue(network, "a"), make_venue(network, "b")
-    fail(breakers, one, 4)
-    fail(breakers, two)
-    before = list(Breaker.objects.order_by("pk").values())
-    for _ in range(10):
-        assert refused(breakers, two).is_network
-    assert list(Breaker.objects.order_by("pk").values()) == before
-
-
-def test_a_late_failure_of_a_call_before_the_opening_changes_nothing(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    late = breakers.enter(key)
-    fail(breakers, key, 5)
-    before = list(Breaker.objects.order_by("pk").values())
-    breakers.leave(key, late, failed=True)
-    breakers.leave(key, late, failed=False)
-    assert list(Breaker.objects.filter(venue=key.venue_id).values()) == before[1:]
-
-
-def test_failures_age_out(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    fail(breakers, key, 4)
-    advance(601)
-    fail(breakers, key, 4)
-    assert not breakers.enter(key).is_probe
-    fail(breakers, key)
-    refused(breakers, key)
-
-
 def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transactional_db: None) -> None:
     network = get_or_create_network(person("owner").user)
     key = make_venue(network, "a")

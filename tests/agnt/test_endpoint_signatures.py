@@ -6,18 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from agnt.wire.signing import read_key, sign_body
 from lab.hub_process import HubProcess
-from tests.agnt.wire import (
-    SENDER,
-    Key,
-    Program,
-    envelope,
-    error_of,
-    mint,
-    new_login,
-    program,
-    result_of,
-    stamp,
-)
+from tests.agnt.wire import SENDER, Key, Program, envelope, error_of, mint, new_login, program, result_of, stamp
 from tests.channel.agents import sql
 
 NUMBERS = {"query": "café ☕ 夕日 🦞", "limit": 5}

@@ -15,17 +15,7 @@ from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from tests.agnt.wire import (
-    Key,
-    Program,
-    add_venue,
-    count,
-    mint,
-    network_id,
-    new_login,
-    note_change,
-    program,
-)
+from tests.agnt.wire import Key, Program, add_venue, count, mint, network_id, new_login, note_change, program
 from tests.channel.agents import sql
 
 CONFIRMED: Json = {"status": "confirmed"}
