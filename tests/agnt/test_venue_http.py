@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,6 @@ from agnt.wire.fields import MAX_TTL_MS
 from agnt.wire.signing import SigningKeys, verify_body, verify_payload
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.agnt import venues
 from tests.agnt.lookalike import fail, network, respond, send
@@ -36,18 +35,10 @@ OPENED = (
 asker = venues.asker
 
 
-@pytest.fixture(scope="module")
-def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub that may call servers of this machine."""
-    running = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-def keeper(hub: HubProcess) -> Keeper:
+def keeper(private_hub: HubProcess) -> Keeper:
     """The owner of a network of its own."""
-    return Keeper(hub)
+    return Keeper(private_hub)
 
 
 def confirm(payload: Json | None = None, **fields: Any) -> Script:

@@ -4,6 +4,7 @@ event.
 
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from typing import LiteralString
 
@@ -11,10 +12,11 @@ import psycopg
 import pytest
 
 from lab.agents import Stall, TaskPeer, online
-from lab.hub_process import HubProcess, StartHub
+from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.receivers import Received, receiving
 from lab.waiting import eventually
+from tests.conftest import HOMES
 from tests.pushes.client import SETTINGS, client, heard, states
 
 pytestmark = pytest.mark.slow
@@ -45,6 +47,15 @@ async def noted(home: HubStorage) -> None:
     await eventually(is_noted, "no push is being sent")
 
 
+@pytest.fixture(scope="module", params=HOMES)
+def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub of each kind, the grown one with a worker and a second process; each test leaves it running."""
+    is_grown = request.param == "grown"
+    home = make_storage(request.param)
+    with HubProcess.start(home, processes=1 + is_grown, worker=is_grown, **SETTINGS) as started:
+        yield started
+
+
 def kill_sender(hub: HubProcess) -> None:
     if hub.worker is None:
         hub.kill9()
@@ -59,10 +70,7 @@ def start_sender(hub: HubProcess) -> None:
         hub._start_worker()
 
 
-async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(
-    home: HubStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(hub: HubProcess) -> None:
     alive = threading.Event()
 
     def answer(_: Received) -> int:
@@ -76,20 +84,19 @@ async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(
             await heard(receiver, 1)
             kill_sender(hub)
             alive.set()
-            end_leases(home)
+            end_leases(hub.home)
             start_sender(hub)
             told = await heard(receiver, 4)
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
 
 
-async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+async def test_a_task_whose_process_died_is_told_as_failed(hub: HubProcess) -> None:
     with receiving() as receiver:
         async with online(hub, Stall) as peer:
             await client(hub, peer).asked("lost", {"url": receiver.url})
             await peer.heard("prompt")
             await heard(receiver, 1)
-            await noted(home)
+            await noted(hub.home)
             hub.kill9()
             hub.serve(0)
             told = await heard(receiver, 2, within_s=45)
@@ -98,17 +105,13 @@ async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, sta
     assert part["text"] == "the hub stopped before the agent answered"
 
 
-@pytest.mark.distributed
-async def test_another_process_than_the_tasks_keeps_the_address(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("grown"), processes=2, worker=True, **SETTINGS)
+async def test_another_process_than_the_tasks_keeps_the_address(hub: HubProcess) -> None:
+    """On SQLite the address is added to the task of the one process."""
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
             task = await client(hub, peer).asked("hold | note soon | reply done")
             await peer.heard("prompt")
-            elsewhere = client(hub, peer, at=1)
-            await elsewhere.add(task, receiver.url)
+            await client(hub, peer, at=-1).add(task, receiver.url)
             peer.release.set()
             told = await heard(receiver, 3)
     assert states(told) == ["WORKING", "reply-1", "COMPLETED"]
