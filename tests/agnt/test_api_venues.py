@@ -70,48 +70,27 @@ def test_without_a_network_there_are_no_venues(alice: Person) -> None:
     assert find_network(alice.user) is None
 
 
-WRONG: list[tuple[str, Any]] = [
-    ("slug", ""),
-    ("slug", "with blanks"),
-    ("slug", "-first"),
-    ("slug", "x" * 81),
-    ("slug", str(uuid.UUID(int=7))),
-    ("slug", "a\0b"),
-    ("name", "   "),
-    ("name", "two\nlines"),
-    ("name", None),
-    ("agentId", "network:agnt"),
-    ("agentId", "Network:other"),
-    ("agentId", "with blanks"),
-    ("description", "\x07"),
-    ("description", "x" * 4001),
-    ("category", "x" * 81),
-    ("city", "a\tb"),
-    ("tags", "one"),
-    ("tags", ["a;b"]),
-    ("tags", ["x" * 41]),
-    ("tags", [str(number) for number in range(21)]),
-    ("priceRange", "$" * 17),
-    ("referralFeePct", "100.01"),
-    ("referralFeePct", "-1"),
-    ("referralFeePct", "7.005"),
-    ("referralFeePct", "NaN"),
-    ("priorityRank", 1_000_001),
-    ("priorityRank", 1.5),
-    ("active", "perhaps"),
-    ("agent", "@alice/unknown"),
-    ("agent", "\0"),
-    ("url", "ftp://venue.example/"),
-    ("url", "https://user:pass@venue.example/"),
-    ("url", "https://127.0.0.1/"),
-    ("url", "not a url"),
-    ("venueId", "1"),
-]
+WRONG: dict[str, list[Any]] = {
+    "slug": ["", "with blanks", "-first", "x" * 81, str(uuid.UUID(int=7)), "a\0b"],
+    "name": ["   ", "two\nlines", None],
+    "agentId": ["network:agnt", "Network:other", "with blanks"],
+    "description": ["\x07", "x" * 4001],
+    "category": ["x" * 81],
+    "city": ["a\tb"],
+    "tags": ["one", ["a;b"], ["x" * 41], [str(number) for number in range(21)]],
+    "priceRange": ["$" * 17],
+    "referralFeePct": ["100.01", "-1", "7.005", "NaN"],
+    "priorityRank": [1_000_001, 1.5],
+    "active": ["perhaps"],
+    "agent": ["@alice/unknown", "\0"],
+    "url": ["ftp://venue.example/", "https://user:pass@venue.example/", "https://127.0.0.1/", "not a url"],
+    "venueId": ["1"],
+}
 
 
 def test_a_field_that_is_wrong_is_a_400_that_names_it(alice: Person) -> None:
     venue = make_venue(alice.user, "there")
-    for field, value in WRONG:
+    for field, value in ((field, value) for field, values in WRONG.items() for value in values):
         for answer in (post(alice, **{field: value}), patch(alice, venue, **{field: value})):
             assert answer.status_code == 400, (field, value)
             assert answer.json()["message"].startswith(field), answer.json()

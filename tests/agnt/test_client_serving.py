@@ -37,32 +37,27 @@ def test_signatures_are_verified_when_there_is_a_secret() -> None:
         assert read_ask(envelope(wrong), keys=None, now_s=TS)[0].payload["query"] == V2["query"]
 
 
-@pytest.mark.parametrize(
-    ("more", "field"),
-    [
-        ({"from": None}, "from"),
-        ({"from": "two words"}, "from"),
-        ({"to": 7}, "to"),
-        ({"intent": ""}, "intent"),
-        ({"payload": []}, "payload"),
-        ({"payload": None}, "payload"),
-        ({"agent_context": "x"}, "agent_context"),
-        ({"ttl_ms": 0}, "ttl_ms"),
-        ({"ttl_ms": True}, "ttl_ms"),
-        ({"ttl_ms": 1.5}, "ttl_ms"),
-        ({"timestamp": None}, "timestamp"),
-        ({"timestamp": "x" * 65}, "timestamp"),
-        ({"via": None}, "via"),
-        ({"via": []}, "via"),
-    ],
-)
-def test_a_field_that_is_wrong_is_named_and_the_response_does_without_it(more: dict[str, Any], field: str) -> None:
-    fields = envelope({}) | more
-    refused = refusal(fields)
-    assert (refused.code, refused.fields) == (ErrorCode.INVALID_ENVELOPE, [field])
-    heading = find_ask(fields)
-    assert heading.sender == ("" if field == "from" else SENDER)
-    assert describe_response(heading, {"a": 1}, elapsed_s=0, now=datetime.now(UTC))["payload"] == {"a": 1}
+WRONG: dict[str, list[Any]] = {
+    "from": [None, "two words"],
+    "to": [7],
+    "intent": [""],
+    "payload": [[], None],
+    "agent_context": ["x"],
+    "ttl_ms": [0, True, 1.5],
+    "timestamp": [None, "x" * 65],
+    "via": [None, []],
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_a_field_that_is_wrong_is_named_and_the_response_does_without_it(field: str) -> None:
+    for value in WRONG[field]:
+        fields = envelope({}) | {field: value}
+        refused = refusal(fields)
+        assert (refused.code, refused.fields) == (ErrorCode.INVALID_ENVELOPE, [field])
+        heading = find_ask(fields)
+        assert heading.sender == ("" if field == "from" else SENDER)
+        assert describe_response(heading, {"a": 1}, elapsed_s=0, now=datetime.now(UTC))["payload"] == {"a": 1}
 
 
 def test_another_protocol_is_refused() -> None:
