@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.agnt.venues import CONFIRMED, Keeper, data
+from tests.agnt.venues import Keeper
 from tests.agnt.wire import add_venue, count, mint, stamp
 from tests.channel.agents import sql
 from tests.mcp.clients import MODES, mcp_client, run_typescript, text_of
@@ -162,16 +162,6 @@ async def test_wrong_arguments_are_the_errors_of_envelopes(connect: Connect) -> 
         for name in ("ask_agent", "list_agents", "agnt.pay"):
             with pytest.raises(MCPError):
                 await client.call_tool(name, {})
-
-
-async def test_a_tool_asks_the_agent_of_a_venue(keeper: Keeper) -> None:
-    other = Keeper(keeper.hub)
-    async with (
-        other.venue("v", data(CONFIRMED | {"note": "welcome"})) as agent,
-        mcp_client(other.hub.url, other.key.token) as asking,
-    ):
-        assert (await call(asking, "agnt.confirm_booking", venue_id="v"))["note"] == "welcome"
-        assert len(agent.prompts) == 1
 
 
 async def test_who_has_no_key_has_no_such_tool(keeper: Keeper) -> None:
