@@ -1,6 +1,7 @@
-"""Envelopes: what is read, in which order flaws are found, and what the response repeats."""
+"""Envelopes: what is read, in which order flaws are found, what the response repeats, and what errors say."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ from agnt.wire.envelope import (
     read_envelope,
     respond,
 )
-from agnt.wire.errors import EnvelopeRefused, describe_error
+from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+from lab import ROOT
 
 AS_PRINTED = (
     b'{"protocol":"openclaw/a2a/v1","from":"my_agent_001","to":"network:agnt","intent":"network.ping",'
@@ -246,3 +248,37 @@ def test_a_large_envelope_is_read_in_bounded_steps() -> None:
     code, status, fields = refusal(**many)
     assert (code, status, len(fields)) == ("invalid_envelope", 422, 16)
     assert body_refusal(json.dumps({"payload": {"a": [[]] * 20_000}}).encode()) == ("invalid_envelope", 400)
+
+
+# Errors.
+
+REFERENCE_ROW = re.compile(r"^\| `(\w+)` \| ([45]\d\d) \| (yes|no) \|", re.MULTILINE)
+
+
+def test_an_error_as_the_protocol_shows_it() -> None:
+    refused = EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=211.2)
+    error = {"code": "circuit_open", "message": "the venue failed too often", "retryable": True}
+    assert describe_error(refused) == {"status": "error", "error": error | {"retry_after_s": 212}}
+    assert error_headers(refused) == {"X-A2A-Error": "circuit_open", "Retry-After": "212"}
+    assert refused.status == 503
+
+
+def test_the_fields_that_an_error_names_are_bounded() -> None:
+    refused = EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "unknown", fields=["x" * 1000] * 1000)
+    error = describe_error(refused)["error"]
+    assert (error["fields"], "retry_after_s" in error) == (["x" * 64] * 16, False)
+
+
+def test_only_a_missing_key_is_asked_for() -> None:
+    for code, expected in ((ErrorCode.UNAUTHORIZED, "Bearer"), (ErrorCode.INVALID_SIGNATURE, None)):
+        assert error_headers(EnvelopeRefused(code, "no")).get("WWW-Authenticate") == expected
+
+
+def test_the_reference_has_the_status_of_each_code() -> None:
+    rows = REFERENCE_ROW.findall((ROOT / "docs" / "reference" / "agnt.md").read_text())
+    assert set(MEANINGS) == set(ErrorCode)
+    expected = {
+        (code.value, str(meaning.status), "yes" if meaning.is_retryable else "no")
+        for code, meaning in MEANINGS.items()
+    }
+    assert set(rows) == expected
