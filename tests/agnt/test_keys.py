@@ -141,12 +141,6 @@ def test_an_owner_has_one_network_with_a_service_user(alice: Person, bob: Person
     assert mint_key(bob.user, "his").key.network.service_user != service_user
 
 
-def test_a_key_without_a_customer_is_invoiced_alone(alice: Person) -> None:
-    one, other = mint_key(alice.user, "same name").key, mint_key(alice.user, "same name").key
-    assert one.customer != other.customer
-    assert "" not in (one.customer, other.customer)
-
-
 def test_keys_count_as_tokens_of_their_owner(alice: Person, settings: Any) -> None:
     settings.TOKENS_PER_OWNER = 3  # alice has an app and a channel token
     mint_key(alice.user, "one", source=Credential.Source.MINT)
@@ -200,14 +194,6 @@ def test_the_secret_before_verifies_during_the_overlap(alice: Person) -> None:
         signed = sign_payload({"limit": 5}, key=read_key(text), sender="bot", at_s=now_s)
         assert verify_payload(signed, keys=keys, sender="bot", now_s=now_s)
     assert keys.live_at(keys.previous_until_s) == (keys.current,)
-
-
-def test_each_rotation_gives_another_secret(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
-    secrets = [made.secret, *(rotate_secret(made.key) for _ in range(3))]
-    assert len(set(secrets)) == 4
-    keys = load_signing_keys(found(made.token))
-    assert [keys.current.hex(), keys.previous.hex()] == [secrets[3], secrets[2]]
 
 
 def test_an_overlap_has_bounds(alice: Person) -> None:

@@ -4,7 +4,6 @@ event.
 
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from typing import LiteralString
 
@@ -13,11 +12,10 @@ import pytest
 
 from lab.agents import Stall, TaskPeer, online
 from lab.hub_process import HubProcess
-from lab.hub_storage import HubStorage, MakeStorage
+from lab.hub_storage import HubStorage
 from lab.receivers import Received, receiving
 from lab.waiting import eventually
-from tests.conftest import HOMES
-from tests.pushes.client import SETTINGS, client, heard, states
+from tests.pushes.client import client, heard, states
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +45,6 @@ async def noted(home: HubStorage) -> None:
     await eventually(is_noted, "no push is being sent")
 
 
-@pytest.fixture(scope="module", params=HOMES)
-def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub of each kind, the grown one with a worker and a second process; each test leaves it running."""
-    is_grown = request.param == "grown"
-    home = make_storage(request.param)
-    with HubProcess.start(home, processes=1 + is_grown, worker=is_grown, **SETTINGS) as started:
-        yield started
-
-
 def kill_sender(hub: HubProcess) -> None:
     if hub.worker is None:
         hub.kill9()
@@ -70,7 +59,8 @@ def start_sender(hub: HubProcess) -> None:
         hub._start_worker()
 
 
-async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(hub: HubProcess) -> None:
+async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(sending_hub: HubProcess) -> None:
+    hub = sending_hub
     alive = threading.Event()
 
     def answer(_: Received) -> int:
@@ -90,7 +80,8 @@ async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(hub: H
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
 
 
-async def test_a_task_whose_process_died_is_told_as_failed(hub: HubProcess) -> None:
+async def test_a_task_whose_process_died_is_told_as_failed(sending_hub: HubProcess) -> None:
+    hub = sending_hub
     with receiving() as receiver:
         async with online(hub, Stall) as peer:
             await client(hub, peer).asked("lost", {"url": receiver.url})
@@ -105,13 +96,13 @@ async def test_a_task_whose_process_died_is_told_as_failed(hub: HubProcess) -> N
     assert part["text"] == "the hub stopped before the agent answered"
 
 
-async def test_another_process_than_the_tasks_keeps_the_address(hub: HubProcess) -> None:
+async def test_another_process_than_the_tasks_keeps_the_address(sending_hub: HubProcess) -> None:
     """On SQLite the address is added to the task of the one process."""
     with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            task = await client(hub, peer).asked("hold | note soon | reply done")
+        async with online(sending_hub, TaskPeer) as peer:
+            task = await client(sending_hub, peer).asked("hold | note soon | reply done")
             await peer.heard("prompt")
-            await client(hub, peer, at=-1).add(task, receiver.url)
+            await client(sending_hub, peer, at=-1).add(task, receiver.url)
             peer.release.set()
             told = await heard(receiver, 3)
     assert states(told) == ["WORKING", "reply-1", "COMPLETED"]

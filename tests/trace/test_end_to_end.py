@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,23 +9,16 @@ from kit import trace
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
 from tests.channel.agents import agent, rows
-from tests.conftest import HOMES
 from tests.pushes.client import client, heard
 from tests.v1.caller import message
 
 
-@pytest.fixture(scope="module", params=HOMES)
-def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
+@pytest.fixture
+def hub(sending_hub: HubProcess) -> HubProcess:
     """A hub of each kind that may send on this machine."""
-    grown = request.param == "grown"
-    started = HubProcess.start(
-        make_storage(request.param), processes=2 if grown else 1, worker=grown, WEBHOOK_ALLOW_PRIVATE=1
-    )
-    yield started
-    started.stop()
+    return sending_hub
 
 
 def sampled() -> str:
