@@ -119,41 +119,6 @@ def test_a_probe_closes_it_for_all(breakers: Process, network: Network) -> None:
     assert not others.enter(key).is_probe
 
 
-def test_a_call_that_may_not_probe_leaves_the_probe_to_the_next(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    assert not breakers.enter(key, may_probe=False).is_probe
-    fail(breakers, key, 5)
-    advance(301)
-    with pytest.raises(CircuitOpen):
-        breakers.enter(key, may_probe=False)
-    assert breakers.enter(key).is_probe
-
-
-def test_a_probe_that_tells_nothing_leaves_the_probe_to_the_next_call(breakers: Process, network: Network) -> None:
-    key, others = make_venue(network, "a"), Process()
-    fail(breakers, key, 5)
-    advance(301)
-    breakers.leave(key, breakers.enter(key), failed=None)
-    assert others.enter(key).is_probe
-    assert Breaker.objects.get(venue=key.venue_id).openings == 1
-    assert (breakers.opened, others.opened) == ((0, 1), (0, 0))
-
-
-def test_a_lost_probe_is_released_and_counted_once(breakers: Process, network: Network) -> None:
-    key, others = make_venue(network, "a"), Process()
-    fail(breakers, key, 5)
-    advance(300)
-    lost = breakers.enter(key)
-    advance(21)
-    assert 200 <= refused(others, key).retry_after_s <= 299
-    breakers.leave(key, lost, failed=False)
-    assert refused(breakers, key).retry_after_s <= 300
-    assert Breaker.objects.get(venue=key.venue_id).openings == 2
-    assert (breakers.opened, others.opened) == ((0, 1), (0, 1))
-    advance(300)
-    assert others.enter(key).is_probe
-
-
 def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, network: Network) -> None:
     one, two, three = (make_venue(network, slug) for slug in ("a", "b", "c"))
     other = make_venue(get_or_create_network(person("other").user), "a")

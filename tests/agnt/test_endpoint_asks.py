@@ -67,18 +67,6 @@ async def written() -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-async def test_a_venue_confirms_what_it_has(hub: Hub, key: MintedKey) -> None:
-    async def answer() -> VenueAnswer:
-        return VenueAnswer(slot_id="t-7", slot_time="20:00", party_size=3, note="terrace")
-
-    hub.venues.answering["quick"] = answer
-    made = result_of(await hub.post(key, confirm("quick")))
-    assert (made["slot_id"], made["slot_time"], made["party_size"], made["note"]) == ("t-7", "20:00", 3, "terrace")
-    assert await written() == (1, 1, 1)
-    plain = result_of(await hub.post(key, confirm("rows")))
-    assert (plain["slot_time"], hub.venues.asked) == ("19:30", ["quick"])
-
-
 async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub: Hub, key: MintedKey) -> None:
     hub.venues.answering["slow"] = asleep
     sent = confirm("slow", ttl_ms=2_000)
