@@ -84,19 +84,6 @@ async def test_hops_are_refused_until_the_owner_takes_them(private_hub: HubProce
     assert (metadata["origin"], metadata["via"]) == (SENDER, ["agg_a", AGG])
 
 
-async def test_a_hop_is_signed_by_the_sender(keeper: Keeper, asker: Program) -> None:
-    key = keeper.key
-    other = mint(keeper.hub, keeper.login)
-    unsigned = passed_on(key)
-    del unsigned["payload"]["_sig"]
-    cut = passed_on(key, via=(STRANGER,))
-    del cut["via"][0]
-    for wrong in (unsigned, cut, passed_on(other), sign_again(passed_on(key), other, now_s())):
-        answer = await asker.post(wrong)
-        assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
-    assert result_of(await asker.post(passed_on(key, via=(STRANGER,) * 3)))["status"] == "ok"
-
-
 async def test_an_old_hop_is_refused_unless_its_event_is_known(keeper: Keeper, asker: Program) -> None:
     for at_s in (now_s() - 310, now_s() + 90):
         answer = await asker.post(sign_again(passed_on(keeper.key), keeper.key, at_s))
@@ -155,7 +142,7 @@ async def test_a_venue_verifies_a_chain_of_two_hops(keeper: Keeper, asker: Progr
 
     async with network(serve) as far:
         venue_id = add_venue(keeper.hub, keeper.login, "v", url=far.endpoint.url, agent_name="agent-v")
-        keys = SigningKeys(await secret_of(keeper.hub, venue_id))
+        keys = SigningKeys(secret_of(keeper.hub, venue_id))
         order = Ask(sender=AGG, intent="booking.confirm", payload={"venue_id": "v"}, origin=SENDER)
         async with HttpxTransport() as transport:
             endpoint = Endpoint(keeper.hub.url + PATH, keeper.key.token, read_key(keeper.key.secret))
@@ -187,7 +174,7 @@ async def test_the_agent_of_a_venue_gets_the_chain(keeper: Keeper, asker: Progra
         [prompt] = agent.prompts
         await check_full_chain(keeper, asker, "la-brisa")
         assert len(agent.prompts) == 1
-    keys = SigningKeys(await secret_of(keeper.hub, booked["venue"]["venue_id"]))
+    keys = SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"]))
     came, _ = read_ask(envelope_in(prompt), keys=keys, now_s=time.time())
     assert (came.origin, came.timestamp) == (SENDER, sent["timestamp"])
     assert describe_via(came.via[:2]) == sent["via"]

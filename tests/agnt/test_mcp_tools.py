@@ -98,15 +98,6 @@ async def test_the_typescript_client_lists_and_calls_the_four_tools(keeper: Keep
     assert count(keeper.hub, keeper.login, "agnt_usageevent") == charges + 1
 
 
-async def test_the_typescript_client_gets_refusals_as_errors_of_tools(keeper: Keeper) -> None:
-    limited = mint(keeper.hub, keeper.login, "free", "query")
-    wrong = ("refused", "agnt.confirm_booking", {"venue_id": "la-brisa"})
-    refused = (await call_by_typescript(keeper.hub, limited.token, wrong)).one("refused").value
-    assert refused["isError"] is True
-    assert refused["structuredContent"]["error"]["code"] == "tier_required"
-    assert refused["content"][0]["text"].startswith("Error: tier_required: ")
-
-
 async def test_a_booking_is_charged_once_for_each_timestamp(keeper: Keeper, connect: Connect) -> None:
     async with connect() as client:
         before = count(keeper.hub, keeper.login, "agnt_usageevent")

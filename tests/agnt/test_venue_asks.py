@@ -56,7 +56,7 @@ async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
         "party_size": 4,
         "user_note": "window ☕",
     }
-    secret = await secret_of(keeper.hub, booked["venue"]["venue_id"])
+    secret = secret_of(keeper.hub, booked["venue"]["venue_id"])
     assert verify_payload(given["payload"], keys=SigningKeys(secret), sender=SENDER, now_s=time.time())
     for words in ("La Brisa", SENDER, "window ☕", '"status": "confirmed"'):
         assert words in prompt["text"]

@@ -56,7 +56,7 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
     assert (given["from"], given["to"], given["intent"]) == (SENDER, "agent-v", "booking.confirm")
     assert 0 < given["ttl_ms"] <= MAX_TTL_MS
     keys, signed_at = (
-        SigningKeys(await secret_of(keeper.hub, booked["venue"]["venue_id"])),
+        SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"])),
         given["payload"]["_ts"],
     )
     assert verify_payload(given["payload"], keys=keys, sender=SENDER, now_s=signed_at)
