@@ -45,45 +45,60 @@ class Receiver:
         return list(self.received)
 
 
+class Handler(BaseHTTPRequestHandler):
+    """Logs nothing, and answers as `answer` is called."""
+
+    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """Send an answer; does nothing if the other side waits no longer."""
+        with suppress(OSError):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving_http(handler: type[Handler], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A port of this machine where each request is answered in a thread of its own, until the block ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @contextmanager
 def receiving(
     answer: Callable[[Received], int] | None = None, tls: ssl.SSLContext | None = None
 ) -> Iterator[Receiver]:
     """A receiver on a free port, until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class ReceiverHandler(Handler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             one = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             receiver.received.append(one)
             status = receiver.answer(one)
-            with suppress(OSError):  # the hub did not wait for it
-                self.send_response(status)
-                if 300 <= status < 400:
-                    self.send_header("Location", receiver.url + "/elsewhere")
-                self.send_header("Content-Length", str(len(receiver.answer_body)))
-                self.end_headers()
-                self.wfile.write(receiver.answer_body)
+            moved = {"Location": receiver.url + "/elsewhere"} if 300 <= status < 400 else {}
+            self.answer(status, receiver.answer_body, **moved)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    receiver = Receiver(server.server_address[1])
-    if answer is not None:
-        receiver.answer = answer
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-        receiver.scheme = "https"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving_http(ReceiverHandler, tls) as port:
+        receiver = Receiver(port, scheme="http" if tls is None else "https")
+        if answer is not None:
+            receiver.answer = answer
         yield receiver
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @contextmanager

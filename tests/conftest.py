@@ -217,6 +217,14 @@ def hub(request: pytest.FixtureRequest) -> HubProcess:
     return serving
 
 
+@pytest.fixture(params=HOMES, scope="session")
+def sending_hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub of each kind that may send on this machine; the grown one has two processes and a worker."""
+    is_grown = request.param == "grown"
+    home = make_storage(request.param)
+    yield from _serving(home, processes=1 + is_grown, worker=is_grown, WEBHOOK_ALLOW_PRIVATE=1)
+
+
 @pytest.fixture
 def alice(hub: HubProcess) -> str:
     """A caller's token."""

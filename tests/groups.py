@@ -15,7 +15,10 @@ import pytest
 
 from tests.processor_time import read_shares
 
-HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "short_wait_site", "signin_hub"}
+HUBS = {
+    *("hub", "embedded_hub", "short_wait_hub", "two_process_hub", "sending_hub"),
+    *("site", "short_wait_site", "signin_hub"),
+}
 EVERY_PAGE = "browser, every page"  # the half of `browser` that visits all pages
 FIRST = (EVERY_PAGE, "browser", "sdks", "faults")
 OF_EVERY_PAGE = {"test_every_page.py", "test_injection_everywhere.py", "test_layout.py", "test_docs_pages.py"}
@@ -52,7 +55,7 @@ def group_of(test: pytest.Function) -> str:
         if found and found[-1].scope in ("package", "module") and found[-1].baseid.startswith("tests"):
             return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
         if found and found[-1].scope == "session" and name in HUBS:
-            hubs.append(f"hub {parameters.get(name, name)}")
+            hubs.append(f"hub {name} {parameters.get(name, '')}")
     return hubs[0] if hubs else ""
 
 

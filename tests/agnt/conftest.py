@@ -1,6 +1,6 @@
 """People of one hub's database; networks, and a program with a key of one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from django.test import Client
@@ -8,11 +8,19 @@ from django.test import Client
 from agnt.models import Network
 from agnt.service.networks import get_or_create_network
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from tests.agnt.wire import Key, Program, add_venue, mint, new_login, program
 from tests.native import conftest as people
 from tests.native.rows import Person, browser
 
 alice, bob, staff = people.alice, people.bob, people.staff
+
+
+@pytest.fixture(scope="package")
+def private_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
+    """A hub that may call servers of this machine."""
+    with HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

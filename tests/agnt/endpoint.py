@@ -1,5 +1,6 @@
 """The endpoint of AGNT in this process, with venues that answer as a test says."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,7 @@ from agnt.wire.payloads import Confirm
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
 from lab.frames import Json
+from lab.waiting import eventually
 from tests.agnt.wire import PATH
 
 Answering = Callable[[], Awaitable[VenueAnswer]]
@@ -36,6 +38,24 @@ class Venues:
         if isinstance(asked.order, Confirm):
             return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
         return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}
+
+    async def until_asked(self) -> None:
+        """Return once a venue is asked."""
+
+        async def is_asked() -> bool:
+            return bool(self.asked)
+
+        await eventually(is_asked, "a venue is asked")
+
+
+def held(release: asyncio.Event) -> Answering:
+    """Confirms once its test lets go of it."""
+
+    async def answer() -> VenueAnswer:
+        await release.wait()
+        return VenueAnswer()
+
+    return answer
 
 
 class Hub:

@@ -1,13 +1,13 @@
 """A server that takes meter events as Stripe documents it, on a real port."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
+
+from lab.receivers import Handler, serving_http
 
 API_KEY = "sk_test_of_these_tests"
 PATH = "/v1/billing/meter_events"
@@ -65,29 +65,12 @@ class StripeServer:
 def stripe_server() -> Iterator[StripeServer]:
     """One on a free port, until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class StripeHandler(Handler):
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"])).decode()
             status, body = found.take(self.path, self.headers, dict(parse_qsl(text)))
-            data = json.dumps(body).encode()
-            with suppress(OSError):  # the program has been killed
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+            self.answer(status, json.dumps(body).encode(), Content_Type="application/json")
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    found = StripeServer(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving_http(StripeHandler) as port:
+        found = StripeServer(f"http://127.0.0.1:{port}")
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

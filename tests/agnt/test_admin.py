@@ -1,19 +1,23 @@
 """Networks in the admin: owners change their own venues, revoke their keys and move their bookings along."""
 
+import re
 from typing import Any
 
-import pytest
+from django.contrib.admin.models import LogEntry
 
-from agnt.models import Booking, Network, Venue
-from agnt.service.keys import find_key
+from accounts.models import Credential
+from agnt.models import ApiKey, Booking, Network, Venue
+from agnt.service.keys import find_key, load_signing_keys
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import note_venue_change
-from tests.agnt.network_rows import make_booking, make_interaction, make_key, make_venue
+from agnt.wire.signing import read_key
+from tests.agnt.network_rows import DAY, make_booking, make_interaction, make_key, make_venue
 from tests.native.admin import act
 from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent
 
 ADMIN = "/admin/agnt/"
+KEYS = f"{ADMIN}apikey/"
 VENUES = f"{ADMIN}venue/"
 FORM = {"slug": "one", "name": "One", "referral_fee_pct": "7", "priority_rank": "0", "is_active": "on"}
 
@@ -40,25 +44,12 @@ def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
     assert version(alice) == 3
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("slug", "with blanks"),
-        ("slug", ""),
-        ("name", "\x07"),
-        ("agent_name", "network:agnt"),
-        ("referral_fee_pct", "101"),
-        ("priority_rank", "99999999"),
-        ("agent", "@bob/hidden"),
-        ("url", "ftp://venue.example/"),
-        ("tags", ";".join(map(str, range(21)))),
-    ],
-)
-def test_a_wrong_field_is_refused_in_the_form(alice: Person, bob: Person, field: str, value: str) -> None:
+def test_a_wrong_field_is_refused_in_the_form(alice: Person, bob: Person) -> None:
     make_agent(bob.user, "hidden", access="private")
-    answer = browser(alice.session).post(f"{VENUES}add/", {**FORM, field: value})
-    assert answer.status_code == 200
-    assert "errorlist" in answer.content.decode()
+    wrong = {"slug": "with blanks", "name": "\x07", "agent": "@bob/hidden", "url": "ftp://venue.example/"}
+    for field, value in (wrong | {"tags": ";".join(map(str, range(21)))}).items():
+        answer = browser(alice.session).post(f"{VENUES}add/", {**FORM, field: value})
+        assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True), field
     assert not Venue.objects.exists()
 
 
@@ -117,16 +108,16 @@ def test_the_bounds_of_the_log_hold_in_the_admin_too(alice: Person, days: str) -
 
 def test_keys_are_revoked_and_never_shown(alice: Person) -> None:
     made, client = make_key(alice.user), browser(alice.session)
-    for path in (f"{ADMIN}apikey/", f"{ADMIN}apikey/{made.key.pk}/change/"):
+    for path in (KEYS, f"{KEYS}{made.key.pk}/change/"):
         page = text(client, path)
         assert made.key.credential.prefix in page
         assert made.token not in page
         assert made.secret not in page
         assert made.key.secret not in page
-    assert client.get(f"{ADMIN}apikey/?secret__startswith=a").status_code == 400
-    for url in (f"{ADMIN}apikey/add/", f"{ADMIN}apikey/{made.key.pk}/delete/"):
+    assert client.get(f"{KEYS}?secret__startswith=a").status_code == 400
+    for url in (f"{KEYS}add/", f"{KEYS}{made.key.pk}/delete/"):
         assert client.get(url).status_code == 403
-    act(client, f"{ADMIN}apikey/", "revoke", made.key)
+    act(client, KEYS, "revoke", made.key)
     assert find_key(made.token) is None
 
 
@@ -148,7 +139,7 @@ def test_an_owner_neither_sees_nor_changes_rows_of_another_user(alice: Person, b
         assert "his-" not in text(client, f"{ADMIN}{table}/")
     act(client, VENUES, "deactivate", venue)
     act(client, VENUES, "delete_selected", venue, post="yes")
-    act(client, f"{ADMIN}apikey/", "revoke", made.key)
+    act(client, KEYS, "revoke", made.key)
     act(client, f"{ADMIN}booking/", "cancel", booking)
     client.post(f"{VENUES}{venue.pk}/change/", {**FORM, "name": "Hers"})
     client.post(f"{ADMIN}network/{venue.network_id}/change/", {"interactions_kept_days": "1"})
@@ -157,3 +148,60 @@ def test_an_owner_neither_sees_nor_changes_rows_of_another_user(alice: Person, b
     assert (venue.name, venue.is_active, booking.status) == ("His-Venue", True, "pending")
     assert venue.network.interactions_kept_days == 7
     assert find_key(made.token) is not None
+
+
+def test_what_a_key_may_do_is_changed_as_by_rest_and_logged(alice: Person, staff: Person) -> None:
+    made = make_key(alice.user, "trips", customer="acme", senders=["a1"], lifetime=DAY)
+    url, rights = f"{KEYS}{made.key.pk}/change/", {"tier": "pro", "scope": "booking"}
+    page = browser(staff.session).get(url).content.decode()
+    assert ">a1</textarea>" in page.replace("\n", "")
+    for person, typed, expected in (
+        (alice, rights | {"senders": "b1\r\nb2\r\nb1"}, ("pro", "booking", ["b1", "b2"])),
+        (staff, rights | {"tier": "free", "senders": ""}, ("free", "booking", [])),
+    ):
+        forged = {"customer": "mallory", "name": "other", "network": "9", "secret": "mine", "previous_until": "x"}
+        assert browser(person.session).post(url, {**typed, **forged}).status_code == 302
+        assert (found := find_key(made.token)) is not None
+        assert (found.tier, found.scope, found.senders, found.customer) == (*expected, "acme")
+    assert load_signing_keys(found).current == read_key(made.secret)
+    assert ApiKey.objects.get().credential.name == "trips"
+    assert list(LogEntry.objects.values_list("user", flat=True)) == [staff.user.pk, alice.user.pk]
+
+
+def test_the_end_of_a_key_is_shown(alice: Person) -> None:
+    client = browser(alice.session)
+    for lifetime, has_end in ((DAY, True), (None, False)):
+        key = make_key(alice.user, lifetime=lifetime).key
+        page = client.get(f"{KEYS}{key.pk}/change/").content.decode()
+        shown = re.search(r'field-expires_at.*?class="readonly">([^<]*)<', page, re.DOTALL)
+        assert shown is not None
+        assert (shown[1] != "-") == has_end
+    assert "column-expires_at" in client.get(KEYS).content.decode()
+
+
+def test_a_wrong_right_is_refused_in_the_form(alice: Person) -> None:
+    made, many = make_key(alice.user, senders=["a1"]), "\n".join("a" * length for length in range(1, 53))
+    for wrong in ({"tier": "gold"}, {"scope": ""}, {"senders": "with blanks"}, {"senders": many}):
+        typed = {"tier": "pro", "scope": "full", "senders": "", **wrong}
+        answer = browser(alice.session).post(f"{KEYS}{made.key.pk}/change/", typed)
+        assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True)
+    assert (found := find_key(made.token)) is not None
+    assert (found.tier, found.scope, found.senders) == ("free", "query", ["a1"])
+
+
+def test_a_key_that_has_ended_is_not_changed(alice: Person) -> None:
+    client = browser(alice.session)
+    for column in ("expires_at", "revoked_at"):
+        made = make_key(alice.user)
+        Credential.objects.filter(pk=made.key.credential_id).update(**{column: made.key.created_at})
+        url = f"{KEYS}{made.key.pk}/change/"
+        assert "_save" not in client.get(url).content.decode()
+        assert client.post(url, {"tier": "pro", "scope": "full", "senders": ""}).status_code == 403
+
+
+def test_a_key_of_another_owner_is_not_changed(alice: Person, bob: Person) -> None:
+    made = make_key(bob.user)
+    url = f"{KEYS}{made.key.pk}/change/"
+    browser(alice.session).post(url, {"tier": "enterprise", "scope": "full", "senders": ""})
+    assert (found := find_key(made.token)) is not None
+    assert (found.tier, found.scope) == ("free", "query")

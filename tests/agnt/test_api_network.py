@@ -4,20 +4,12 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from django.utils import timezone
 
 from agnt.models import Booking, Network
 from agnt.service.bookings import BEFORE
 from agnt.service.networks import find_network, get_or_create_network
-from tests.agnt.network_rows import (
-    DAY,
-    count_calls,
-    make_booking,
-    make_interaction,
-    make_key,
-    make_venue,
-)
+from tests.agnt.network_rows import DAY, count_calls, make_booking, make_interaction, make_key, make_venue
 from tests.native.rows import Person, api
 
 NETWORK = "/api/v1/network"
@@ -46,21 +38,11 @@ def test_rules_are_read_and_changed_one_by_one(alice: Person, bob: Person) -> No
     assert get(bob) == RULES
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"strict": "perhaps"},
-        {"strict": None},
-        {"interactionsKeptDays": 0},
-        {"interactionsKeptDays": 401},
-        {"interactionsKeptDays": 1.5},
-        {"owner": 1},
-        {"acceptsHops": "via"},
-        {"venuesVersion": 1},
-    ],
-)
-def test_a_rule_that_is_wrong_is_a_400(alice: Person, body: dict[str, Any]) -> None:
-    assert patch(alice, "", **body).status_code == 400
+def test_a_rule_that_is_wrong_is_a_400(alice: Person) -> None:
+    wrong = {"strict": None, "acceptsHops": "via", "owner": 1, "venuesVersion": 1}
+    bodies = [{name: value} for name, value in wrong.items()]
+    for body in (*bodies, *({"interactionsKeptDays": days} for days in (0, 401, 1.5))):
+        assert patch(alice, "", **body).status_code == 400, body
     assert not Network.objects.exists()
 
 
@@ -98,24 +80,6 @@ def test_a_status_that_a_booking_cannot_get_is_a_409_and_one_that_none_gets_a_40
     assert (answer.status_code, answer.json()["message"]) == (409, "the booking is pending")
     for body in ({"status": "pending"}, {"status": "paid"}, {"status": None}, {}, {"status": late, "x": 1}):
         assert patch(alice, f"/bookings/{booking.public_id}", **body).status_code == 400
-    booking.refresh_from_db()
-    assert booking.status == "pending"
-
-
-def test_bookings_of_other_owners_are_as_absent_as_those_that_are_not(alice: Person, bob: Person) -> None:
-    booking = make_booking(make_venue(alice.user), make_key(alice.user).key)
-    for has_network in (False, True):
-        if has_network:
-            get_or_create_network(bob.user)
-        for public_id in (booking.public_id, uuid.uuid4()):
-            url = f"{NETWORK}/bookings/{public_id}"
-            for answer in (
-                api(bob.session).get(url),
-                api(bob.session).patch(url, {"status": "cancelled"}, format="json"),
-                api(bob.session).patch(url, {"status": "wrong"}, format="json"),
-            ):
-                assert (answer.status_code, answer.json()["message"]) == (404, "no such booking")
-    assert get(bob, "/bookings") == {"items": [], "total": 0}
     booking.refresh_from_db()
     assert booking.status == "pending"
 

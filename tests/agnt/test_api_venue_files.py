@@ -88,32 +88,22 @@ def test_rows_that_are_right_are_taken_when_the_caller_wants_that(alice: Person)
     assert slugs(alice) == ["good", "there"]
 
 
-@pytest.mark.parametrize(
-    ("column", "cell"),
-    [
-        ("referral_fee_pct", "101"),
+def test_a_cell_that_is_wrong_is_named_by_line_and_column(alice: Person, bob: Person) -> None:
+    """Also those that only a file can hold; `test_api_venues.py` has the limits of each field."""
+    make_agent(bob.user, "hidden", access="private")
+    for column, cell in (
         ("referral_fee_pct", "seven"),
         ("referral_fee_pct", "1e999999999"),
-        ("priority_rank", "1.5"),
         ("priority_rank", "9" * 5000),
         ("priority_rank", "²"),
         ("active", "perhaps"),
-        ("agent_id", "network:agnt"),
-        ("agent", "@alice/absent"),
         ("agent", "@bob/hidden"),
-        ("url", "http://venue.example/"),
         ("url", "https://10.0.0.1/"),
         ("tags", ";".join(map(str, range(21)))),
         ("city", "a\0b"),
-        ("description", "x" * 4001),
-    ],
-)
-def test_a_cell_that_is_wrong_is_named_by_line_and_column(
-    alice: Person, bob: Person, column: str, cell: str
-) -> None:
-    make_agent(bob.user, "hidden", access="private")
-    answer = send(alice, f'slug,name,{column}\nfine,Fine,\none,One,"{cell}"\n')
-    assert bad_rows(answer) == [(3, column)]
+    ):
+        answer = send(alice, f'slug,name,{column}\nfine,Fine,\none,One,"{cell}"\n')
+        assert bad_rows(answer) == [(3, column)]
     assert slugs(alice) == []
 
 
@@ -219,21 +209,22 @@ def test_many_bad_rows_are_counted_and_the_first_are_named(alice: Person) -> Non
 
 
 def rows_of(count: int, rank: int) -> io.BytesIO:
-    lines = (f"v-{number},Venue {number},{'x' * 100},{rank}\n" for number in range(count))
+    lines = (f"v-{number},Venue {number},{'x' * 1000},{rank}\n" for number in range(count))
     return io.BytesIO(("slug,name,description,priority_rank\n" + "".join(lines)).encode())
 
 
 @pytest.mark.slow
-def test_ten_thousand_rows_take_little_memory(alice: Person) -> None:
-    network, file = get_or_create_network(alice.user), rows_of(MAX_ROWS, 1)
-    assert import_venues(network, rows_of(MAX_ROWS, 0)).created == MAX_ROWS
+def test_a_large_file_takes_little_memory(alice: Person) -> None:
+    network, count = get_or_create_network(alice.user), 2000
+    file = rows_of(count, rank=1)
+    assert import_venues(network, rows_of(count, rank=0)).created == count
     tracemalloc.start(1)
     try:
-        assert import_venues(network, file).changed == MAX_ROWS
+        assert import_venues(network, file).changed == count
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 16 * 1024 * 1024, "about 0.3 KiB for each row, and 500 rows whole"
+    assert peak < 6_000_000, "about 0.3 KiB for each row, and 500 rows whole"
 
 
 @pytest.mark.django_db(transaction=True)

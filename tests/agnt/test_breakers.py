@@ -119,41 +119,6 @@ def test_a_probe_closes_it_for_all(breakers: Process, network: Network) -> None:
     assert not others.enter(key).is_probe
 
 
-def test_a_call_that_may_not_probe_leaves_the_probe_to_the_next(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    assert not breakers.enter(key, may_probe=False).is_probe
-    fail(breakers, key, 5)
-    advance(301)
-    with pytest.raises(CircuitOpen):
-        breakers.enter(key, may_probe=False)
-    assert breakers.enter(key).is_probe
-
-
-def test_a_probe_that_tells_nothing_leaves_the_probe_to_the_next_call(breakers: Process, network: Network) -> None:
-    key, others = make_venue(network, "a"), Process()
-    fail(breakers, key, 5)
-    advance(301)
-    breakers.leave(key, breakers.enter(key), failed=None)
-    assert others.enter(key).is_probe
-    assert Breaker.objects.get(venue=key.venue_id).openings == 1
-    assert (breakers.opened, others.opened) == ((0, 1), (0, 0))
-
-
-def test_a_lost_probe_is_released_and_counted_once(breakers: Process, network: Network) -> None:
-    key, others = make_venue(network, "a"), Process()
-    fail(breakers, key, 5)
-    advance(300)
-    lost = breakers.enter(key)
-    advance(21)
-    assert 200 <= refused(others, key).retry_after_s <= 299
-    breakers.leave(key, lost, failed=False)
-    assert refused(breakers, key).retry_after_s <= 300
-    assert Breaker.objects.get(venue=key.venue_id).openings == 2
-    assert (breakers.opened, others.opened) == ((0, 1), (0, 1))
-    advance(300)
-    assert others.enter(key).is_probe
-
-
 def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, network: Network) -> None:
     one, two, three = (make_venue(network, slug) for slug in ("a", "b", "c"))
     other = make_venue(get_or_create_network(person("other").user), "a")
@@ -165,36 +130,6 @@ def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, n
     assert breakers.opened == (1, 0)
     assert Breaker.objects.get(network=network, venue=None).failures == []
     assert not Breaker.objects.filter(venue=three.venue_id).exists()
-
-
-def test_a_refusal_by_the_network_is_no_failure_of_the_venue(breakers: Process, network: Network) -> None:
-    one, two = make_venue(network, "a"), make_venue(network, "b")
-    fail(breakers, one, 4)
-    fail(breakers, two)
-    before = list(Breaker.objects.order_by("pk").values())
-    for _ in range(10):
-        assert refused(breakers, two).is_network
-    assert list(Breaker.objects.order_by("pk").values()) == before
-
-
-def test_a_late_failure_of_a_call_before_the_opening_changes_nothing(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    late = breakers.enter(key)
-    fail(breakers, key, 5)
-    before = list(Breaker.objects.order_by("pk").values())
-    breakers.leave(key, late, failed=True)
-    breakers.leave(key, late, failed=False)
-    assert list(Breaker.objects.filter(venue=key.venue_id).values()) == before[1:]
-
-
-def test_failures_age_out(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
-    fail(breakers, key, 4)
-    advance(601)
-    fail(breakers, key, 4)
-    assert not breakers.enter(key).is_probe
-    fail(breakers, key)
-    refused(breakers, key)
 
 
 def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transactional_db: None) -> None:

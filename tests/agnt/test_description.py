@@ -85,13 +85,15 @@ ORDERED = [
 ]
 
 
-def test_a_payload_is_described_with_the_limits_that_are_checked(subtests: pytest.Subtests) -> None:
+def test_a_payload_is_described_with_the_limits_that_are_checked() -> None:
     assert len(ORDERED) > 150
+    wrong = []
     for intent, name, value in ORDERED:
         given = {"venue_id": "cafe"} if intent == "booking.confirm" else {}
         body = envelope(intent, given | {name: value})
-        with subtests.test(intent=intent, name=name, value=str(value)[:20]):
-            assert is_described(body) == is_read(body)
+        if is_described(body) != is_read(body):
+            wrong.append((intent, name, str(value)[:20]))
+    assert wrong == []
 
 
 HOP: Json = {"agent": "my_agent_001", "ts": 1_775_988_124, "sig": "0" * 64}

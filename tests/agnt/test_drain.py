@@ -3,17 +3,14 @@
 import asyncio
 
 from lab.callers import web
-from lab.hub_process import StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt.venues import Keeper, held
 from tests.agnt.wire import count, error_of, program, result_of
 
 
-async def test_an_envelope_that_waits_for_a_venue_is_answered(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("embedded"))
+async def test_an_envelope_that_waits_for_a_venue_is_answered(private_hub: HubProcess) -> None:
+    hub = private_hub
     keeper, release = Keeper(hub), asyncio.Event()
 
     asking = program(hub, keeper.key)
@@ -34,6 +31,7 @@ async def test_an_envelope_that_waits_for_a_venue_is_answered(
         release.set()
         assert result_of(await booking)["status"] == "pending"
         assert await hub.exit_code() == 0
+        await asyncio.to_thread(hub.serve, 0)
     await asking.client.aclose()
     assert [count(hub, keeper.login, table) for table in ("agnt_booking", "agnt_usageevent")] == [1, 1]
     assert keeper.breaker("held")["failures"] == 0

@@ -26,7 +26,7 @@ from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json
 from lab.waiting import eventually
-from tests.agnt.endpoint import Hub, Venues
+from tests.agnt.endpoint import Hub, Venues, held
 from tests.agnt.wire import envelope, error_of, result_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,21 +67,9 @@ async def written() -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-async def test_a_venue_confirms_what_it_has(hub: Hub, key: MintedKey) -> None:
-    async def answer() -> VenueAnswer:
-        return VenueAnswer(slot_id="t-7", slot_time="20:00", party_size=3, note="terrace")
-
-    hub.venues.answering["quick"] = answer
-    made = result_of(await hub.post(key, confirm("quick")))
-    assert (made["slot_id"], made["slot_time"], made["party_size"], made["note"]) == ("t-7", "20:00", 3, "terrace")
-    assert await written() == (1, 1, 1)
-    plain = result_of(await hub.post(key, confirm("rows")))
-    assert (plain["slot_time"], hub.venues.asked) == ("19:30", ["quick"])
-
-
 async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub: Hub, key: MintedKey) -> None:
     hub.venues.answering["slow"] = asleep
-    sent = confirm("slow", ttl_ms=400)
+    sent = confirm("slow", ttl_ms=2_000)
     began = time.monotonic()
     late = asyncio.create_task(hub.post(key, sent))
     for slug in ("quick", "rows"):
@@ -89,7 +77,7 @@ async def test_a_sleeping_venue_is_given_up_in_time_while_others_are_served(hub:
     assert not late.done()
     answer = await late
     assert (answer.status_code, error_of(answer)) == (504, "ttl_exceeded")
-    assert 0.4 <= time.monotonic() - began < 2
+    assert 2 <= time.monotonic() - began < 10
     assert answer.json()["ttl_ms"] == 0
 
     async def freed() -> bool:
@@ -139,12 +127,7 @@ async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, 
 
 async def test_a_booking_whose_caller_leaves_while_it_is_written_is_counted(hub: Hub, key: MintedKey) -> None:
     may_answer = asyncio.Event()
-
-    async def answer() -> VenueAnswer:
-        await may_answer.wait()
-        return VenueAnswer()
-
-    hub.venues.answering["slow"] = answer
+    hub.venues.answering["slow"] = held(may_answer)
     leaving = asyncio.create_task(hub.post(key, confirm("slow")))
 
     async def asks(count: int) -> bool:
@@ -167,19 +150,10 @@ async def test_a_booking_whose_caller_leaves_while_it_is_written_is_counted(hub:
 
 async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> None:
     open_now = asyncio.Event()
-
-    async def answer() -> VenueAnswer:
-        await open_now.wait()
-        return VenueAnswer()
-
-    hub.venues.answering["slow"] = answer
+    hub.venues.answering["slow"] = held(open_now)
     sent = confirm("slow")
     first = asyncio.create_task(hub.post(key, sent))
-
-    async def asked() -> bool:
-        return hub.venues.asked == ["slow"]
-
-    await eventually(asked, "the venue is asked")
+    await hub.venues.until_asked()
     second = asyncio.create_task(hub.post(key, sent))
     impatient = await hub.post(key, sent | {"ttl_ms": 1_000})
     assert (impatient.status_code, error_of(impatient)) == (409, "in_progress")
@@ -298,11 +272,7 @@ async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: Mint
     hub.venues.answering["slow"] = asleep
     sent = confirm("slow")
     first = asyncio.create_task(hub.post(key, sent))
-
-    async def asked() -> bool:
-        return bool(hub.venues.asked)
-
-    await eventually(asked, "the venue is asked")
+    await hub.venues.until_asked()
     indexes, venues = VenueIndexes(), Venues()
     counted = CountedIntake(indexes)
     other = Hub(EnvelopeRunner(counted, indexes, venues, AgntCounts(), OpenRequests()))
@@ -317,11 +287,7 @@ async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: Mint
 async def test_a_revoked_key_waits_no_longer(hub: Hub, key: MintedKey) -> None:
     hub.venues.answering["slow"] = asleep
     waiting = asyncio.create_task(hub.post(key, confirm("slow", ttl_ms=15_000)))
-
-    async def asked() -> bool:
-        return bool(hub.venues.asked)
-
-    await eventually(asked, "the venue is asked")
+    await hub.venues.until_asked()
     hub.callers.dismiss({key.key.credential_id})
     answer = await waiting
     assert (answer.status_code, error_of(answer)) == (401, "unauthorized")

@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,6 @@ from agnt.wire.signing import SigningKeys, read_key
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from tests.agnt import venues
 from tests.agnt.lookalike import network
 from tests.agnt.venues import CONFIRMED, Keeper, data, envelope_in, secret_of
@@ -30,19 +28,11 @@ _numbers = itertools.count()
 asker = venues.asker
 
 
-@pytest.fixture(scope="module")
-def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub that may call servers of this machine."""
-    running = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-async def keeper(hub: HubProcess) -> Keeper:
+async def keeper(private_hub: HubProcess) -> Keeper:
     """The owner of a network that takes hops, with the venue `cafe`."""
-    made = Keeper(hub)
-    add_venue(hub, made.login, "cafe")
+    made = Keeper(private_hub)
+    add_venue(private_hub, made.login, "cafe")
     await set_rule(made, accepts_hops=True)
     return made
 
@@ -75,39 +65,23 @@ def sign_again(sent: Json, key: Key, at_s: int) -> Json:
     return sent | {"via": describe_via(via)}
 
 
-async def test_hops_are_refused_until_the_owner_takes_them(hub: HubProcess) -> None:
-    keeper = Keeper(hub)
-    async with web(hub.url) as client:
+async def test_hops_are_refused_until_the_owner_takes_them(private_hub: HubProcess) -> None:
+    keeper = Keeper(private_hub)
+    async with web(private_hub.url) as client:
         asking = Program(client, keeper.key)
-        for accepts_hops in (False, True, False):
-            await set_rule(keeper, accepts_hops=accepts_hops)
-            answer = await asking.post(passed_on(keeper.key, via=(STRANGER,)))
-            if accepts_hops:
-                assert result_of(answer)["agent_id"] == AGG
-                continue
-            assert (answer.status_code, error_of(answer)) == (422, "invalid_envelope")
-            assert answer.json()["payload"]["error"]["fields"] == ["via"]
+        refused = await asking.post(passed_on(keeper.key, via=(STRANGER,)))
+        assert (refused.status_code, error_of(refused)) == (422, "invalid_envelope")
+        assert refused.json()["payload"]["error"]["fields"] == ["via"]
         assert result_of(await asking.send())["status"] == "ok"
+        await set_rule(keeper, accepts_hops=True)
+        assert result_of(await asking.post(passed_on(keeper.key, via=(STRANGER,))))["agent_id"] == AGG
     rows = sql(
-        hub, "SELECT metadata FROM agnt_interaction WHERE status = 'ok' AND sender = ? ORDER BY id DESC", AGG
+        private_hub,
+        "SELECT metadata FROM agnt_interaction WHERE status = 'ok' AND sender = ? ORDER BY id DESC",
+        AGG,
     )
     metadata = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
     assert (metadata["origin"], metadata["via"]) == (SENDER, ["agg_a", AGG])
-
-
-async def test_a_hop_is_signed_by_the_sender(keeper: Keeper, asker: Program) -> None:
-    key = keeper.key
-    other = mint(keeper.hub, keeper.login)
-    unsigned = passed_on(key)
-    del unsigned["payload"]["_sig"]
-    forged = passed_on(key)
-    forged["via"][-1]["ts"] -= 1
-    cut = passed_on(key, via=(STRANGER,))
-    del cut["via"][0]
-    for wrong in (unsigned, forged, cut, passed_on(other), sign_again(passed_on(key), other, now_s())):
-        answer = await asker.post(wrong)
-        assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
-    assert result_of(await asker.post(passed_on(key, via=(STRANGER,) * 3)))["status"] == "ok"
 
 
 async def test_an_old_hop_is_refused_unless_its_event_is_known(keeper: Keeper, asker: Program) -> None:
@@ -168,7 +142,7 @@ async def test_a_venue_verifies_a_chain_of_two_hops(keeper: Keeper, asker: Progr
 
     async with network(serve) as far:
         venue_id = add_venue(keeper.hub, keeper.login, "v", url=far.endpoint.url, agent_name="agent-v")
-        keys = SigningKeys(await secret_of(keeper.hub, venue_id))
+        keys = SigningKeys(secret_of(keeper.hub, venue_id))
         order = Ask(sender=AGG, intent="booking.confirm", payload={"venue_id": "v"}, origin=SENDER)
         async with HttpxTransport() as transport:
             endpoint = Endpoint(keeper.hub.url + PATH, keeper.key.token, read_key(keeper.key.secret))
@@ -200,7 +174,7 @@ async def test_the_agent_of_a_venue_gets_the_chain(keeper: Keeper, asker: Progra
         [prompt] = agent.prompts
         await check_full_chain(keeper, asker, "la-brisa")
         assert len(agent.prompts) == 1
-    keys = SigningKeys(await secret_of(keeper.hub, booked["venue"]["venue_id"]))
+    keys = SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"]))
     came, _ = read_ask(envelope_in(prompt), keys=keys, now_s=time.time())
     assert (came.origin, came.timestamp) == (SENDER, sent["timestamp"])
     assert describe_via(came.via[:2]) == sent["via"]

@@ -6,18 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from agnt.wire.signing import read_key, sign_body
 from lab.hub_process import HubProcess
-from tests.agnt.wire import (
-    SENDER,
-    Key,
-    Program,
-    envelope,
-    error_of,
-    mint,
-    new_login,
-    program,
-    result_of,
-    stamp,
-)
+from tests.agnt.wire import SENDER, Key, Program, envelope, error_of, mint, new_login, program, result_of, stamp
 from tests.channel.agents import sql
 
 NUMBERS = {"query": "café ☕ 夕日 🦞", "limit": 5}
@@ -27,25 +16,14 @@ def ago(seconds: float) -> datetime:
     return datetime.now(UTC) - timedelta(seconds=seconds)
 
 
-async def test_a_signed_payload_is_taken(asker: Program) -> None:
-    assert result_of(await asker.send("booking.search", asker.key.sign(NUMBERS)))["count"] == 0
-    assert result_of(await asker.send("booking.confirm", asker.key.sign({"venue_id": "cafe"})))["booking_id"]
-
-
 async def test_a_wrong_signature_is_refused(asker: Program, embedded_hub: HubProcess, keeper: str) -> None:
     signed = asker.key.sign(NUMBERS)
+    assert result_of(await asker.send("booking.search", signed))["count"] == 0
     other = mint(embedded_hub, keeper)
     wrong = [
         signed | {"limit": 6},
         signed | {"_sig": "é" * 64},
-        signed | {"_sig": signed["_sig"].upper()},
-        signed | {"_sig": signed["_sig"][:-1]},
-        signed | {"_sig": ""},
-        signed | {"_sig": None},
-        signed | {"_ts": True},
         signed | {"_ts": float(signed["_ts"])},
-        signed | {"_ts": str(signed["_ts"])},
-        {name: value for name, value in signed.items() if name != "_ts"},
         asker.key.sign(NUMBERS, sender="another"),
         other.sign(NUMBERS),
     ]

@@ -1,6 +1,7 @@
-"""Envelopes: what is read, in which order flaws are found, and what the response repeats."""
+"""Envelopes: what is read, in which order flaws are found, what the response repeats, and what errors say."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ from agnt.wire.envelope import (
     read_envelope,
     respond,
 )
-from agnt.wire.errors import EnvelopeRefused, describe_error
+from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+from lab import ROOT
 
 AS_PRINTED = (
     b'{"protocol":"openclaw/a2a/v1","from":"my_agent_001","to":"network:agnt","intent":"network.ping",'
@@ -75,6 +77,9 @@ def test_defaults() -> None:
         b'{"payload":{"x":1,"x":2}}',
         b'{"payload":{"x":"\\ud83d"}}',
         b'{"agent_context":{"x":"\\u0000"}}',
+        b"{}{}",
+        '{"from":"a"}'.encode("utf-16"),
+        b'{"agent_context":{"\\udfff":1}}',
         b'{"payload":' + b'{"a":' * 70 + b"1" + b"}" * 71,
         b'{"agent_context":' + b"[" * 100_000,
     ],
@@ -93,51 +98,28 @@ def test_content_type_and_size() -> None:
     assert body_refusal(full + b" ", "text/plain") == ("payload_too_large", 413)
 
 
-@pytest.mark.parametrize(
-    ("fields", "wrong"),
-    [
-        ({"sender": ""}, "from"),
-        ({"sender": None}, "from"),
-        ({"sender": 7}, "from"),
-        ({"sender": "a b"}, "from"),
-        ({"sender": "é"}, "from"),
-        ({"sender": "a\n"}, "from"),
-        ({"sender": "x" * 129}, "from"),
-        ({"to": ""}, "to"),
-        ({"to": None}, "to"),
-        ({"to": ["network:agnt"]}, "to"),
-        ({"intent": ""}, "intent"),
-        ({"intent": None}, "intent"),
-        ({"intent": 1}, "intent"),
-        ({"payload": None}, "payload"),
-        ({"payload": []}, "payload"),
-        ({"payload": "{}"}, "payload"),
-        ({"agent_context": None}, "agent_context"),
-        ({"agent_context": "x"}, "agent_context"),
-        ({"timestamp": None}, "timestamp"),
-        ({"timestamp": 1775988123}, "timestamp"),
-        ({"timestamp": False}, "timestamp"),
-        ({"timestamp": "yesterday"}, "timestamp"),
-        ({"timestamp": "2026-04-12"}, "timestamp"),
-        ({"timestamp": "2026-04-12T12:00:00"}, "timestamp"),
-        ({"timestamp": "2026-04-12 12:00:00Z"}, "timestamp"),
-        ({"timestamp": "2026-13-12T12:00:00Z"}, "timestamp"),
-        ({"timestamp": "2026-04-12T12:00:60Z"}, "timestamp"),
-        ({"timestamp": "2026-04-12T12:00:00+99:00"}, "timestamp"),
-        ({"timestamp": "٢026-04-12T12:00:00Z"}, "timestamp"),
-        ({"timestamp": "2026-04-12T12:00:00." + "0" * 9000 + "Z"}, "timestamp"),
-        ({"ttl_ms": 0}, "ttl_ms"),
-        ({"ttl_ms": -1}, "ttl_ms"),
-        ({"ttl_ms": 5000.0}, "ttl_ms"),
-        ({"ttl_ms": "5000"}, "ttl_ms"),
-        ({"ttl_ms": True}, "ttl_ms"),
-        ({"ttl_ms": None}, "ttl_ms"),
-        ({"via": []}, "via"),
-        ({"Intent": "network.ping"}, "Intent"),
+WRONG: dict[str, list[Any]] = {
+    "sender": ["", None, 7, "a b", "é", "a\n", "x" * 129],
+    "to": ["", None, "a b", ["network:agnt"]],
+    "intent": ["", None, 1],
+    "payload": [None, [], "{}"],
+    "agent_context": [None, "x"],
+    "timestamp": [
+        *(None, 1775988123, False, "yesterday", "2026-04-12", "2026-04-12T12:00:00", "2026-04-12 12:00:00Z"),
+        *("2026-13-12T12:00:00Z", "2026-04-12T12:00:60Z", "2026-04-12T12:00:00+99:00", "٢026-04-12T12:00:00Z"),
+        "2026-04-12T12:00:00." + "0" * 9000 + "Z",
     ],
-)
-def test_wrong_fields(fields: dict[str, Any], wrong: str) -> None:
-    assert refusal(**fields) == ("invalid_envelope", 422, [wrong])
+    "ttl_ms": [0, -1, 5000.0, "5000", True, None],
+    "via": [[]],
+    "Intent": ["network.ping"],
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong_fields(field: str) -> None:
+    name = "from" if field == "sender" else field
+    for value in WRONG[field]:
+        assert refusal(**{field: value}) == ("invalid_envelope", 422, [name]), value
 
 
 def test_missing_fields() -> None:
@@ -266,3 +248,37 @@ def test_a_large_envelope_is_read_in_bounded_steps() -> None:
     code, status, fields = refusal(**many)
     assert (code, status, len(fields)) == ("invalid_envelope", 422, 16)
     assert body_refusal(json.dumps({"payload": {"a": [[]] * 20_000}}).encode()) == ("invalid_envelope", 400)
+
+
+# Errors.
+
+REFERENCE_ROW = re.compile(r"^\| `(\w+)` \| ([45]\d\d) \| (yes|no) \|", re.MULTILINE)
+
+
+def test_an_error_as_the_protocol_shows_it() -> None:
+    refused = EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=211.2)
+    error = {"code": "circuit_open", "message": "the venue failed too often", "retryable": True}
+    assert describe_error(refused) == {"status": "error", "error": error | {"retry_after_s": 212}}
+    assert error_headers(refused) == {"X-A2A-Error": "circuit_open", "Retry-After": "212"}
+    assert refused.status == 503
+
+
+def test_the_fields_that_an_error_names_are_bounded() -> None:
+    refused = EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "unknown", fields=["x" * 1000] * 1000)
+    error = describe_error(refused)["error"]
+    assert (error["fields"], "retry_after_s" in error) == (["x" * 64] * 16, False)
+
+
+def test_only_a_missing_key_is_asked_for() -> None:
+    for code, expected in ((ErrorCode.UNAUTHORIZED, "Bearer"), (ErrorCode.INVALID_SIGNATURE, None)):
+        assert error_headers(EnvelopeRefused(code, "no")).get("WWW-Authenticate") == expected
+
+
+def test_the_reference_has_the_status_of_each_code() -> None:
+    rows = REFERENCE_ROW.findall((ROOT / "docs" / "reference" / "agnt.md").read_text())
+    assert set(MEANINGS) == set(ErrorCode)
+    expected = {
+        (code.value, str(meaning.status), "yes" if meaning.is_retryable else "no")
+        for code, meaning in MEANINGS.items()
+    }
+    assert set(rows) == expected

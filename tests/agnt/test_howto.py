@@ -1,4 +1,4 @@
-"""What docs/howto/offer-venues.md tells owners and programs to do works, as it is written there."""
+"""What docs/howto/offer-venues.md and the protocol's own page tell to do works, as it is written there."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 from lab import ROOT
 from lab.hub_process import HubProcess
-from tests.agnt.wire import new_login
+from tests.agnt.wire import add_venue, mint, new_login, stamp
 
 WITHIN_S = 30
 PAGE = (ROOT / "docs" / "howto" / "offer-venues.md").read_text()
@@ -50,3 +50,40 @@ def follow(hub: HubProcess) -> None:
 
 async def test_the_page_offers_a_venue(embedded_hub: HubProcess) -> None:
     await asyncio.to_thread(follow, embedded_hub)
+
+
+# The first call of the protocol's own page.
+
+PRINTED_AT = "2026-04-12T12:00:00Z"
+PRINTED = r"""curl -X POST https://api.agntdot.com/a2a/v1 \
+-H "Authorization: Bearer agnt_live_YOUR_KEY" \
+-H "Content-Type: application/json" \
+-d '{
+"protocol": "openclaw/a2a/v1",
+"from": "my_agent_001",
+"to": "network:agnt",
+"intent": "network.ping",
+"payload": {},
+"ttl_ms": 5000,
+"timestamp": "2026-04-12T12:00:00Z"
+}'"""
+
+
+def call(hub: HubProcess, token: str, at: str) -> Any:
+    """What the command prints with this hub, key and time."""
+    command = PRINTED.replace("https://api.agntdot.com", hub.url).replace("agnt_live_YOUR_KEY", token)
+    command = command.replace(PRINTED_AT, at)
+    return run(command)
+
+
+async def test_the_printed_call_gets_what_the_page_says(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    key = mint(embedded_hub, login)
+    add_venue(embedded_hub, login, "cafe")
+    answer = await asyncio.to_thread(call, embedded_hub, key.token, stamp())
+    assert answer["payload"].items() >= {"active_venues": 1, "tier": "pro", "network_version": "1.0"}.items()
+    assert (answer["from"], answer["to"]) == ("network:agnt", "my_agent_001")
+    assert answer["protocol"] == "openclaw/a2a/v1"
+    late = await asyncio.to_thread(call, embedded_hub, key.token, PRINTED_AT)
+    assert late["payload"]["error"]["code"] == "timestamp_expired"
+    assert "300 s" in late["payload"]["error"]["message"], late

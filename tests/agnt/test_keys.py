@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.authn import digest
@@ -141,12 +141,6 @@ def test_an_owner_has_one_network_with_a_service_user(alice: Person, bob: Person
     assert mint_key(bob.user, "his").key.network.service_user != service_user
 
 
-def test_a_key_without_a_customer_is_invoiced_alone(alice: Person) -> None:
-    one, other = mint_key(alice.user, "same name").key, mint_key(alice.user, "same name").key
-    assert one.customer != other.customer
-    assert "" not in (one.customer, other.customer)
-
-
 def test_keys_count_as_tokens_of_their_owner(alice: Person, settings: Any) -> None:
     settings.TOKENS_PER_OWNER = 3  # alice has an app and a channel token
     mint_key(alice.user, "one", source=Credential.Source.MINT)
@@ -202,19 +196,11 @@ def test_the_secret_before_verifies_during_the_overlap(alice: Person) -> None:
     assert keys.live_at(keys.previous_until_s) == (keys.current,)
 
 
-def test_each_rotation_gives_another_secret(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
-    secrets = [made.secret, *(rotate_secret(made.key) for _ in range(3))]
-    assert len(set(secrets)) == 4
-    keys = load_signing_keys(found(made.token))
-    assert [keys.current.hex(), keys.previous.hex()] == [secrets[3], secrets[2]]
-
-
-@pytest.mark.parametrize("overlap", [LEAST_OVERLAP - timedelta(seconds=1), MOST_OVERLAP + timedelta(seconds=1)])
-def test_an_overlap_has_bounds(alice: Person, overlap: timedelta) -> None:
-    made = mint_key(alice.user, "one")
-    with pytest.raises(ValueError, match="overlap"):
-        rotate_secret(made.key, overlap=overlap)
+def test_an_overlap_has_bounds(alice: Person) -> None:
+    made, second = mint_key(alice.user, "one"), timedelta(seconds=1)
+    for overlap in (LEAST_OVERLAP - second, MOST_OVERLAP + second):
+        with pytest.raises(ValueError, match="overlap"):
+            rotate_secret(made.key, overlap=overlap)
     assert load_signing_keys(found(made.token)).current.hex() == made.secret
 
 
@@ -236,14 +222,8 @@ def test_a_secret_that_no_key_opens_is_unreadable(alice: Person) -> None:
         load_signing_keys(found(made.token))
 
 
-@pytest.mark.parametrize(
-    ("secret", "key"), [("test-signing-key-0001", b"test-signing-key-0001"), ("00" * 32, bytes(32)), ("k", b"k")]
-)
-def test_a_secret_is_hex_of_32_bytes_or_a_text(secret: str, key: bytes) -> None:
-    assert read_key(secret) == key
-
-
-def test_an_empty_secret_is_none() -> None:
+def test_a_secret_is_hex_of_32_bytes_or_a_text() -> None:
+    assert [read_key(secret) for secret in ("test-key", "00" * 32, "k")] == [b"test-key", bytes(32), b"k"]
     with pytest.raises(ValueError, match="empty"):
         read_key("")
 
@@ -267,25 +247,21 @@ def test_the_command_prints_the_bare_key(db: None) -> None:
     assert timedelta(minutes=59) < expires_at - timezone.now() <= timedelta(hours=1)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--scope", "ask"],
-        ["--scope", "query,booking"],
-        ["--tier", "gold"],
-        ["--senders", "a b"],
-        ["--customer", "x" * 101],
-        ["--agent", "alice/helper"],
-        ["--format", "jwt"],
-        ["--expires-in", "5"],
-        ["--kind", "app", "--tier", "pro"],
-        ["--kind", "session", "--senders", "bot"],
-        ["--kind", "app", "--scope", "booking"],
-    ],
-)
-def test_the_command_refuses_what_a_key_cannot_have(db: None, arguments: list[str]) -> None:
-    with pytest.raises(CommandError):
-        run_mint_token(*arguments)
+def test_the_command_refuses_what_a_key_cannot_have(db: None) -> None:
+    for arguments in (
+        "--scope ask",
+        "--scope query,booking",
+        "--tier gold",
+        "--customer " + "x" * 101,
+        "--agent alice/helper",
+        "--format jwt",
+        "--expires-in 5",
+        "--kind app --tier pro",
+        "--kind session --senders bot",
+        "--kind app --scope booking",
+    ):
+        with pytest.raises(CommandError):
+            run_mint_token(*arguments.split())
     assert not Credential.objects.exists()
 
 
@@ -325,16 +301,13 @@ def test_a_key_that_is_deleted_leaves_the_network(alice: Person) -> None:
     assert find_network(alice.user) == made.key.network
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"slug": "LA-BRISA"}, {"slug": "other", "agent_name": "brisa-bot"}],
-)
-def test_a_venue_has_its_names_alone_in_its_network(alice: Person, bob: Person, changes: dict[str, str]) -> None:
+def test_a_venue_has_its_names_alone_in_its_network(alice: Person, bob: Person) -> None:
     network = get_or_create_network(alice.user)
     fields = {"slug": "la-brisa", "agent_name": "brisa-bot", "name": "La Brisa"}
     Venue.objects.create(network=network, **fields)
     Venue.objects.create(network=get_or_create_network(bob.user), **fields)
     Venue.objects.create(network=network, slug="one", name="One")
     Venue.objects.create(network=network, slug="two", name="Two")
-    with pytest.raises(IntegrityError):
-        Venue.objects.create(network=network, **fields | {"agent_name": ""} | changes)
+    for changes in ({"slug": "LA-BRISA", "agent_name": ""}, {"slug": "other"}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Venue.objects.create(network=network, **fields | changes)

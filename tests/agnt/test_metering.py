@@ -16,7 +16,7 @@ from hub.monitoring.metrics import HubWide
 from kit.clock import db_now
 from lab.callers import bearer
 from lab.hub_process import StartHub
-from lab.hub_storage import HubStorage
+from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
 from tests.agnt.booking_rows import booked, network_of
 from tests.agnt.test_webhook_events import is_signed
@@ -142,8 +142,8 @@ def test_money_is_never_deleted_by_age(network: Network) -> None:
 
 
 @pytest.mark.slow
-async def test_a_hub_counts_and_tells_what_it_charges(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home, worker=home.is_grown, WEBHOOK_ALLOW_PRIVATE=1)
+async def test_a_hub_counts_and_tells_what_it_charges(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub = start_hub(make_storage("embedded"), WEBHOOK_ALLOW_PRIVATE=1)
     login = new_login()
     key = await asyncio.to_thread(mint, hub, login)
     add_venue(hub, login, "la-brisa")

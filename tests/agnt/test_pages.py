@@ -3,86 +3,37 @@
 import re
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
-import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agnt.models import ApiKey, Booking, Interaction, Network, UsageEvent, Venue
+from agnt.models import Interaction, Network, UsageEvent
 from agnt.service.keys import mint_key
-from tests.agnt.desk_pages import NETWORK, export, make_booking, make_venue, text_of
+from tests.agnt.desk_pages import NETWORK, make_booking, make_venue, text_of
 from tests.native.rows import Person, browser
 
 PAGES = ("", "/venues", "/venues/new", "/venues/import", "/keys", "/bookings", "/revenue", "/log", "/rules")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_needs_an_owner_and_makes_no_network(page: Client, path: str) -> None:
-    assert page.get(NETWORK + path).status_code == 200
+def test_pages_make_no_network(page: Client) -> None:
+    assert {page.get(NETWORK + path).status_code for path in PAGES} == {200}
     assert not Network.objects.exists()
-    answer = browser().get(NETWORK + path)
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/signin")
 
 
-@pytest.mark.parametrize("kind", ["venues", "keys", "bookings"])
-@pytest.mark.parametrize("posts", [False, True], ids=["read", "post"])
-def test_what_is_anothers_is_absent(network: Network, bob: Person, kind: str, *, posts: bool) -> None:
-    venue = make_venue(network)
-    ids = {
-        "venues": venue.public_id,
-        "keys": mint_key(network.owner, "theirs").key.public_id,
-        "bookings": make_booking(venue).public_id,
-    }
-    client = browser(bob.session)
-    call = client.post if posts else client.get
-    for named in (ids[kind], uuid4()):
-        answer = call(f"{NETWORK}/{kind}/{named}", {"action": "delete", "status": "cancelled"})
-        assert answer.status_code == 404
-    assert Venue.objects.get().is_active
-    assert Booking.objects.get().status == Booking.Status.PENDING
-    assert ApiKey.objects.live().exists()
-
-
-@pytest.mark.django_db(transaction=True)  # another thread reads the file
-def test_lists_show_ones_own_rows_alone(network: Network, bob: Person) -> None:
-    venue = make_venue(network, name="Secret garden")
-    key = mint_key(network.owner, "Secret key").key
-    make_booking(venue, key=key)
-    Interaction.objects.create(
-        network=network,
-        key=key,
-        at=timezone.now(),
-        sender="secret_sender",
-        status="ok",
-        http_status=200,
-        latency_ms=1,
-    )
-    for path in PAGES:
-        assert "ecret" not in text_of(browser(bob.session).get(NETWORK + path)).replace("signing secret", ""), path
-    assert export(browser(bob.session)).count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("before", "wanted", "after"),
-    [
-        ("pending", "confirmed", "confirmed"),
-        ("pending", "cancelled", "cancelled"),
-        ("confirmed", "completed", "completed"),
-        ("confirmed", "no_show", "no_show"),
-        ("pending", "completed", "pending"),
-        ("cancelled", "confirmed", "cancelled"),
-        ("pending", "unknown", "pending"),
-    ],
-)
-def test_an_owner_acts_on_a_booking(page: Client, network: Network, before: str, wanted: str, after: str) -> None:
-    booking = make_booking(make_venue(network), status=before)
+def test_an_owner_acts_on_a_booking(page: Client, network: Network) -> None:
+    booking = make_booking(make_venue(network))
     own = f"{NETWORK}/bookings/{booking.public_id}"
-    assert page.post(own, {"status": wanted})["Location"] == own
-    booking.refresh_from_db()
-    assert booking.status == after
-    assert ("Nothing is changed" in text_of(page.get(own))) is (after != wanted)
+    for wanted, after in (
+        ("completed", "pending"),
+        ("unknown", "pending"),
+        ("confirmed", "confirmed"),
+        ("no_show", "no_show"),
+    ):
+        before = booking.status
+        assert page.post(own, {"status": wanted})["Location"] == own
+        booking.refresh_from_db()
+        assert booking.status == after
+        assert ("Nothing is changed" in text_of(page.get(own))) is (after == before)
 
 
 def test_a_list_offers_what_is_possible_and_is_come_back_to(page: Client, network: Network) -> None:

@@ -1,7 +1,5 @@
 """Signatures: the test vectors in Python and in Node, what must not verify, and how old a signature may be."""
 
-import base64
-import hashlib
 import hmac
 import json
 import math
@@ -64,10 +62,6 @@ def test_vectors(vector: dict[str, Any]) -> None:
     assert verify(ours, keys=keys(key), sender=sender, now_s=vector["ts"]) == vector["sig"]
 
 
-def test_the_third_vector_has_144_bytes() -> None:
-    assert len(canonical_json(V3 | {"_ts": TS, "_from": SENDER})) == 144
-
-
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_vectors_in_node() -> None:
     command = ["node", str(HERE / "vectors.mjs"), str(HERE / "vectors.json")]
@@ -109,16 +103,6 @@ def test_must_not_verify(payload: dict[str, Any], sig: Any) -> None:
     text = json.dumps({"payload": wrong})
     assert refusal(wrong) == refusal(wrong, text=text) == ErrorCode.INVALID_SIGNATURE
     assert refusal(wrong, is_demanded=False) == ErrorCode.INVALID_SIGNATURE
-
-
-def test_each_signature_that_must_not_verify_is_what_it_says() -> None:
-    full = V2 | {"_ts": TS, "_from": SENDER}
-    spaced = json.dumps(full, sort_keys=True).encode()
-    assert hmac.digest(K1, spaced, "sha256").hex().startswith("244e1725")
-    assert base64.b64encode(bytes.fromhex(V2_SIG)).decode() == "vaaQv7B5SU+L6CFgznmO1F3IoIQ3rtX3oP59xi/U1IQ="
-    assert signed(V2 | {"limit": 6})["_sig"].startswith("be3dcbd5")
-    raw = json.dumps(V3 | {"_ts": TS, "_from": SENDER}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert hmac.new(K1, raw.encode(), hashlib.sha256).hexdigest().startswith("f684b498")
 
 
 @pytest.mark.parametrize("change", [{"limit": 6}, {"limit": 5.0}, {"more": 1}, {"_ts": TS + 1}, {"_from": "x"}])

@@ -4,7 +4,6 @@ import asyncio
 from contextlib import AsyncExitStack
 from itertools import islice
 
-from lab.callers import bearer
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt import venues
@@ -21,38 +20,16 @@ async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper
         assert keeper.breaker("v") == NOTHING_COUNTED
         late = [asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000) for _ in range(5)]
         assert {error_of(one) for one in await asyncio.gather(*late)} == {"ttl_exceeded"}
-        await eventually(lambda: _is_open(keeper), "the breaker opens")
+        await eventually(lambda: _has_openings(keeper, 1), "the breaker opens")
         keeper.age_breakers(301)
         hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)
         assert error_of(hasty) == "circuit_open"
         assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)) == "ttl_exceeded"
-        await eventually(lambda: _is_open_again(keeper), "the probe counts")
+        await eventually(lambda: _has_openings(keeper, 2), "the probe counts")
 
 
-async def _is_open_again(keeper: Keeper) -> bool:
-    return bool(keeper.breaker("v")["openings"] == 2)
-
-
-async def _is_open(keeper: Keeper) -> bool:
-    return bool(keeper.breaker("v")["is_open"])
-
-
-async def test_five_failures_open_the_breaker_and_one_probe_closes_it(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v", *[state("failed")] * 5, data(CONFIRMED)) as agent:
-        for _ in range(5):
-            assert error_of(await asker.confirm("v")) == "venue_unreachable"
-        refused = await asker.confirm("v")
-        assert error_of(refused) == "circuit_open"
-        assert refused.status_code == 503
-        assert 290 <= int(refused.headers["retry-after"]) <= 300
-        assert keeper.breaker("v") == {"failures": 0, "is_open": True, "openings": 1}
-        assert not keeper.breaker()["is_open"]
-        assert len(agent.prompts) == 5
-        keeper.age_breakers(301)
-        result_of(await asker.confirm("v"))
-        assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
-        result_of(await asker.confirm("v"))
-    assert keeper.bookings() == (2, 2)
+async def _has_openings(keeper: Keeper, number: int) -> bool:
+    return bool(keeper.breaker("v")["openings"] == number)
 
 
 async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:
@@ -78,21 +55,6 @@ async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keep
     assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
 
 
-async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
-        for venue in ("a", "b", "a", "b", "a"):
-            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
-        assert error_of(await asker.confirm("c")) == "circuit_open"
-        assert fine.prompts == []
-        assert [keeper.breaker(one)["openings"] for one in ("", "a", "b", "c")] == [1, 0, 0, 0]
-        assert result_of(await asker.send("venue.list"))["count"] == 3
-        told = await asker.client.get("/a2a/v1/status", headers=bearer(keeper.key.token))
-        assert (told.status_code, told.json()["breaker"]) == (503, "open")
-        keeper.age_breakers(301)
-        result_of(await asker.confirm("c"))
-        assert not keeper.breaker()["is_open"]
-
-
 async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
     """Over two processes where the hub has two."""
     keeper, release = Keeper(hub), asyncio.Event()
@@ -106,7 +68,9 @@ async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> Non
         for number in range(5):
             assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
         for one in askers:
-            assert error_of(await one.confirm("v")) == "circuit_open"
+            refused = await one.confirm("v")
+            assert (refused.status_code, error_of(refused)) == (503, "circuit_open")
+            assert 290 <= int(refused.headers["retry-after"]) <= 300
         keeper.age_breakers(300)
         order = {"venue_id": "v"}
         calls = [
@@ -114,8 +78,8 @@ async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> Non
             for number in range(10)
         ]
         # The venue answers the probe after the others were refused: a later call would pass the closed breaker.
-        refused = [await one for one in islice(asyncio.as_completed(calls), 9)]
-        assert [one.status_code for one in refused] == [503] * 9
+        others = [await one for one in islice(asyncio.as_completed(calls), 9)]
+        assert [one.status_code for one in others] == [503] * 9
         release.set()
         assert sorted(one.status_code for one in await asyncio.gather(*calls)) == [200, *[503] * 9]
         assert len(agent.prompts) == 6

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,6 @@ from agnt.wire.fields import MAX_TTL_MS
 from agnt.wire.signing import SigningKeys, verify_body, verify_payload
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.agnt import venues
 from tests.agnt.lookalike import fail, network, respond, send
@@ -36,18 +35,10 @@ OPENED = (
 asker = venues.asker
 
 
-@pytest.fixture(scope="module")
-def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub that may call servers of this machine."""
-    running = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-def keeper(hub: HubProcess) -> Keeper:
+def keeper(private_hub: HubProcess) -> Keeper:
     """The owner of a network of its own."""
-    return Keeper(hub)
+    return Keeper(private_hub)
 
 
 def confirm(payload: Json | None = None, **fields: Any) -> Script:
@@ -65,7 +56,7 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
     assert (given["from"], given["to"], given["intent"]) == (SENDER, "agent-v", "booking.confirm")
     assert 0 < given["ttl_ms"] <= MAX_TTL_MS
     keys, signed_at = (
-        SigningKeys(await secret_of(keeper.hub, booked["venue"]["venue_id"])),
+        SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"])),
         given["payload"]["_ts"],
     )
     assert verify_payload(given["payload"], keys=keys, sender=SENDER, now_s=signed_at)
@@ -78,21 +69,13 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
     ("script", "code", "counts"),
     [
         pytest.param(send(409, fail("slot_unavailable")), "slot_unavailable", False, id="slot"),
-        pytest.param(confirm({"status": "slot_unavailable"}), "slot_unavailable", False, id="status"),
-        pytest.param(send(404, fail("venue_not_found")), "venue_unreachable", False, id="404"),
-        pytest.param(send(401, fail("invalid_signature")), "venue_unreachable", False, id="401"),
         pytest.param(send(429, fail("rate_limited")), "venue_unreachable", False, id="429"),
         pytest.param(send(500, fail("internal_error")), "venue_unreachable", True, id="500"),
-        pytest.param(send(503, lambda _: "ill"), "venue_unreachable", True, id="503"),
         pytest.param(send(508, fail("routing_loop")), "routing_loop", False, id="508"),
         pytest.param(send(504, fail("ttl_exceeded")), "ttl_exceeded", True, id="504"),
         pytest.param(send(302, more="Location: http://127.0.0.1:9/\r\n"), "venue_unreachable", False, id="302"),
         pytest.param(send(200, lambda _: []), "venue_unreachable", True, id="array"),
-        pytest.param(send(200, lambda _: {"status": "confirmed"}), "venue_unreachable", True, id="no-envelope"),
         pytest.param(confirm({"party_size": "4"}), "venue_unreachable", True, id="wrong-type"),
-        pytest.param(confirm(intent="venue.list"), "venue_unreachable", True, id="other-intent"),
-        pytest.param(confirm({"x": "y" * 1_100_000}), "venue_unreachable", True, id="too-large"),
-        pytest.param(lambda _: b"SSH-2.0-OpenSSH\r\n", "venue_unreachable", True, id="not-http"),
         pytest.param(lambda _: b"", "venue_unreachable", True, id="hangs-up"),
     ],
 )
@@ -246,16 +229,3 @@ async def test_the_network_of_the_hub_is_out_of_reach(embedded_hub: HubProcess) 
             assert error_of(answer) in ("venue_unreachable", "circuit_open")
             assert url not in answer.text
         assert far.asked == []
-
-
-async def test_five_failures_open_its_breaker(keeper: Keeper, asker: Program) -> None:
-    async with network(*[send(500, fail("internal_error"))] * 5, confirm()) as far:
-        keeper.add_url("v", far.endpoint.url)
-        for _ in range(5):
-            assert error_of(await asker.confirm("v")) == "venue_unreachable"
-        assert error_of(await asker.confirm("v")) == "circuit_open"
-        assert len(far.asked) == 5
-        keeper.age_breakers(301)
-        answers = await asyncio.gather(*(asker.confirm("v") for _ in range(3)))
-        assert sorted(one.status_code for one in answers)[0] == 200
-        assert not keeper.breaker("v")["is_open"]

@@ -70,7 +70,7 @@ async def publish_session(keeper: Keeper) -> None:
 
 async def test_the_program_of_the_page_takes_bookings(keeper: Keeper, asker: Program, tmp_path: Path) -> None:
     venue_id = add_venue(keeper.hub, keeper.login, SLUG, agent_name="agent-la-brisa")
-    async with printed_venue(keeper, await secret_of(keeper.hub, venue_id), tmp_path):
+    async with printed_venue(keeper, secret_of(keeper.hub, venue_id), tmp_path):
         await publish_session(keeper)
         booked = result_of(await asker.confirm(SLUG, party_size=4, time="19:30"))
         assert (booked["status"], booked["slot_time"], booked["party_size"]) == ("pending", "19:30", 4)

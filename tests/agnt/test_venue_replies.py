@@ -1,13 +1,104 @@
-"""What the hub makes of the words of a venue, without I/O."""
+"""What the hub makes of the reply of a venue's agent, without I/O."""
+
+import json
+from typing import Any
 
 import pytest
 
-from agnt.service.asks.replies import VenueFailed, read_confirmation
+from agents.transcript.pieces import ArtifactPiece, Part
+from agnt.client import Ask
+from agnt.service.asks.replies import VenueFailed, find_data, read_confirmation, read_data
+from agnt.service.ports import VenueAnswer
+from lab.frames import Json
+from tests.agnt.lookalike import respond
+from tests.agnt.wire import envelope
+
+ASKED = envelope("booking.confirm", {"venue_id": "v"}, to="agent-v")
+ASK = Ask(sender=ASKED["from"], to="agent-v", intent="booking.confirm", payload=ASKED["payload"])
+CONFIRMED: Json = {"status": "confirmed"}
 
 
-@pytest.mark.parametrize("name", ["slot_id", "slot_time", "note"])
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_text_that_no_database_keeps_is_no_confirmation(name: str, text: str) -> None:
+def part(*values: Any) -> ArtifactPiece:
+    return ArtifactPiece("a", tuple(Part(data=value) for value in values))
+
+
+def envelope_of(payload: Json, **fields: Any) -> ArtifactPiece:
+    """A response envelope."""
+    return part(respond(ASKED, payload) | fields)
+
+
+def error(code: str) -> Json:
+    return {"status": "error", "error": {"code": code, "message": "the oven of 10.0.0.7 burns"}}
+
+
+def read(reply: ArtifactPiece | str) -> VenueAnswer:
+    """What a reply of data parts, or of text alone, confirms."""
+    pieces, text = ([], reply) if isinstance(reply, str) else ([reply], "")
+    return read_confirmation(read_data(find_data(pieces, text), ASK))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(part({"status": "pending", "booking_id": "b-1", "venue": {"slug": "v"}}), id="network"),
+        pytest.param(envelope_of(CONFIRMED), id="response-envelope"),
+        pytest.param('{"status": "confirmed"}', id="text"),
+        pytest.param(part(CONFIRMED | {"more": [1]}), id="more-keys"),
+    ],
+)
+def test_what_confirms(reply: ArtifactPiece | str) -> None:
+    assert read(reply) == VenueAnswer()
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "counts"),
+    [
+        pytest.param(part({"status": "slot_unavailable"}), "slot_unavailable", False, id="slot-unavailable"),
+        pytest.param(envelope_of(error("slot_unavailable")), "slot_unavailable", False, id="error-slot"),
+        pytest.param(envelope_of(error("invalid_envelope")), "venue_unreachable", False, id="error-4xx"),
+        pytest.param(envelope_of(error("ttl_exceeded")), "ttl_exceeded", True, id="error-ttl"),
+        pytest.param(part(error("internal_error")), "venue_unreachable", True, id="error-alone"),
+        pytest.param(envelope_of(error("no such code")), "venue_unreachable", True, id="error-unknown"),
+        pytest.param(envelope_of(CONFIRMED, intent="venue.list"), "venue_unreachable", True, id="other-intent"),
+        pytest.param(envelope_of(CONFIRMED, to="other"), "venue_unreachable", True, id="other-recipient"),
+        pytest.param(envelope_of(CONFIRMED, protocol="agp/1"), "venue_unreachable", True, id="other-protocol"),
+        pytest.param(part({}), "venue_unreachable", True, id="empty"),
+        pytest.param(part([CONFIRMED]), "venue_unreachable", True, id="array"),
+        pytest.param(part("confirmed"), "venue_unreachable", True, id="string"),
+        pytest.param(part(CONFIRMED, CONFIRMED), "venue_unreachable", True, id="two-data-parts"),
+        pytest.param(part(CONFIRMED | {"x": "y" * 262_144}), "venue_unreachable", True, id="too-large"),
+        pytest.param("Yes, confirmed!", "venue_unreachable", True, id="words"),
+        pytest.param('{"status":"confirmed","status":"confirmed"}', "venue_unreachable", True, id="twins"),
+        pytest.param("", "venue_unreachable", True, id="nothing"),
+        pytest.param("{" * 2000, "venue_unreachable", True, id="deep"),
+    ],
+)
+def test_what_does_not_confirm(reply: ArtifactPiece | str, code: str, *, counts: bool) -> None:
     with pytest.raises(VenueFailed) as failure:
-        read_confirmation({"status": "confirmed", name: text})
+        read(reply)
+    assert (failure.value.refusal.code, failure.value.counts) == (code, counts)
+    assert "10.0.0.7" not in json.dumps(failure.value.refusal.args)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "yes"},
+        {"party_size": True},
+        {"party_size": 2.0},
+        {"party_size": 0},
+        {"note": "x" * 501},
+        {"slot_id": None},
+        *({name: text} for name in ("slot_id", "slot_time", "note") for text in ("a\0b", "\ud800")),
+    ],
+)
+def test_a_field_that_no_booking_keeps_is_no_confirmation(wrong: Json) -> None:
+    with pytest.raises(VenueFailed) as failure:
+        read_confirmation(CONFIRMED | wrong)
     assert failure.value.counts
+
+
+def test_a_note_tells_why_no_slot_is_free() -> None:
+    with pytest.raises(VenueFailed) as failure:
+        read_confirmation({"status": "slot_unavailable", "note": "full until ten"})
+    assert str(failure.value.refusal) == "full until ten"

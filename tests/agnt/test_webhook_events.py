@@ -14,7 +14,7 @@ from agnt.service.webhook_events import EVENT_OF_STATUS, booking_deliveries, sig
 from lab.receivers import Received, Receiver, receiving
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.native.rows import person
-from tests.webhooks.subscriptions import check_signed, deliver, happen, make_due, subscribed
+from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery
 from webhooks.outbox import as_json
@@ -120,20 +120,6 @@ def test_while_two_secrets_sign_the_header_of_the_contract_has_the_newest(
     (one,) = receiver.received
     check_signed(one, second.secret, first.secret)
     assert is_signed(one, second.secret)
-
-
-def test_an_attempt_is_signed_at_its_own_time_and_keeps_its_id(network: Network, receiver: Receiver) -> None:
-    mine = subscribed(network.owner, receiver.url)
-    statuses = iter([500, 204])
-    receiver.answer = lambda _: next(statuses)
-    booked(network)
-    deliver()
-    make_due()
-    deliver()
-    first, second = receiver.received
-    assert first.body == second.body
-    assert is_signed(first, mine.secret)
-    assert is_signed(second, mine.secret)
 
 
 def test_other_events_are_sent_as_before(network: Network, receiver: Receiver) -> None:

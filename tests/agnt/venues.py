@@ -5,27 +5,20 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
+from agnt.service.keys import derive_venue_secret
+from hub.data_dir import keep_secret_key
 from lab import frames
 from lab.agents import publish
 from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.hub_storage import manage
-from tests.agnt.wire import (
-    Key,
-    Program,
-    add_venue,
-    count,
-    mint,
-    network_id,
-    new_login,
-    note_change,
-    program,
-)
+from tests.agnt.wire import Key, Program, add_venue, count, mint, network_id, new_login, note_change, program
 from tests.channel.agents import sql
 
 CONFIRMED: Json = {"status": "confirmed"}
@@ -126,13 +119,10 @@ async def twice(agent: VenueAgent, prompt: Json) -> None:
     await data({"status": "slot_unavailable"})(agent, prompt)
 
 
-async def secret_of(hub: HubProcess, venue_id: str) -> bytes:
+def secret_of(hub: HubProcess, venue_id: str) -> bytes:
     """What a hub signs with for a venue."""
-    shown = (
-        f"from agnt.service.keys import derive_venue_secret; print('is', derive_venue_secret('{venue_id}').hex())"
-    )
-    said = await asyncio.to_thread(manage, hub.home.env, "shell", "-c", shown)
-    return bytes.fromhex(said.split("is ")[-1].strip())
+    with override_settings(SECRET_KEY=keep_secret_key(Path(hub.home.env["DATA_DIR"]))):
+        return derive_venue_secret(venue_id)
 
 
 @dataclass

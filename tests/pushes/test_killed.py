@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from lab.agents import Stall, TaskPeer, online
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage
+from lab.hub_process import HubProcess
+from lab.hub_storage import HubStorage
 from lab.receivers import Received, receiving
 from lab.waiting import eventually
-from tests.pushes.client import SETTINGS, client, heard, states
+from tests.pushes.client import client, heard, states
 
 pytestmark = pytest.mark.slow
 
@@ -59,10 +59,8 @@ def start_sender(hub: HubProcess) -> None:
         hub._start_worker()
 
 
-async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(
-    home: HubStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(sending_hub: HubProcess) -> None:
+    hub = sending_hub
     alive = threading.Event()
 
     def answer(_: Received) -> int:
@@ -76,20 +74,20 @@ async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(
             await heard(receiver, 1)
             kill_sender(hub)
             alive.set()
-            end_leases(home)
+            end_leases(hub.home)
             start_sender(hub)
             told = await heard(receiver, 4)
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
 
 
-async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home, worker=home.is_grown, **SETTINGS)
+async def test_a_task_whose_process_died_is_told_as_failed(sending_hub: HubProcess) -> None:
+    hub = sending_hub
     with receiving() as receiver:
         async with online(hub, Stall) as peer:
             await client(hub, peer).asked("lost", {"url": receiver.url})
             await peer.heard("prompt")
             await heard(receiver, 1)
-            await noted(home)
+            await noted(hub.home)
             hub.kill9()
             hub.serve(0)
             told = await heard(receiver, 2, within_s=45)
@@ -98,17 +96,13 @@ async def test_a_task_whose_process_died_is_told_as_failed(home: HubStorage, sta
     assert part["text"] == "the hub stopped before the agent answered"
 
 
-@pytest.mark.distributed
-async def test_another_process_than_the_tasks_keeps_the_address(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("grown"), processes=2, worker=True, **SETTINGS)
+async def test_another_process_than_the_tasks_keeps_the_address(sending_hub: HubProcess) -> None:
+    """On SQLite the address is added to the task of the one process."""
     with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            task = await client(hub, peer).asked("hold | note soon | reply done")
+        async with online(sending_hub, TaskPeer) as peer:
+            task = await client(sending_hub, peer).asked("hold | note soon | reply done")
             await peer.heard("prompt")
-            elsewhere = client(hub, peer, at=1)
-            await elsewhere.add(task, receiver.url)
+            await client(sending_hub, peer, at=-1).add(task, receiver.url)
             peer.release.set()
             told = await heard(receiver, 3)
     assert states(told) == ["WORKING", "reply-1", "COMPLETED"]

@@ -74,19 +74,6 @@ async def test_one_call_tries_while_the_others_wait(caller: Caller) -> None:
         assert moody.calls == before + 1
 
 
-async def test_another_process_sees_it_open(caller: Caller) -> None:
-    moody, other = Moody(), Caller()
-    try:
-        async with raw_server(moody.answer) as far:
-            agent = await caller.publish(far.card_url)
-            for _ in range(5):
-                await caller.ask(agent, "hello")
-            with pytest.raises(Offline):
-                await other.start(agent, "hello")
-    finally:
-        await other.close()
-
-
 async def test_what_an_agent_declines_is_no_failure_of_its_server(caller: Caller) -> None:
     async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(as_http(b"{}", status="401 No"))

@@ -204,19 +204,17 @@ SAME: dict[str, Callable[[Json], Json]] = {
 }
 
 
-@pytest.mark.parametrize("same", SAME.values(), ids=SAME)
-@pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
-def test_what_is_no_change(card: Json, same: Callable[[Json], Json]) -> None:
-    card = {**card, "capabilities": {**card["capabilities"], **_counting(1)}}
-    assert read_card(HERE, same(card)).digest == read_card(HERE, card).digest
+def test_what_is_no_change() -> None:
+    for card in (card_10(), card_03()):
+        card = {**card, "capabilities": {**card["capabilities"], **_counting(1)}}
+        for name, same in SAME.items():
+            assert read_card(HERE, same(card)).digest == read_card(HERE, card).digest, name
 
 
-@pytest.mark.parametrize(
-    "more", [{"version": "2"}, {"skills": [{"id": "s"}]}, {"securitySchemes": {"b": {"x": 1}}}]
-)
-def test_what_is_a_change(more: Json) -> None:
+def test_what_is_a_change() -> None:
     for card in (card_03(), {**card_10(), "securitySchemes": {"b": {"mtlsSecurityScheme": {"description": "d"}}}}):
-        assert read_card(HERE, {**card, **more}).digest != read_card(HERE, card).digest
+        for more in ({"version": "2"}, {"skills": [{"id": "s"}]}, {"securitySchemes": {"b": {"x": 1}}}):
+            assert read_card(HERE, {**card, **more}).digest != read_card(HERE, card).digest, more
 
 
 def test_changes_name_members_and_hide_nothing() -> None:

@@ -1,7 +1,6 @@
 """Reading cards: which way the hub goes, which cards it refuses, and where it does not go."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
 from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
 from kit.safe_http import NotSent, StreamingHttp, TargetRules
-from lab.receivers import Canary
 from tests.remote.caller import Caller, server_of
 from tests.remote.servers import Asked, as_http, in_full, raw_server
 
@@ -25,7 +23,6 @@ OFFERS: list[tuple[list[tuple[str, str]], tuple[str, str]]] = [
     ([("JSONRPC", "1")], JSONRPC_10),
     ([("JSONRPC", "0.3.0")], JSONRPC_03),
 ]
-NO_OFFERS = [[("GRPC", "1.0")], [("JSONRPC", "0.2.5")], [("JSONRPC", "2.0")], [("HTTP+JSON", "0.3")], []]
 
 
 def offering(ways: list[tuple[str, str]]) -> dict[str, Any]:
@@ -36,17 +33,14 @@ def offering(ways: list[tuple[str, str]]) -> dict[str, Any]:
     return {"name": "far", "supportedInterfaces": listed}
 
 
-@pytest.mark.parametrize(("ways", "chosen"), OFFERS)
-def test_the_best_way_is_chosen(ways: list[tuple[str, str]], chosen: tuple[str, str]) -> None:
-    interface = read_card(HERE, offering(ways)).interface
-    assert (interface.binding, interface.version) == chosen
-    assert interface.url.startswith("https://far.example/")
-
-
-@pytest.mark.parametrize("ways", NO_OFFERS)
-def test_no_way_is_refused(ways: list[tuple[str, str]]) -> None:
-    with pytest.raises(BadCard, match="offers none"):
-        read_card(HERE, offering(ways))
+def test_the_best_way_is_chosen() -> None:
+    for ways, chosen in OFFERS:
+        interface = read_card(HERE, offering(ways)).interface
+        assert (interface.binding, interface.version) == chosen
+        assert interface.url.startswith("https://far.example/")
+    for none in ([("GRPC", "1.0")], [("JSONRPC", "0.2.5")], [("JSONRPC", "2.0")], [("HTTP+JSON", "0.3")], []):
+        with pytest.raises(BadCard, match="offers none"):
+            read_card(HERE, offering(none))
 
 
 def test_a_card_of_0_3_may_name_json_rpc_beside_what_it_prefers() -> None:
@@ -66,21 +60,14 @@ def test_an_interface_with_a_malformed_address_is_passed_over() -> None:
 
 def test_credentials_stay_with_the_host_that_the_parser_of_requests_reads() -> None:
     assert may_have_credentials(HERE, "https://FAR.example/rpc")
-    for url in (
-        "https://[1.2.3.4]/",
-        "http://far.example/",
-        "\thttps://far.example/",
-    ):
+    for url in ("https://[1.2.3.4]/", "http://far.example/", "\thttps://far.example/"):
         assert not may_have_credentials(HERE, url)
 
 
-@pytest.mark.parametrize("value", [None, [], "card", {}, {"name": 5}, {"name": "x"}, {"name": "x", "skills": 7}])
-def test_what_is_no_card_is_refused(value: Any) -> None:
-    with pytest.raises(BadCard):
-        read_card(HERE, value)
-
-
-def test_a_required_extension_is_refused() -> None:
+def test_what_is_no_card_is_refused() -> None:
+    for value in (None, [], "card", {}, {"name": 5}, {"name": "x"}, {"name": "x", "skills": 7}):
+        with pytest.raises(BadCard):
+            read_card(HERE, value)
     card = offering([JSONRPC_10]) | {"capabilities": {"extensions": [{"uri": "urn:x", "required": True}]}}
     with pytest.raises(BadCard, match="urn:x"):
         read_card(HERE, card)
@@ -127,20 +114,13 @@ async def test_sealed_credentials_are_sent_and_do_not_move(caller: Caller) -> No
         assert (place.card.url, place.auth) == (far.card_url, auth)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "credentials"),
-    [
-        ("Bearer", ""),
-        ("", "x"),
-        ("Be arer", "x"),
-        ("Bearer", "x\r\nX: y"),
-        ("Bearer", "é"),
-        ("Bearer", "x" * 5000),
-    ],
-)
-def test_what_cannot_stand_in_a_header_is_refused(scheme: str, credentials: str) -> None:
-    with pytest.raises(BadAuth):
-        make_auth(scheme, credentials)
+def test_what_cannot_stand_in_a_header_is_refused() -> None:
+    for credentials in ("", "x\r\nX: y", "é", "x" * 5000):
+        with pytest.raises(BadAuth):
+            make_auth("Bearer", credentials)
+    for scheme in ("", "Be arer"):
+        with pytest.raises(BadAuth):
+            make_auth(scheme, "x")
 
 
 async def test_the_public_internet_only(caller: Caller, settings: Any) -> None:
@@ -153,20 +133,14 @@ async def test_the_public_internet_only(caller: Caller, settings: Any) -> None:
         assert far.seen.requests == []
 
 
-@pytest.fixture
-async def canary() -> AsyncIterator[Canary]:
-    canary = Canary()
-    yield canary
-    assert canary.close() == 0
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
-async def test_no_name_leads_a_stream_home(canary: Canary, address: str) -> None:
-    http = StreamingHttp(TargetRules(), resolve=lambda host, port: ["8.8.8.8", address])
-    with pytest.raises(NotSent, match="does not lead to public addresses"):
-        async with http.stream("POST", "https://far.example/", headers={}):
-            raise AssertionError("it was sent")
-    http.close()
+async def test_no_name_leads_a_stream_home() -> None:
+    for address in ("127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"):
+        found = ["8.8.8.8", address]
+        http = StreamingHttp(TargetRules(), resolve=lambda host, port, found=found: found)
+        with pytest.raises(NotSent, match="does not lead to public addresses"):
+            async with http.stream("POST", "https://far.example/", headers={}):
+                raise AssertionError("it was sent")
+        http.close()
 
 
 async def _not_found(asked: Asked, writer: asyncio.StreamWriter) -> None:

@@ -73,18 +73,19 @@ async def test_a_breaker_that_opens_in_one_process_is_open_in_all(near: HubProce
 
 
 @pytest.mark.slow
-async def test_what_a_dead_process_was_asking_ends(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1, REMOTE_RETRY_S=1)
+@pytest.mark.parametrize("near", ["embedded"], indirect=True)
+async def test_what_a_dead_process_was_asking_ends(near: HubProcess) -> None:
+    hub = near
     async with sdk_server() as far:
-        agent = await publish(hub, far, "owner")
+        agent = await publish(hub, far, "dora")
         asking = asyncio.create_task(_ask_and_break(hub))
         await eventually(lambda: _true(far.seen.texts), "it is asked")
         await asyncio.to_thread(hub.kill9)
         await asking
         await asyncio.to_thread(hub.serve, 0)
-        task = await send(hub.url, "owner/far", "again", hub.mint("bob", "session"))
+        task = await send(hub.url, "dora/far", "again", hub.mint("bob", "session"))
         assert "echo: again" in words(task)
-        log = await inbound(hub.url, agent["id"], hub.mint("owner", "session"))
+        log = await inbound(hub.url, agent["id"], hub.mint("dora", "session"))
         assert {one["question"]: one["deniedReason"] for one in log["recent"]} == {
             "again": None,
             "hold on": "process_died",
@@ -93,7 +94,7 @@ async def test_what_a_dead_process_was_asking_ends(make_storage: MakeStorage, st
 
 async def _ask_and_break(hub: HubProcess) -> None:
     with pytest.raises(httpx.HTTPError):
-        await send(hub.url, "owner/far", "hold on", hub.mint("alice", "session"))
+        await send(hub.url, "dora/far", "hold on", hub.mint("alice", "session"))
 
 
 async def _true(what: list[str]) -> bool:

@@ -22,21 +22,6 @@ async def test_it_answers_like_any_agent(caller: Caller, binding: str, streams: 
         assert (settled.outcome, settled.reason, settled.text) == (Outcome.COMPLETED, "", "echo: hello there")
         assert far.seen.texts == ["hello there"]
         assert await _spent(agent) == 1
-
-
-@pytest.mark.parametrize("binding", BINDINGS)
-async def test_its_stream_is_kept(caller: Caller, binding: str) -> None:
-    async with sdk_server(binding) as far:
-        running = await caller.start(await caller.publish(far.card_url), "stream please")
-        settled = await running.settled
-        assert [piece.parts for piece in running.pieces] == [(Part(text=f"{n} "),) for n in range(4)]  # type: ignore[union-attr]
-        assert settled.text == "0 1 2 3 "
-
-
-@pytest.mark.parametrize(("binding", "streams"), WAYS)
-async def test_artifacts_and_words_come_whatever_the_way(caller: Caller, binding: str, streams: bool) -> None:
-    async with sdk_server(binding, streams=streams) as far:
-        agent = await caller.publish(far.card_url)
         running = await caller.start(agent, "file please")
         assert (await running.settled).outcome == Outcome.COMPLETED
         [piece] = running.pieces
@@ -44,6 +29,14 @@ async def test_artifacts_and_words_come_whatever_the_way(caller: Caller, binding
         assert (piece.artifact_id, piece.name, piece.append) == ("file", "a file", False)
         assert (piece.parts[0].raw, piece.parts[0].filename) == ("YWJj", "a.bin")
         assert (await caller.ask(agent, "status please")).text == "said by the status"
+        failed = await caller.ask(agent, "fail please")
+        assert (failed.outcome, failed.reason, failed.text) == (Outcome.FAILED, "agent_failed", "out of paper")
+        rejected = await caller.ask(agent, "reject please")
+        assert (rejected.reason, rejected.text) == ("rejected", "not on Sundays")
+        if streams:
+            running = await caller.start(agent, "stream please")
+            assert (await running.settled).text == "0 1 2 3 "
+            assert [piece.parts for piece in running.pieces] == [(Part(text=f"{n} "),) for n in range(4)]  # type: ignore[union-attr]
 
 
 async def test_notes_come_while_it_works(caller: Caller) -> None:
@@ -54,16 +47,6 @@ async def test_notes_come_while_it_works(caller: Caller) -> None:
         assert note == StatusNote("half way")
         assert isinstance(reply, ArtifactPiece)
         assert (reply.name, reply.parts) == ("reply", (Part(text="echo: note please"),))
-
-
-@pytest.mark.parametrize(("binding", "streams"), WAYS)
-async def test_failures_carry_its_own_words(caller: Caller, binding: str, streams: bool) -> None:
-    async with sdk_server(binding, streams=streams) as far:
-        agent = await caller.publish(far.card_url)
-        failed = await caller.ask(agent, "fail please")
-        assert (failed.outcome, failed.reason, failed.text) == (Outcome.FAILED, "agent_failed", "out of paper")
-        rejected = await caller.ask(agent, "reject please")
-        assert (rejected.reason, rejected.text) == ("rejected", "not on Sundays")
 
 
 @pytest.mark.parametrize(("binding", "streams"), WAYS)

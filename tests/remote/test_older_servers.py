@@ -4,8 +4,6 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from agents.links.remote.link import NO_TASK
 from agents.links.remote.server_state import MOST_CONTEXTS
 from agents.models import RemoteName, RemoteServer
@@ -124,16 +122,6 @@ async def test_parts_go_out_in_its_form(caller: Caller) -> None:
         {"kind": "file", "file": {"uri": "https://x.example/a", "mimeType": "a/b"}},
         {"kind": "file", "file": {"bytes": "YQ==", "name": "n"}, "metadata": {"k": 1}},
     ]
-
-
-@pytest.mark.parametrize("streams", [True, False])
-async def test_one_answer_and_a_direct_message(caller: Caller, streams: bool) -> None:
-    async with raw_server(Older().answer, card=card_03(streams=streams)) as far:
-        agent = await caller.publish(far.card_url)
-        running = await caller.start(agent, "direct")
-        settled = await running.settled
-        assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "hi" if streams else "in one")
-        assert running.is_direct is streams
 
 
 async def test_a_cancel_reaches_it(caller: Caller) -> None:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from lab.callers import TLS, bearer, rpc_path, send
 from lab.hub_process import HubProcess
-from tests.conftest import MakeStorage
 from tests.remote.scripts import WAYS, Seen, Way, hear, play, scripted_server
 from tests.remote.servers import Json
 
 STREAMING = Way("1.0", "JSONRPC", True)
 CALLERS = [STREAMING, Way("1.0", "JSONRPC", False), Way("1.0", "HTTP+JSON", True)]
 EXAMPLES = [pytest.param(12, id="some"), pytest.param(80, id="many", marks=pytest.mark.deep)]
+pytestmark = pytest.mark.parametrize("near", ["embedded"], indirect=True)
 OLDER = [Way("0.3", "JSONRPC", True), Way("0.3", "JSONRPC", False)]
 
 
@@ -68,26 +68,22 @@ class Relay:
 
 
 @pytest.fixture(scope="module")
-def relay(make_storage: MakeStorage) -> Iterator[Relay]:
+def relay(near: HubProcess) -> Iterator[Relay]:
     """One server and one hub for all tests; the server runs while a test waits for an answer."""
-    hub = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
-    try:
-        with asyncio.Runner() as runner:
-            server = scripted_server()
-            relay = Relay(runner, hub, runner.run(server.__aenter__()))
-            for way in WAYS:
-                runner.run(publish(relay, way))
-            yield relay
-            runner.run(server.__aexit__(None, None, None))
-    finally:
-        hub.stop()
+    with asyncio.Runner() as runner:
+        server = scripted_server()
+        relay = Relay(runner, near, runner.run(server.__aenter__()))
+        for way in WAYS:
+            runner.run(publish(relay, way))
+        yield relay
+        runner.run(server.__aexit__(None, None, None))
 
 
 async def publish(relay: Relay, way: Way) -> None:
     """The remote server as an agent of the owner's, called in that way."""
     place = {"cardUrl": f"{relay.far_url}/{way.name}"}
     body = {"name": "Far", "slug": slug(way), "status": "published", "remote": place}
-    headers = bearer(relay.hub.mint("owner", "session"))
+    headers = bearer(relay.hub.mint("relayed", "session"))
     async with httpx.AsyncClient(base_url=relay.hub.url, trust_env=False, verify=TLS, timeout=30) as http:
         made = await http.post("/api/v1/agents", json=body, headers=headers)
     assert made.status_code == 201, made.text
@@ -98,7 +94,7 @@ def slug(way: Way) -> str:
 
 
 def handle(way: Way) -> str:
-    return f"owner/{slug(way)}"
+    return f"relayed/{slug(way)}"
 
 
 def update(artifact_id: str, *parts: Json, append: bool = False, last: bool = False, **more: Any) -> Json:
@@ -254,10 +250,15 @@ SCRIPTS: dict[str, list[Json]] = {
 }
 
 
+# What ways to call a server can differ in; the others are the same events by any way.
+OF_EVERY_WAY = ("a plan of two turns", "text of two turns", "interleaved texts", "text, data, text")
+
+
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_is_the_same_through_the_hub(relay: Relay, script: str, way: Way) -> None:
-    check_same(way, STREAMING, *relay.both(way, SCRIPTS[script]))
+def test_a_script_is_the_same_through_the_hub(relay: Relay, way: Way, subtests: pytest.Subtests) -> None:
+    for name in SCRIPTS if way.binding == "JSONRPC" and way.streams else OF_EVERY_WAY:
+        with subtests.test(script=name):
+            check_same(way, STREAMING, *relay.both(way, SCRIPTS[name]))
 
 
 def test_a_word_at_a_time_comes_in_fewer_updates_of_the_same_parts(relay: Relay) -> None:

@@ -11,15 +11,12 @@ import pytest
 
 from lab.callers import bearer, rpc_path
 from lab.hub_process import HubProcess
-from tests.conftest import MakeStorage
 from tests.remote.older_turns import Json, Turn, play, server_03
 from tests.sdks.environments import Missing
 
-WAYS = [
-    ("streams", True),
-    ("streams", False),
-    ("answers", False),
-]  # what the server's card says, and what is asked
+# What the server's card says, and whether the caller asks for a stream; the deep one has a half of each other.
+WAYS = [("streams", True), ("answers", False), pytest.param("streams", False, marks=pytest.mark.deep)]
+pytestmark = pytest.mark.parametrize("near", ["embedded"], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Relay:
 
     async def both(self, card: str, turns: list[Turn], *, streams: bool) -> tuple[list[Any], list[Any]]:
         """What a caller gets directly, and through the hub."""
-        url = self.hub.url + rpc_path(f"owner/{card}")
+        url = self.hub.url + rpc_path(f"owner03/{card}")
         token = self.hub.mint("alice", "session")
         return await asyncio.gather(
             play(f"{self.far_url}/{card}", turns, streams=streams),
@@ -40,22 +37,19 @@ class Relay:
 
 
 @pytest.fixture(scope="module")
-def relay(make_storage: MakeStorage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+def relay(near: HubProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
     """One server and one hub for all tests."""
     log: Path = tmp_path_factory.mktemp("server-03") / "log"
-    hub = HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1)
     try:
-        with server_03(log) as far_url, httpx.Client(base_url=hub.url, timeout=30) as http:
+        with server_03(log) as far_url, httpx.Client(base_url=near.url, timeout=30) as http:
             for card in ("streams", "answers"):
                 place = {"cardUrl": f"{far_url}/{card}/card.json"}
                 body = {"name": "Far", "slug": card, "status": "published", "remote": place}
-                made = http.post("/api/v1/agents", json=body, headers=bearer(hub.mint("owner", "session")))
+                made = http.post("/api/v1/agents", json=body, headers=bearer(near.mint("owner03", "session")))
                 assert made.status_code == 201, made.text
-            yield Relay(hub, far_url)
+            yield Relay(near, far_url)
     except Missing as missing:
         pytest.skip(str(missing))
-    finally:
-        hub.stop()
 
 
 def text(words: str, **more: Any) -> Json:

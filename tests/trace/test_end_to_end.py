@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,23 +9,16 @@ from kit import trace
 from lab.agents import TaskPeer, online
 from lab.callers import bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
 from tests.channel.agents import agent, rows
-from tests.conftest import HOMES
 from tests.pushes.client import client, heard
 from tests.v1.caller import message
 
 
-@pytest.fixture(scope="module", params=HOMES)
-def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[HubProcess]:
+@pytest.fixture
+def hub(sending_hub: HubProcess) -> HubProcess:
     """A hub of each kind that may send on this machine."""
-    grown = request.param == "grown"
-    started = HubProcess.start(
-        make_storage(request.param), processes=2 if grown else 1, worker=grown, WEBHOOK_ALLOW_PRIVATE=1
-    )
-    yield started
-    started.stop()
+    return sending_hub
 
 
 def sampled() -> str:
@@ -53,12 +45,12 @@ async def test_a_trace_goes_on_to_the_agent_and_back_and_into_the_audit(hub: Hub
         assert asked["traceId"] == trace.trace_id(mine)
 
 
-@pytest.mark.parametrize("headers", [{}, {"traceparent": "00-nonsense-x-01"}])
-async def test_without_a_sound_one_the_hub_begins_a_trace(hub: HubProcess, headers: dict[str, str]) -> None:
+async def test_without_a_sound_one_the_hub_begins_a_trace(hub: HubProcess) -> None:
     async with online(hub, TaskPeer) as peer:
-        caller = client(hub, peer)
-        params = {"message": message("reply done")}
-        spans = [(await caller.post("SendMessage", params, **headers)).headers["traceparent"] for _ in range(2)]
+        caller, params = client(hub, peer), {"message": message("reply done")}
+        answers = [await caller.post("SendMessage", params)]
+        answers.append(await caller.post("SendMessage", params, traceparent="00-nonsense-x-01"))
+        spans = [answer.headers["traceparent"] for answer in answers]
         assert [one["traceparent"] for one in peer.prompts] == spans
         assert len({trace.trace_id(one) for one in spans}) == 2
         assert [one[-3:] for one in spans] == ["-00", "-00"]

@@ -7,8 +7,8 @@ import pytest
 
 from kit.clock import iso
 from lab.receivers import receiving
-from tests.native.rows import Person, api, browser
-from tests.webhooks.subscriptions import NOWHERE, deliver, fresh, happen, lease_due, only_delivery, subscribed
+from tests.native.rows import Person, api
+from tests.webhooks.subscriptions import NOWHERE, deliver, happen, lease_due, only_delivery, subscribed
 from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
 from webhooks.sending import unseal_secret
@@ -39,10 +39,6 @@ def test_one_subscribes_as_the_command_line_does(alice: Person) -> None:
     assert (made["url"], made["events"], made["filters"]) == (HERE, body["events"], body["filters"])
     assert (made["status"], made["lastDeliveryAt"], made["previousSecretUntil"]) == ("active", None, None)
     assert unseal_secret(Subscription.objects.get().secret) == made["signingSecret"]
-
-
-def test_the_secret_is_shown_once(alice: Person) -> None:
-    made = add(alice).json()
     client = api(alice.session)
     for shown in (client.get(f"{WEBHOOKS}/{made['id']}"), client.get(WEBHOOKS)):
         assert made["signingSecret"] not in shown.content.decode()
@@ -51,12 +47,9 @@ def test_the_secret_is_shown_once(alice: Person) -> None:
     }
 
 
-@pytest.mark.parametrize("filters", [None, {}, {"sessionId": None}, {"routingName": None}])
-def test_filters_are_an_object_even_when_empty(alice: Person, filters: Any) -> None:
-    assert add(alice, filters=filters).json()["filters"] == {}
-
-
-def test_a_filter_that_is_not_there_is_refused(alice: Person) -> None:
+def test_filters_are_an_object_even_when_empty(alice: Person) -> None:
+    for filters in (None, {}, {"sessionId": None}, {"routingName": None}):
+        assert add(alice, filters=filters).json()["filters"] == {}
     refused = add(alice, filters={"other": 1})
     assert (refused.status_code, refused.json()["message"]) == (400, "filters.other: there is no such field")
 
@@ -81,20 +74,22 @@ REFUSED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("body", REFUSED, ids=lambda one: ascii(one)[:60])
-def test_what_is_wrong_is_said_and_nothing_is_stored(alice: Person, body: dict[str, Any]) -> None:
-    answer = add(alice, **body)
-    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
-    assert next(iter(body)) in answer.json()["message"]
+def test_what_is_wrong_is_said_and_nothing_is_stored(alice: Person) -> None:
+    for body in REFUSED:
+        answer = add(alice, **body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed"), ascii(body)[:60]
+        assert next(iter(body)) in answer.json()["message"]
     assert not Subscription.objects.exists()
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1/", "https://127.0.0.1/", "https://8.8.8.8:22/", NOWHERE])
-def test_a_url_we_would_not_send_to_is_refused_at_once(alice: Person, settings: Any, url: str) -> None:
+def test_an_address_to_which_nothing_would_be_sent_is_refused_at_once(alice: Person, settings: Any) -> None:
     settings.WEBHOOK_ALLOW_PRIVATE = False
-    answer = add(alice, url=url)
-    assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
-    assert answer.json()["message"].startswith("url: ")
+    inside = ["http://127.0.0.1:9/", "https://10.0.0.5/x", "https://[::1]/", "http://localhost:9/", NOWHERE]
+    for url in (*inside, "https://8.8.8.8:22/", "http://hooks.example/"):
+        answer = add(alice, url=url)
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
+        assert answer.json()["message"].startswith("url: ")
+        assert ("WEBHOOK_ALLOW_PRIVATE=1" in answer.json()["message"]) == (url in inside)
     assert add(alice, url="https://8.8.8.8/").status_code == 201
 
 
@@ -265,18 +260,6 @@ def test_while_it_is_paused_nothing_is_queued_or_sent(alice: Person) -> None:
         assert len(receiver.received) == 2
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://127.0.0.1:9/", "https://10.0.0.5/x", "https://[::1]/", "http://localhost:9/", "https://no.invalid/"],
-)
-def test_a_private_address_is_refused_by_naming_the_setting(alice: Person, settings: Any, url: str) -> None:
-    settings.WEBHOOK_ALLOW_PRIVATE = False
-    refused = add(alice, url=url)
-    assert refused.status_code == 400
-    assert "WEBHOOK_ALLOW_PRIVATE=1" in refused.json()["message"]
-    assert "WEBHOOK_ALLOW_PRIVATE" not in add(alice, url="http://hooks.example/").json()["message"]
-
-
 def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) -> None:
     made = add(alice).json()
     happen(alice.user)
@@ -291,37 +274,6 @@ def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) 
     assert (only_delivery().status, only_delivery().attempts) == ("pending", 0)
 
 
-@pytest.fixture
-def calls(alice: Person) -> list[tuple[str, str]]:
-    """Every call on one webhook of alice's and its one delivery."""
-    one = f"{WEBHOOKS}/{add(alice).json()['id']}"
-    happen(alice.user)
-    named = [
-        ("get", one),
-        ("patch", one),
-        ("delete", one),
-        ("post", f"{one}/test"),
-        ("post", f"{one}/roll-secret"),
-    ]
-    delivery = f"{one}/deliveries/{only_delivery().pk}"
-    return [*named, ("get", f"{one}/deliveries"), ("post", f"{delivery}/replay")]
-
-
-def test_others_and_absent_ones_look_the_same(calls: list[tuple[str, str]], bob: Person, staff: Person) -> None:
-    before = fresh(Subscription.objects.get()).secret
-    for method, path in calls:
-        for person in (bob, staff):
-            foreign = getattr(api(person.session), method)(path, {}, format="json")
-            absent = getattr(api(person.session), method)(
-                path.replace("webhooks/", "webhooks/999"), {}, format="json"
-            )
-            huge = getattr(api(person.session), method)(path.replace("webhooks/", f"webhooks/{10**30}"))
-            assert [one.status_code for one in (foreign, absent, huge)] == [404] * 3, (method, path)
-            assert foreign.content == absent.content == huge.content
-    assert fresh(Subscription.objects.get()).secret == before
-    assert only_delivery().attempts == 0
-
-
 def test_a_delivery_of_another_webhook_is_absent(alice: Person) -> None:
     first = add(alice).json()
     happen(alice.user)
@@ -329,17 +281,3 @@ def test_a_delivery_of_another_webhook_is_absent(alice: Person) -> None:
     delivery = Delivery.objects.get(subscription=first["id"])
     for path in (f"{second['id']}/deliveries/{delivery.pk}", f"{first['id']}/deliveries/{10**30}"):
         assert api(alice.session).post(f"{WEBHOOKS}/{path}/replay").status_code == 404
-
-
-@pytest.mark.parametrize("kind", ["channel", None])
-def test_no_user_enters_without_a_callers_token(
-    alice: Person, kind: str | None, calls: list[tuple[str, str]]
-) -> None:
-    for method, path in [*calls, ("get", WEBHOOKS), ("post", WEBHOOKS), ("get", f"{WEBHOOKS}/events")]:
-        answer = getattr(api(alice.channel if kind else None), method)(path)
-        assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
-
-
-def test_a_cookie_counts_from_our_own_pages_only(alice: Person) -> None:
-    answer = browser(alice.session).post(WEBHOOKS, {"url": HERE, "events": ["*"]}, content_type="application/json")
-    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden_origin")

@@ -66,7 +66,6 @@ URLS = [  # each as it is, and the canary's port goes where {} stands
     *("", "https://", "https://[", "https://\ud800/", "https://" + "a" * 3000, "javascript:alert(1)"),
 ]
 
-MALFORMED = ["https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x", "https://.example.com/"]
 PIECES = st.sampled_from(
     [
         *(
@@ -107,10 +106,6 @@ def post(http: SafeHttp, url: str) -> int:
     return http.send("POST", url, headers={"Content-Type": "application/json"}, body=b"{}").status
 
 
-def test_there_are_enough_urls() -> None:
-    assert len(set(URLS)) >= 70
-
-
 @pytest.mark.parametrize("url", URLS, ids=ascii)
 def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
     http = SafeHttp(TargetRules(ports=frozenset({443, canary.port})))
@@ -122,11 +117,12 @@ def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
     assert canary.visits == 0
 
 
-@pytest.mark.parametrize("url", MALFORMED)
-@pytest.mark.parametrize("rules", [TargetRules(), OWN_NETWORK], ids=["strict", "own network"])
-def test_a_malformed_host_is_refused(url: str, rules: TargetRules) -> None:
-    with pytest.raises(NotSent):
-        SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES).check(url)
+def test_a_malformed_host_is_refused() -> None:
+    for rules in (TargetRules(), OWN_NETWORK):
+        http = SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES)
+        for url in ("[1.2.3.4]", "[::ffff:0x7f.1]", "[1.2.3.4x]", ".example.com"):
+            with pytest.raises(NotSent):
+                http.check(f"https://{url}/x")
 
 
 @settings(max_examples=300)
@@ -166,22 +162,14 @@ def test_the_canary_would_notice() -> None:
     assert canary.close() == 1
 
 
-@pytest.mark.parametrize("address", HIDDEN_ADDRESSES)
-def test_a_name_that_leads_inside_is_refused(address: str) -> None:
-    assert not is_public(address)
-    with pytest.raises(NotSent, match="does not lead to public addresses alone"):
+def test_a_name_that_leads_inside_is_refused() -> None:
+    for address in HIDDEN_ADDRESSES:
+        assert not is_public(address), address
+        for addresses in ([address], [*PUBLIC_ADDRESSES, address]):  # one bad address among many is enough
+            with pytest.raises(NotSent, match="does not lead to public addresses alone"):
+                leads_to(*addresses).check("https://hook.example/")
+    for address in PUBLIC_ADDRESSES:
         leads_to(address).check("https://hook.example/")
-
-
-@pytest.mark.parametrize("address", PUBLIC_ADDRESSES)
-def test_a_name_that_leads_outside_is_allowed(address: str) -> None:
-    leads_to(address).check("https://hook.example/")
-
-
-@pytest.mark.parametrize("inside", ["127.0.0.1", "::1", "10.0.0.1"])
-def test_one_bad_address_among_many_is_enough(inside: str) -> None:
-    with pytest.raises(NotSent):
-        leads_to(*PUBLIC_ADDRESSES, inside).check("https://hook.example/")
 
 
 def test_a_name_with_no_end_of_addresses_is_refused() -> None:
@@ -247,17 +235,18 @@ def test_the_certificate_must_be_for_the_name(tmp_path: Path) -> None:
     assert len(receiver.received) == 1
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_redirect_is_followed(status: int) -> None:
-    with receiving(lambda _: status) as receiver:
-        assert post(SafeHttp(OWN_NETWORK), receiver.url) == status
-    assert len(receiver.received) == 1
+def test_no_redirect_is_followed() -> None:
+    statuses = [301, 302, 303, 307, 308]
+    answers = iter(statuses)
+    with receiving(lambda _: next(answers)) as receiver:
+        assert [post(SafeHttp(OWN_NETWORK), receiver.url) for _ in statuses] == statuses
+    assert len(receiver.received) == len(statuses)
 
 
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"])
-def test_no_proxy_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     canary = Canary()
-    monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
     with receiving() as receiver:
         assert post(SafeHttp(OWN_NETWORK), receiver.url) == 204
     assert canary.close() == 0
@@ -330,24 +319,12 @@ def test_a_name_that_is_never_answered_ends_at_the_deadline() -> None:
         late.wait(30)
         return []
 
-    http = SafeHttp(TargetRules(), resolve=resolve, total_s=0.2)
-    with pytest.raises(Unanswered):
-        post(http, "https://hook.example/")
-    with pytest.raises(NotSent, match="in time"):
-        http.check("https://hook.example/")
-    late.set()
-
-
-def test_the_user_who_gives_an_address_hears_in_time_that_its_name_is_never_answered() -> None:
-    late = threading.Event()
-
-    def resolve(host: str, port: int) -> Sequence[str]:
-        late.wait(30)
-        return []
-
     began = time.monotonic()
-    with pytest.raises(NotSent, match="in time"):
-        SafeHttp(TargetRules(), resolve=resolve, check_within_s=0.2).check("https://hook.example/")
+    with pytest.raises(Unanswered):
+        post(SafeHttp(TargetRules(), resolve=resolve, total_s=0.2), "https://hook.example/")
+    for deadline in ({"total_s": 0.2}, {"check_within_s": 0.2}):
+        with pytest.raises(NotSent, match="in time"):
+            SafeHttp(TargetRules(), resolve=resolve, **deadline).check("https://hook.example/")
     assert time.monotonic() - began < 10
     late.set()
     assert CHECK_WITHIN_S < 5 < TOTAL_S  # clients in use give up after 5 s
