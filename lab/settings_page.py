@@ -1,4 +1,5 @@
-"""`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings.
+"""`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings,
+and with the defaults of the settings that of docs/reference/limits.md (`lab/limits_page.py`).
 
 A declaration is a constant that a function of `kit/env.py` reads, and the text below the constant:
 
@@ -12,15 +13,18 @@ import ast
 import contextlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kit import env
 from lab import ROOT
+from lab.in_django import call
 
 PAGE = ROOT / "docs" / "reference" / "settings.md"
+LIMITS_PAGE = ROOT / "docs" / "reference" / "limits.md"
 MODULES = (
     *("hub/environment.py", "accounts/settings.py", "webhooks/settings.py", "agents/settings.py"),
     *("a2a_bridge/settings.py", "gateway/settings.py", "agnt/settings.py", "kit/durations.py"),
@@ -28,7 +32,6 @@ MODULES = (
 FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
 NO_BOUND = 2**31
 HEAD = "| Variable | Default | Values | Meaning |\n|---|---|---|---|\n"
-TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,13 @@ class Declaration:
 
 def page() -> str:
     """The page with the table that the declarations make; the text around the table is written by hand."""
-    rows = "".join(f"{one.row}\n" for one in all_declarations())
-    return TABLE.sub(lambda _: HEAD + rows, PAGE.read_text(), count=1)
+    return replace_table(PAGE.read_text(), HEAD, [one.row for one in all_declarations()])
+
+
+def replace_table(text: str, head: str, rows: Sequence[str]) -> str:
+    """A page with other rows in the table that has this head."""
+    table = re.compile(re.escape(head) + r"(?:\|.*\n)*")
+    return table.sub(lambda _: head + "".join(f"{row}\n" for row in rows), text, count=1)
 
 
 def all_declarations() -> list[Declaration]:
@@ -111,3 +119,5 @@ def _arguments(kind: str, call: ast.Call) -> Mapping[str, Any]:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    with TemporaryDirectory() as folder:
+        LIMITS_PAGE.write_text(call({"DATA_DIR": folder}, "lab.limits_page:page"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from a2a_bridge.service.answering import OpenStreams
 from a2a_bridge.service.calls import StreamedAnswer
 from a2a_bridge.service.streams import KEEPALIVE_S, Frame
 from a2a_bridge.wire.dialects.reading import invalid
@@ -37,6 +36,7 @@ from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
+from kit.concurrency import ConcurrencyLimit
 from kit.jsonrpc import parse
 from kit.tasks import start_apart
 from openai_api.answers import ChatAnswer
@@ -81,7 +81,7 @@ class TeamAgents:
 
     http: GatewayHttp
     gateway: Gateway
-    streams: OpenStreams
+    streams: ConcurrencyLimit
     reply_wait_s: float
     stream_max_age_s: float
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from agents.core.types import Ask, Target
 from agents.models.choices import Surface
+from hub.caller_rate import MESSAGES_AT_ONCE, MOST_SENDERS, CallerRate, NoLimits
 from hub.distributed import STORE_WITHIN_S, RedisRate
-from hub.limits import MESSAGES_AT_ONCE, MOST_SENDERS, CallerRate, NoLimits
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 

@@ -22,6 +22,7 @@ from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, live_process
+from tests.gateway.lowered import lower
 
 pytestmark = pytest.mark.django_db
 
@@ -170,8 +171,7 @@ def test_a_proposal_without_members_who_come_is_closed_too(owner: int) -> None:
 
 
 def test_open_proposals_and_votes_are_bounded(owner: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposals, "MOST_OPEN", 2)
-    monkeypatch.setattr(proposals, "MOST_KEPT", 3)
+    lower(monkeypatch, OPEN_PROPOSALS=2, PROPOSALS=3)
     monkeypatch.setattr(proposals, "MOST_VOTES", 2)
     for key in ("p", "q"):
         proposed(owner, key)

@@ -22,7 +22,7 @@ from agents.models import Agent, RemoteServer, Turn
 from agents.models.choices import Surface
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.pieces import Part
-from hub.limits import NoLimits
+from hub.caller_rate import NoLimits
 from kit.async_db import db_call
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process

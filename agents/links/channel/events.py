@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from accounts.authn import AGENT_KINDS, check_caller, presented
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT
+from agents import limits
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.post import Hook
@@ -22,7 +23,7 @@ from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.sockets import SocketLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
-from agents.transcript.storage import STORAGE_FULL, USAGE_ROW_BYTES, StorageMeter
+from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import RETRY_SOON, ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_error
@@ -101,7 +102,7 @@ class HookEvents:
             raise _wrong(str(bad)) from None
 
     async def _take(self, owner_id: int, session: HookedSession, event: HookEvent, payload: str) -> None:
-        size = len(payload) + USAGE_ROW_BYTES * event.is_stop
+        size = len(payload) + limits.USAGE_ROW_BYTES * event.is_stop
         has_room = await self._meter.takes(owner_id, size)
         if has_room:
             await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from agents.core.dispatch import Dispatcher
 from agents.links.remote.access import rules
-from agnt import settings
+from agnt import limits, settings
 from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
 from agnt.client.breakers import CircuitOpen, PairPermit
 from agnt.models import Venue
@@ -45,8 +45,6 @@ AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 # An ask with less time says nothing about a venue: such an ask is no probe, and no breaker counts its timeout.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
-OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
-OPEN_OF_NETWORK = 200  # over HTTP, in this process
 NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 MAX_WHY_CHARS = 300
 Result = TypeVar("Result")
@@ -65,9 +63,9 @@ class OpenAsks:
         Raises:
             EnvelopeRefused: `venue_unreachable`: as many are open as may be.
         """
-        if self._open[venue_key] >= OPEN_OF_VENUE:
+        if self._open[venue_key] >= limits.OPEN_ASKS_OF_VENUE.most:
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, VENUE_BUSY)
-        if self._open[venue_key.network_id] >= OPEN_OF_NETWORK:
+        if self._open[venue_key.network_id] >= limits.OPEN_ASKS_OF_NETWORK.most:
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, NETWORK_BUSY)
         counted = (venue_key, venue_key.network_id)
         self._open.update(counted)

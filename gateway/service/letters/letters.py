@@ -12,8 +12,7 @@ from accounts import quotas
 from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
-from agents.transcript.storage import MEBIBYTE
-from gateway import settings
+from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service.letters.sealed import seal_frame, show_frame
 from gateway.service.sessions.entries import Place
@@ -170,20 +169,20 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     Raises:
         FrameRefused: 3003 `inbox_full`.
     """
-    most, most_bytes = settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER * MEBIBYTE
+    most, most_text = limits.LETTERS.most, limits.LETTERS_TEXT.most
     held = Letter.objects.filter(owner_id=owner_id)
     caller_id = draft.behalf.asker.user_id
     own = held.filter(sender_owner=caller_id, state__in=WAITING)
     if caller_id == owner_id:  # all agents of another owner are one sender
         own = own.filter(sender=draft.sender)
-    share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
+    share, share_bytes = -(-most // SENDERS_SHARE), -(-most_text // SENDERS_SHARE)
     if not _fits(own, size, share, share_bytes):
         raise _full("as many of your messages wait as of one sender may")
-    if not _fits(held, size, most, most_bytes):
+    if not _has_room(owner_id, size):
         oldest = held.filter(state__in=KEPT).exclude(reply_at__isnull=False).order_by("pk")
         Letter.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])).delete()
-        if not _fits(held, size, most, most_bytes):
-            raise _full("the inboxes of this team are full")
+        if not _has_room(owner_id, size):
+            raise _full(limits.INBOXES_FULL)
 
 
 def _fits(held: QuerySet[Letter], size: int, most: int, most_bytes: int) -> bool:
@@ -192,8 +191,12 @@ def _fits(held: QuerySet[Letter], size: int, most: int, most_bytes: int) -> bool
     return (not most or count < most) and (not most_bytes or held_bytes + size <= most_bytes)
 
 
+def _has_room(owner_id: int, size: int) -> bool:
+    return limits.LETTERS.has_room(owner_id) and limits.LETTERS_TEXT.has_room(owner_id, size)
+
+
 def _full(text: str) -> FrameRefused:
-    return FrameRefused(ErrorCode.AGENT_BUSY, text, reason="inbox_full")
+    return FrameRefused(ErrorCode.AGENT_BUSY, text, reason=limits.INBOX_FULL)
 
 
 def has_outstanding(session_id: int) -> bool:

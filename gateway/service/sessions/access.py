@@ -2,18 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Count, QuerySet, Sum
 from msgspec import Struct
 
+from accounts.quotas import QuotaExceeded
 from agents.models import Session
+from gateway import limits
 from gateway.models import SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.sessions.entries import Place
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from kit.clock import db_now
-
-MOST_SESSIONS = 2_000  # of a team
-MOST_TEAM_BYTES = 128 * 1024 * 1024
 
 
 class SessionUser(Struct, frozen=True):
@@ -63,21 +61,16 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
 
 
 def check_room(owner_id: int, *, sessions: int, size: int = 0) -> None:
-    """Refuse more than a team may have; call it under the lock of the owner.
+    """Refuse more than a team may have; call it in the transaction that adds sessions.
 
     Raises:
         FrameRefused: 2005.
     """
-    held = count_held(SessionLog.objects.filter(owner_id=owner_id))
-    if held[0] + sessions > MOST_SESSIONS or held[1] + size > MOST_TEAM_BYTES:
-        text = f"a team has at most {MOST_SESSIONS} sessions, and {MOST_TEAM_BYTES} bytes: delete some first"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="quota_exceeded")
-
-
-def count_held(logs: QuerySet[SessionLog]) -> tuple[int, int]:
-    """How many sessions these are, and how many bytes."""
-    held = logs.aggregate(sessions=Count("pk"), size=Sum("bytes"))
-    return held["sessions"], held["size"] or 0
+    try:
+        limits.TEAM_SESSIONS.check(owner_id, sessions)
+        limits.TEAM_SESSIONS_TEXT.check(owner_id, size)
+    except QuotaExceeded as over:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, str(over), reason=over.code) from None
 
 
 def find_ttl_s(owner_id: int) -> int | None:

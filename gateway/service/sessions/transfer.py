@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from msgspec import Struct
 
-from accounts import quotas
 from gateway.models import SessionEntry, SessionLog
 from gateway.service.sessions.access import SessionUser, check_agent, check_room, get_session
 from gateway.service.sessions.entries import make_row, seal_content
@@ -58,7 +57,6 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
     if not ready:
         raise FrameRefused(ErrorCode.SESSION_CORRUPT, "the file has no whole line")
     with transaction.atomic():
-        quotas.lock_owner(user.owner_id)
         check_room(user.owner_id, sessions=len(ready), size=sum(one.size for one in ready))
         now = db_now()
         return [_import(user, agent, one, now) for one in ready]

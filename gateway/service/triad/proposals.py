@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts import quotas
+from accounts.quotas import QuotaExceeded
+from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.seats.seats import load_connected
 from gateway.service.team.registry import check_not_halted
@@ -28,8 +30,6 @@ State = Proposal.State
 
 are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
 
-MOST_OPEN = 100  # proposals of a team
-MOST_KEPT = 10_000
 MOST_VOTES = 1_000  # of a proposal, changed and late ones among them
 MOST_MEMBERS = 256
 CLOSED_AT_ONCE = 100
@@ -220,17 +220,18 @@ def _read_deadline(given: NewProposal, now: datetime) -> datetime:
 
 
 def _check_room(owner_id: int) -> None:
-    """Refuse a proposal beyond the limits; the owner's row is locked."""
-    of_team = Proposal.objects.filter(owner_id=owner_id)
-    for held, most, what in (
-        (of_team.filter(decided_at=None), MOST_OPEN, "open"),
-        (of_team, MOST_KEPT, "kept"),
-    ):
-        if held.count() >= most:
-            text = f"the team has {most} {what} proposals, as many as it may"
-            raise FrameRefused(
-                ErrorCode.RATE_LIMITED, text, reason="too_many_proposals", retry_after_ms=RETRY_AFTER_MS
-            )
+    """Refuse a proposal beyond the limits of a team.
+
+    Raises:
+        FrameRefused: 1005.
+    """
+    try:
+        limits.OPEN_PROPOSALS.check(owner_id)
+        limits.PROPOSALS.check(owner_id)
+    except QuotaExceeded as over:
+        raise FrameRefused(
+            ErrorCode.RATE_LIMITED, str(over), reason=over.code, retry_after_ms=RETRY_AFTER_MS
+        ) from None
 
 
 def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool) -> bool:

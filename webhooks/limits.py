@@ -1,0 +1,14 @@
+"""The limit of an account that counts rows of `webhooks`."""
+
+from accounts.quotas import AccountLimit, CountedRows
+from webhooks import settings
+from webhooks.models import Subscription
+
+WEBHOOKS = AccountLimit(
+    name="webhooks",
+    settings=settings,
+    setting="WEBHOOKS_PER_OWNER",
+    counted=[CountedRows("webhooks", Subscription.objects.all, "owner")],
+    refusal="you have {most} webhooks already",
+    one_more="409 `conflict`",
+)
