@@ -7,24 +7,18 @@ from accounts.models import Credential
 from accounts.quotas import AccountLimit, CountedRows
 
 Kind, Source = Credential.Kind, Credential.Source
+COUNTED_TOKENS = Q(kind__in=(Kind.CHANNEL, Kind.APP, Kind.AGNT))
+MINTED_APPS = Q(kind=Kind.APP, source=Source.MINT)
 
 LIVE_TOKENS = AccountLimit(
-    name="live tokens",
-    settings=settings,
-    setting="TOKENS_PER_OWNER",
-    counted=[
-        CountedRows(
-            "live tokens", Credential.objects.live, "user", Q(kind__in=(Kind.CHANNEL, Kind.APP, Kind.AGNT))
-        )
-    ],
-    counts="channel and app tokens, AGNT keys",
+    "live tokens",
+    (settings, "TOKENS_PER_OWNER"),
+    counted=[CountedRows(Credential.objects.live, "user", where=COUNTED_TOKENS)],
 )
 MINTED_APP_TOKENS = AccountLimit(
-    name="app tokens that the user made",
-    fixed=20,
-    counted=[
-        CountedRows("minted app tokens", Credential.objects.live, "user", Q(kind=Kind.APP, source=Source.MINT))
-    ],
+    "app tokens that the user made",
+    20,
+    counted=[CountedRows(Credential.objects.live, "user", where=MINTED_APPS)],
     refusal="you hold {most} app tokens: revoke one first",
     counts="live ones; they are live tokens too",
 )

@@ -28,23 +28,23 @@ class QuotaExceeded(Refused):
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """Rows of accounts. `owner_path` leads from a row to its account.
+    """Rows of accounts. `owner_path` leads from a row to its account; `name`: needed beside other rows of a limit.
 
     `where`: the condition of the rows that count; `number`: the number that they make. `is_sorted`: the database
     finds the numbers of all accounts fast, so `/limits` can sort by them.
     """
 
-    name: str
     rows: Callable[[], QuerySet[Any, Any]]
-    owner_path: str
+    owner_path: str = "owner"
+    name: str = ""
     where: Q = EVERY_ROW
     number: Any = NUMBER_OF_ROWS
     is_sorted: bool = True
 
-    def count(self, account_id: int) -> int:
-        """The number of one account."""
-        found = self.rows().filter(self.where, **{self.owner_path: account_id}).aggregate(number=self.number)
-        return int(found["number"] or 0)
+    def count(self, account_id: int, among: Q = EVERY_ROW) -> int:
+        """The number of one account, of the rows with a condition."""
+        rows = self.rows().filter(self.where, among, **{self.owner_path: account_id})
+        return int(rows.aggregate(number=self.number)["number"] or 0)
 
     def by_account(self, accounts: Sequence[int] | None = None) -> QuerySet[Any, Any]:
         """Pairs of account and number, of these accounts or of all, those with the highest numbers first."""
@@ -56,55 +56,58 @@ class CountedRows:
         return most_first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AccountLimit:
     """What one account may have of one thing, and what the hub answers to one more.
 
-    `setting`: its name in `settings`, the settings of an app; without a setting the limit is `fixed`. 0: no limit.
-    `counted`: the rows whose numbers together may not exceed the limit; without rows the caller of `check_number`
-    counts. `also_shown`: rows among these that the page `/limits` shows apart. `refusal`: the text for the user.
+    `limit`: a fixed number, or the module `settings` of an app and a name in it. 0: no limit. `counted`: the rows
+    whose numbers together may not exceed the limit; without rows the caller of `check_number` counts.
+    `also_shown`: rows among these that `/limits` shows apart. `refused_as`: makes an error from `refusal`, which
+    is the text for the user, and `code`.
 
-    `at_most`, `counts` and `one_more` are columns of docs/reference/limits.md; `at_most` is for a limit of several
-    numbers.
+    `counts` and `one_more` are columns of docs/reference/limits.md; without `counts`, the text of the setting.
     """
 
     name: str
-    settings: Any = None
-    setting: str = ""
-    fixed: int = 0
-    unit: str = ""
+    limit: int | tuple[Any, str]
     counted: Sequence[CountedRows] = ()
     also_shown: Sequence[CountedRows] = ()
+    unit: str = ""
     refusal: str = "you have {held} {name}, and {most} are the most: remove some first"
     code: str = "quota_exceeded"
+    refused_as: Callable[[str, str], Exception] = QuotaExceeded
     is_of_process: bool = False
-    at_most: str = ""
     counts: str = ""
     one_more: str = "429 `quota_exceeded`"
 
     @property
+    def setting(self) -> str:
+        """The name of the setting that has the limit; empty for a fixed one."""
+        return "" if isinstance(self.limit, int) else self.limit[1]
+
+    @property
     def number(self) -> int:
         """The limit that holds now, in its unit."""
-        return getattr(self.settings, self.setting) if self.setting else self.fixed
+        return self.limit if isinstance(self.limit, int) else getattr(*self.limit)
 
     @property
     def most(self) -> int:
         """The limit that holds now, as rows are counted: in bytes where its unit is MiB."""
         return self.number * (MEBIBYTE if self.unit == MIB else 1)
 
-    def count_used(self, account_id: int) -> int:
-        """How much the account uses of the limit."""
-        return sum(rows.count(account_id) for rows in self.counted)
+    def count_used(self, account_id: int, among: Q = EVERY_ROW) -> int:
+        """How much the account uses of the limit, by the rows with a condition."""
+        return sum(rows.count(account_id, among) for rows in self.counted)
 
-    def has_room(self, account_id: int, more: int = 1) -> bool:
-        """Whether so many more are within the limit."""
-        return not self.most or self.count_used(account_id) + more <= self.most
+    def has_room(self, account_id: int, more: int = 1, *, among: Q = EVERY_ROW, share: int = 1) -> bool:
+        """Whether so many more are within the limit; or more of some rows, within the limit divided by `share`."""
+        return not self.most or self.count_used(account_id, among) + more <= -(-self.most // share)
 
     def check(self, account_id: int, more: int = 1) -> None:
         """Refuse more than the limit. Call it in the transaction that adds the rows: the account stays locked.
 
         Raises:
-            QuotaExceeded: with so many more the account would exceed the limit.
+            QuotaExceeded, or the error of `refused_as`: with so many more the account would exceed the limit.
         """
         if self.most:
             lock_owner(account_id)
@@ -114,11 +117,11 @@ class AccountLimit:
         """Like `check`, where the caller has counted, and holds the lock.
 
         Raises:
-            QuotaExceeded: with so many more there would be more than the limit.
+            QuotaExceeded, or the error of `refused_as`: with so many more there would be more than the limit.
         """
         if self.most and held + more > self.most:
             text = self.refusal.format(name=self.name, held=held, wanted=held + more, most=self.number)
-            raise QuotaExceeded(text, self.code)
+            raise self.refused_as(text, self.code)
 
 
 def lock_owner(user_id: int) -> None:

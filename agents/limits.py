@@ -23,44 +23,35 @@ class Bytes(Func):
 
 
 AGENTS = AccountLimit(
-    name="agents",
-    settings=settings,
-    setting="AGENTS_PER_OWNER",
-    counted=[CountedRows("agents", Agent.objects.kept, "owner")],
-    also_shown=[CountedRows("remote agents", RemoteServer.objects.all, "session__owner")],
-    counts="drafts and remote A2A servers too",
+    "agents",
+    (settings, "AGENTS_PER_OWNER"),
+    counted=[CountedRows(Agent.objects.kept)],
+    also_shown=[CountedRows(RemoteServer.objects.all, "session__owner", "remote agents")],
 )
 SESSIONS = AccountLimit(
-    name="sessions",
-    settings=settings,
-    setting="SESSIONS_PER_OWNER",
-    counted=[CountedRows("sessions", Session.objects.all, "owner")],
-    counts="archived ones too",
+    "sessions",
+    (settings, "SESSIONS_PER_OWNER"),
+    counted=[CountedRows(Session.objects.all)],
     one_more="429 `quota_exceeded`; a channel is refused with the same code",
 )
 CONNECTED_AGENTS = AccountLimit(
-    name="connected agents",
-    settings=settings,
-    setting="SOCKETS_PER_OWNER",
-    counted=[CountedRows("connected agents", Connection.objects.all, "session__owner")],
+    "connected agents",
+    (settings, "SOCKETS_PER_OWNER"),
+    counted=[CountedRows(Connection.objects.all, "session__owner")],
     refusal="you have {held} agents connected, and {most} are the most: remove some first",
-    counts="over all processes; idle sockets too",
     one_more="the channel is refused with `quota_exceeded`",
 )
-FILES = CountedRows("files", File.objects.live, "uploader", number=Sum("size"))  # the same bytes twice count twice
-OP_MESSAGES = CountedRows("op-messages", OpMessage.objects.all, "author", number=Sum(Bytes("text")))
-USAGE = CountedRows("token usage", TokenUsage.objects.all, "owner", number=Count("pk") * USAGE_ROW_BYTES)
+FILES = CountedRows(File.objects.live, "uploader", "files", number=Sum("size"))  # the same bytes twice count twice
+OP_MESSAGES = CountedRows(OpMessage.objects.all, "author", "op-messages", number=Sum(Bytes("text")))
+USAGE = CountedRows(TokenUsage.objects.all, "owner", "token usage", number=Count("pk") * USAGE_ROW_BYTES)
 EVENTS = CountedRows(
-    "transcripts", Event.objects.all, "session__owner", number=Sum(Bytes("payload")), is_sorted=False
+    Event.objects.all, "session__owner", "transcripts", number=Sum(Bytes("payload")), is_sorted=False
 )
 STORAGE = AccountLimit(
-    name="files and transcripts",
-    settings=settings,
-    setting="STORAGE_PER_OWNER_MB",
-    unit=MIB,
+    "files and transcripts",
+    (settings, "STORAGE_PER_OWNER_MB"),
     counted=[FILES, OP_MESSAGES, USAGE, EVENTS],
+    unit=MIB,
     refusal="with this you would have over {most} MiB here: delete some first",
-    counts="files the account uploaded, events of its sessions, its messages to other operators, token usage of "
-    f"its sessions at {USAGE_ROW_BYTES} bytes a row",
     one_more="a file or a report of token usage: 429 `quota_exceeded`; an event or op-message is not kept",
 )

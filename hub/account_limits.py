@@ -27,7 +27,7 @@ FIRST_SORTED_BY = "sessions"
 APPS = (of_agents, of_accounts, of_webhooks, of_a2a_bridge, of_agnt, of_gateway, of_hub)
 LIMITS = [limit for app in APPS for limit in vars(app).values() if isinstance(limit, AccountLimit)]
 COLUMNS: Mapping[str, tuple[CountedRows, AccountLimit]] = {
-    rows.name: (rows, limit) for limit in LIMITS for rows in (*limit.counted, *limit.also_shown)
+    rows.name or limit.name: (rows, limit) for limit in LIMITS for rows in (*limit.counted, *limit.also_shown)
 }
 
 
@@ -52,7 +52,7 @@ def limits(request: HttpRequest) -> HttpResponse:
     if by not in COLUMNS or not COLUMNS[by][0].is_sorted:
         by = FIRST_SORTED_BY
     page = Paginator(COLUMNS[by][0].by_account(), ACCOUNTS_A_PAGE).get_page(request.GET.get("page"))
-    columns = [rows for rows, _ in COLUMNS.values()]
+    columns = [(name, rows.is_sorted) for name, (rows, _) in COLUMNS.items()]
     context = {"limits": LIMITS, "columns": columns, "by": by, "page": page, "accounts": _accounts(page)}
     return render(request, "limits.html", context)
 

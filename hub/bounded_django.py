@@ -165,11 +165,8 @@ class BoundedDjango:
             request.check_length(self._max_upload_bytes)
             await self._pass(request, send, bytearray())
         else:
-            self._uploads.enter(user_id)
-            try:
+            with self._uploads.hold(user_id):
                 await self._read(request, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
-            finally:
-                self._uploads.leave(user_id)
 
     async def _read(self, request: HttpRequest, send: Send, limit_bytes: int, within_s: float) -> None:
         request.check_length(limit_bytes)

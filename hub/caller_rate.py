@@ -27,23 +27,6 @@ AWAY_S = seconds(5.0)
 MOST_SENDERS = 10_000
 
 
-class NoLimits:
-    """CALLER_RATE_PER_MINUTE=0: callers ask as fast as they like."""
-
-    is_local = True
-
-    async def retry_in_s(self, ask: Ask) -> int:
-        """See `agents.core.ports.AskLimits`."""
-        return 0
-
-    def count(self, ask: Ask) -> int:
-        """See `agents.core.ports.AskLimits`."""
-        return 0
-
-    async def close(self) -> None:
-        """See `agents.core.ports.AskLimits`."""
-
-
 class MessageRate:
     """The messages of each credential in this process: MESSAGES_A_SECOND, and MESSAGES_AT_ONCE after a pause.
 
@@ -81,6 +64,7 @@ class SharedRate(Protocol):
 class CallerRate:
     """Limits the asks a minute of one caller, over all processes with the same `shared`; messages apart.
 
+    `per_minute` 0: callers ask, and agents send messages, as fast as they like.
     When `shared` fails, this process counts alone and tries `shared` again 5 s later: without Redis each process
     has the limit for itself.
     """
@@ -114,7 +98,7 @@ class CallerRate:
 
     def count(self, ask: Ask) -> int:
         """See `agents.core.ports.AskLimits`."""
-        if ask.surface is Surface.AGNT:
+        if ask.surface is Surface.AGNT or not self._item.amount:
             return 0
         with self._counting:
             if ask.credential_id is not None:

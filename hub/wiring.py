@@ -64,7 +64,7 @@ from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
 from hub import limits as hub_limits
-from hub.caller_rate import CallerRate, NoLimits
+from hub.caller_rate import CallerRate
 from hub.job_thread import JobThread, make_sender_thread
 from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
@@ -334,13 +334,11 @@ def build_services() -> HubServices:
         meter=meter,
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        operator_sockets=OperatorSockets(hub_limits.OPERATOR_SOCKETS.most),
+        operator_sockets=OperatorSockets(hub_limits.STREAMS.most),
         gateway=gateway,
         agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
-        gateway_clients=ConcurrencyLimit(
-            "sockets", per_account=hub_limits.GATEWAY_CLIENTS.most, refuse=too_many_sockets
-        ),
+        gateway_clients=ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets),
         unsigned_sockets=UnsignedSockets(),
         gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
@@ -413,9 +411,7 @@ def concurrency_limits() -> dict[str, ConcurrencyLimit]:
 
 
 def _limits() -> AskLimits:
-    if not settings.CALLER_RATE_PER_MINUTE:
-        return NoLimits()
-    if settings.IS_EMBEDDED:
+    if settings.IS_EMBEDDED or not settings.CALLER_RATE_PER_MINUTE:
         return CallerRate(settings.CALLER_RATE_PER_MINUTE)
     limits: AskLimits = _distributed().make_caller_rate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
     return limits

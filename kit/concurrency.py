@@ -5,7 +5,8 @@ A slot belongs to a request. A view takes it; the server releases it when the re
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -47,10 +48,10 @@ class ConcurrencyLimit:
         self._refuse = refuse or partial(TooManyAtOnce, kind, is_of_account=True)
         self._per_account = per_account
         self._per_process = per_process
-        self._running: Counter[int] = Counter()
+        self._running: Counter[Hashable] = Counter()
         self._lock = threading.Lock()
 
-    def enter(self, account_id: int) -> None:
+    def enter(self, account_id: Hashable) -> None:
         """Count one more.
 
         Raises:
@@ -63,19 +64,28 @@ class ConcurrencyLimit:
                 raise TooManyAtOnce(self._kind, self._per_process, is_of_account=False)
             self._running[account_id] += 1
 
-    def leave(self, account_id: int) -> None:
+    def leave(self, account_id: Hashable) -> None:
         """Count one less."""
         with self._lock:
             self._running[account_id] -= 1
             if not self._running[account_id]:
                 del self._running[account_id]
 
+    @contextmanager
+    def hold(self, account_id: Hashable) -> Iterator[None]:
+        """Count one more while the block lasts; see `enter`."""
+        self.enter(account_id)
+        try:
+            yield
+        finally:
+            self.leave(account_id)
+
     @property
     def total(self) -> int:
         """How many run now."""
         return self._running.total()
 
-    def running(self) -> Mapping[int, int]:
+    def running(self) -> Mapping[Hashable, int]:
         """How many run now, by account."""
         with self._lock:
             return dict(self._running)

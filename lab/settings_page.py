@@ -31,6 +31,7 @@ MODULES = (
 )
 FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
 NO_BOUND = 2**31
+WORDED = "Default: "
 HEAD = "| Variable | Default | Values | Meaning |\n|---|---|---|---|\n"
 
 
@@ -46,10 +47,16 @@ class Declaration:
     @property
     def row(self) -> str:
         """The line of the table."""
-        default, meaning = self._default(), self.text
-        if meaning.startswith("Default: "):
-            default, _, meaning = meaning.removeprefix("Default: ").partition("\n")
-        return f"| `{self.name}` | {default} | {self._values()} | {' '.join(meaning.split())} |"
+        default = self._default()
+        if self.text.startswith(WORDED):
+            default = self.text.partition("\n")[0].removeprefix(WORDED)
+        return f"| `{self.name}` | {default} | {self._values()} | {self.meaning} |"
+
+    @property
+    def meaning(self) -> str:
+        """The text in one line, without that of the default."""
+        text = self.text.partition("\n")[2] if self.text.startswith(WORDED) else self.text
+        return " ".join(text.split())
 
     def _default(self) -> str:
         value = self.arguments.get("default", "")

@@ -115,12 +115,9 @@ class TeamAgents:
             await self.http.wait(request, identity, settled)
             await answer.at_once(make_task(identity, name, running, settled.result()))
             return
-        self.streams.enter(identity.user_id)
-        try:
+        with self.streams.hold(identity.user_id):
             running, settled = await self._start(request, identity, name, wanted)
             await self._follow(identity, answer, _stream(identity, name, running, settled))
-        finally:
-            self.streams.leave(identity.user_id)
 
     async def _start(
         self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend

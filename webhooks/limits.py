@@ -5,10 +5,9 @@ from webhooks import settings
 from webhooks.models import Subscription
 
 WEBHOOKS = AccountLimit(
-    name="webhooks",
-    settings=settings,
-    setting="WEBHOOKS_PER_OWNER",
-    counted=[CountedRows("webhooks", Subscription.objects.all, "owner")],
+    "webhooks",
+    (settings, "WEBHOOKS_PER_OWNER"),
+    counted=[CountedRows(Subscription.objects.all)],
     refusal="you have {most} webhooks already",
     one_more="409 `conflict`",
 )

@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.models import User
+from gateway import jobs
 from gateway.jobs import forget_frames
 from gateway.models import FrameRecord, TeamPolicy
 from gateway.service import frame_log
@@ -19,7 +20,6 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.lowered import lower
 from tests.native.rows import person
 
 SECRET_WORD = "canaryword"
@@ -199,7 +199,7 @@ def test_records_go_when_their_team_keeps_them_no_longer() -> None:
 
 @pytest.mark.django_db
 def test_a_team_keeps_the_newest_of_too_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower(monkeypatch, FRAME_RECORDS=3)
+    monkeypatch.setattr(jobs, "MOST_FRAMES", 3)
     owner, other = person("chatty-team").user, person("quiet-team").user
     FrameRecord.objects.bulk_create([_record(owner, days) for days in (1, 2, 3, 4, 5)] + [_record(other, 5)])
     assert forget_frames() == 2

@@ -171,7 +171,7 @@ def test_a_proposal_without_members_who_come_is_closed_too(owner: int) -> None:
 
 
 def test_open_proposals_and_votes_are_bounded(owner: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    lower(monkeypatch, OPEN_PROPOSALS=2, PROPOSALS=3)
+    lower(monkeypatch, OPEN_PROPOSALS=2, KEPT_PROPOSALS=3)
     monkeypatch.setattr(proposals, "MOST_VOTES", 2)
     for key in ("p", "q"):
         proposed(owner, key)

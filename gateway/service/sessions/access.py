@@ -4,9 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from accounts.quotas import QuotaExceeded
 from agents.models import Session
-from gateway import limits
 from gateway.models import SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.sessions.entries import Place
@@ -58,19 +56,6 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
     if writes and is_locked(log, user.writer, db_now()):
         raise refuse_locked()
     return log
-
-
-def check_room(owner_id: int, *, sessions: int, size: int = 0) -> None:
-    """Refuse more than a team may have; call it in the transaction that adds sessions.
-
-    Raises:
-        FrameRefused: 2005.
-    """
-    try:
-        limits.TEAM_SESSIONS.check(owner_id, sessions)
-        limits.TEAM_SESSIONS_TEXT.check(owner_id, size)
-    except QuotaExceeded as over:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, str(over), reason=over.code) from None
 
 
 def find_ttl_s(owner_id: int) -> int | None:

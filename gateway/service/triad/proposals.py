@@ -11,7 +11,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts import quotas
-from accounts.quotas import QuotaExceeded
 from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.seats.seats import load_connected
@@ -33,7 +32,6 @@ are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals
 MOST_VOTES = 1_000  # of a proposal, changed and late ones among them
 MOST_MEMBERS = 256
 CLOSED_AT_ONCE = 100
-RETRY_AFTER_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,8 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         return repeated
     now = db_now()
     deadline = _read_deadline(given, now)
-    _check_room(owner_id)
+    limits.OPEN_PROPOSALS.check(owner_id)
+    limits.KEPT_PROPOSALS.check(owner_id)
     policy = get_policy(owner_id)
     members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
     if not members:
@@ -219,21 +218,6 @@ def _read_deadline(given: NewProposal, now: datetime) -> datetime:
     return datetime.fromtimestamp(given.deadline_ms / 1000, now.tzinfo)
 
 
-def _check_room(owner_id: int) -> None:
-    """Refuse a proposal beyond the limits of a team.
-
-    Raises:
-        FrameRefused: 1005.
-    """
-    try:
-        limits.OPEN_PROPOSALS.check(owner_id)
-        limits.PROPOSALS.check(owner_id)
-    except QuotaExceeded as over:
-        raise FrameRefused(
-            ErrorCode.RATE_LIMITED, str(over), reason=over.code, retry_after_ms=RETRY_AFTER_MS
-        ) from None
-
-
 def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool) -> bool:
     """Write a vote into the history; False when it says what is there already."""
     of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
@@ -241,7 +225,7 @@ def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool)
         return False
     if Vote.objects.filter(proposal=proposal).count() >= MOST_VOTES:
         text = "this proposal has as many votes as it may, changed ones among them"
-        raise FrameRefused(ErrorCode.RATE_LIMITED, text, reason="too_many_votes", retry_after_ms=RETRY_AFTER_MS)
+        raise limits.KEPT_PROPOSALS.refused_as(text, "too_many_votes")
     if not is_late:
         of_voter.filter(counts=True).update(counts=False)
     vote = Vote.objects.create(
