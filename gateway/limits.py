@@ -82,6 +82,16 @@ OPEN_PROPOSALS = replace(
     limit=100,
     counted=[CountedRows(Proposal.objects.all, where=Q(decided_at=None))],
 )
+VOTES = replace(
+    KEPT_PROPOSALS,
+    name="votes on a proposal",
+    limit=1_000,
+    counted=(),
+    refusal="this proposal has as many votes as it may, changed ones among them",
+    code="too_many_votes",
+    counts="changed and late ones too",
+    one_more="1005 `too_many_votes`",
+)
 PROTOCOL_TASKS = AccountLimit(
     "tasks of the Agent Protocol",
     1_000,

@@ -29,7 +29,6 @@ State = Proposal.State
 
 are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
 
-MOST_VOTES = 1_000  # of a proposal, changed and late ones among them
 MOST_MEMBERS = 256
 CLOSED_AT_ONCE = 100
 
@@ -223,9 +222,7 @@ def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool)
     of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
     if of_voter.filter(vote=given.vote, is_late=is_late, **({} if is_late else {"counts": True})).exists():
         return False
-    if Vote.objects.filter(proposal=proposal).count() >= MOST_VOTES:
-        text = "this proposal has as many votes as it may, changed ones among them"
-        raise limits.KEPT_PROPOSALS.refused_as(text, "too_many_votes")
+    limits.VOTES.check_number(Vote.objects.filter(proposal=proposal).count())
     if not is_late:
         of_voter.filter(counts=True).update(counts=False)
     vote = Vote.objects.create(
