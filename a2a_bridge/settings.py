@@ -8,4 +8,4 @@ DEV_LOGIN: bool
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 """seconds a caller waits for a reply"""
 PUSH_CONFIGS_PER_CALLER = env.integer("PUSH_CONFIGS_PER_CALLER", 1000)
-"""push configs the tasks of one caller may have"""
+"""push configs all tasks of one caller may have"""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
+from accounts import limits as account_limits
 from accounts import settings
 from accounts.authn import (
     IMPLIED_SCOPES,
@@ -18,7 +19,7 @@ from accounts.authn import (
 )
 from accounts.errors import Refused
 from accounts.models import Credential, User
-from accounts.quotas import QuotaExceeded, check_tokens, lock_owner
+from accounts.quotas import lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -36,7 +37,6 @@ MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signe
 JWT_FORMAT = "jwt"  # a format of app tokens; the other one is `opaque`
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
-MINTED_APPS = 20
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
 
 
@@ -178,7 +178,7 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: TokenLimits 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
     """
-    check_tokens(user)
+    account_limits.LIVE_TOKENS.check(user.pk)
     source = Source.MINT
     return mint(user, Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
 
@@ -192,7 +192,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
         NoSuchSeat: the user's login has changed since the token was made for its seat.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
-    check_tokens(old.user)
+    account_limits.LIVE_TOKENS.check(old.user_id)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
     limits = TokenLimits(tuple(old.scopes.split()), old.only_agent, lifetime, old.is_jwt)
     minted = mint(
@@ -241,14 +241,14 @@ def replace_credential(
     """A new credential of a machine; the one it had goes.
 
     Raises:
-        QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
+        accounts.quotas.QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
     """
     lock_owner(user.pk)
     sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
     if machine_id:
         user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
     if kind == Kind.APP:
-        check_tokens(user)
+        account_limits.LIVE_TOKENS.check(user.pk)
     return mint(
         user,
         kind,
@@ -272,13 +272,11 @@ def mint_app(user: User, name: str, *, user_agent: str, limits: TokenLimits = NO
     """Create an app token on its user's request.
 
     Raises:
-        QuotaExceeded: the user holds MINTED_APPS live ones, or as many tokens as one may.
+        accounts.quotas.QuotaExceeded: the user holds as many app tokens, or as many tokens, as one may.
         NoSuchSeat: the token would connect an agent that cannot be this user's.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
-    lock_owner(user.pk)
-    check_tokens(user)
-    if user.credentials.live().filter(kind=Kind.APP, source=Source.MINT).count() >= MINTED_APPS:
-        raise QuotaExceeded(f"you hold {MINTED_APPS} app tokens: revoke one first")
+    account_limits.LIVE_TOKENS.check(user.pk)
+    account_limits.MINTED_APP_TOKENS.check(user.pk)
     app_name = name[:60]
     return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=app_name, limits=limits)

@@ -1,9 +1,8 @@
 """The sockets of one process whose clients have sent no token yet, counted by address."""
 
-from collections import Counter
-
 from kit.addresses import network_of
 from kit.asgi import Scope
+from kit.concurrency import ConcurrencyLimit, TooManyAtOnce
 
 PER_ADDRESS = 100  # a waiting socket costs memory: a client without an account must not choose how much
 
@@ -16,9 +15,8 @@ class UnsignedSockets:
     """
 
     def __init__(self, per_address: int = PER_ADDRESS) -> None:
-        self._per_address = per_address
         self._addresses: dict[object, str] = {}
-        self._open: Counter[str] = Counter()
+        self._open = ConcurrencyLimit("sockets without a token", per_account=per_address)
 
     def enter(self, socket: object, scope: Scope) -> bool:
         """Count a socket; False when its address has `per_address` already. A second call does nothing."""
@@ -26,17 +24,14 @@ class UnsignedSockets:
             return True
         client = scope.get("client")
         address = network_of(str(client[0]) if client else "")
-        if self._open[address] >= self._per_address:
+        try:
+            self._open.enter(address)
+        except TooManyAtOnce:
             return False
         self._addresses[socket] = address
-        self._open[address] += 1
         return True
 
     def leave(self, socket: object) -> None:
         """Stop counting a socket, which has signed in or closed. A second call does nothing."""
-        address = self._addresses.pop(socket, None)
-        if address is None:
-            return
-        self._open[address] -= 1
-        if not self._open[address]:
-            del self._open[address]
+        if socket in self._addresses:
+            self._open.leave(self._addresses.pop(socket))

@@ -7,11 +7,11 @@ SENDS_MAIL: bool
 DEFAULT_FROM_EMAIL: str
 
 AGENTS_PER_OWNER = env.integer("AGENTS_PER_OWNER", 1000)
-"""agents one owner may have, drafts counted"""
+"""agents one owner may have, drafts and remote A2A servers counted"""
 SESSIONS_PER_OWNER = env.integer("SESSIONS_PER_OWNER", 5000)
 """sessions one owner may have, archived ones counted"""
 SOCKETS_PER_OWNER = env.integer("SOCKETS_PER_OWNER", 1000)
-"""agents one owner may have connected at once, over all processes"""
+"""agents one owner may have connected at once, over all processes, idle sockets counted"""
 STORAGE_PER_OWNER_MB = env.integer("STORAGE_PER_OWNER_MB", 2048)
 """mebibytes of one owner's files and transcripts: the owner's uploads, events of the owner's sessions, the owner's
 op-messages, and 512 bytes for each row of token usage. When the storage is full, the hub refuses files, events,

@@ -8,7 +8,6 @@ given back here, when the request is over.
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
 
@@ -20,6 +19,7 @@ from django.urls import set_script_prefix
 from django.utils.http import parse_header_parameters
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, find_holder, presented
+from hub.limits import UPLOADS
 from kit.asgi import (
     ALLOW_ALL,
     BODY_WITHIN_S,
@@ -46,7 +46,6 @@ UPLOAD = re.compile(
     r"|/api/v1/team/sessions/import|/api/v1/network/venues/import|/desk/network/venues/import"
 )
 UPLOAD_WITHIN_S = 120.0
-UPLOADS_AT_ONCE = 4
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 UTF_8 = ("utf-8", "utf8")
 NOT_UTF_8 = "want forms in UTF-8"
@@ -136,7 +135,7 @@ class BoundedDjango:
         self._limits = limits
         self._max_body_bytes = max_body_bytes
         self._max_upload_bytes = max_upload_bytes
-        self._uploads: Counter[int] = Counter()  # under way, by user
+        self._uploads = ConcurrencyLimit("uploads", per_account=UPLOADS.most, refuse=_too_many_uploads)
 
     async def serve(self, request: HttpRequest, send: Send) -> None:
         """One request. A body comes whole, so it is bounded before a view runs."""
@@ -165,14 +164,9 @@ class BoundedDjango:
             # Without a live token the view answers 401: none of the file's bytes is taken into memory for that.
             request.check_length(self._max_upload_bytes)
             await self._pass(request, send, bytearray())
-        elif self._uploads[user_id] >= UPLOADS_AT_ONCE:
-            raise RequestRefused(429, "rate_limited", TOO_MANY, RETRY_SOON)
         else:
-            self._uploads[user_id] += 1
-            try:
+            with self._uploads.hold(user_id):
                 await self._read(request, send, self._max_upload_bytes, UPLOAD_WITHIN_S)
-            finally:
-                self._uploads -= Counter([user_id])  # forgets who is at none
 
     async def _read(self, request: HttpRequest, send: Send, limit_bytes: int, within_s: float) -> None:
         request.check_length(limit_bytes)
@@ -219,6 +213,10 @@ def is_form_in_another_charset(content_type: str) -> bool:
 def is_upload(request: HttpRequest) -> bool:
     """Whether a request brings a file."""
     return request.method == "POST" and UPLOAD.fullmatch(request.path) is not None
+
+
+def _too_many_uploads(most: int) -> RequestRefused:
+    return RequestRefused(429, "rate_limited", TOO_MANY, RETRY_SOON)
 
 
 def _find_uploader(request: HttpRequest) -> int | None:

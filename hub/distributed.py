@@ -14,8 +14,8 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from redis.asyncio import BlockingConnectionPool
 
 from a2a_bridge.service.tasks.redis import RedisTaskStore
+from hub.caller_rate import CallerRate, wait_s
 from hub.celery import app
-from hub.limits import CallerRate, wait_s
 from hub.redis_post import RedisPost
 
 __all__ = ["RedisPost", "RedisRate", "RedisTaskStore", "call_worker", "make_caller_rate"]
@@ -28,7 +28,7 @@ MOST_CONNECTIONS = 4
 
 
 class RedisRate:
-    """See `hub.limits.SharedRate`. Raises TimeoutError if Redis does not count an ask within `within_s`."""
+    """See `hub.caller_rate.SharedRate`. Raises TimeoutError if Redis does not count an ask within `within_s`."""
 
     def __init__(self, per_minute: int, url: str, *, within_s: float = STORE_WITHIN_S) -> None:
         self._within_s = within_s
@@ -39,14 +39,14 @@ class RedisRate:
         self._limiter = MovingWindowRateLimiter(RedisStorage(f"async+{url}", implementation="redispy", **options))
 
     async def retry_in_s(self, caller_id: int) -> int:
-        """See `hub.limits.SharedRate`."""
+        """See `hub.caller_rate.SharedRate`."""
         async with asyncio.timeout(self._within_s):
             if await self._limiter.hit(self._item, "caller", str(caller_id)):
                 return 0
             return wait_s(await self._limiter.get_window_stats(self._item, "caller", str(caller_id)))
 
     async def close(self) -> None:
-        """See `hub.limits.SharedRate`."""
+        """See `hub.caller_rate.SharedRate`."""
         await self._pool.aclose()
 
 

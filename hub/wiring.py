@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from a2a_bridge.service.answering import CallRunner, OpenStreams
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.follow_ups import FollowUpTasks
 from a2a_bridge.service.operations import Operations
@@ -25,6 +25,7 @@ from a2a_bridge.surface.asgi import Access, Bridge
 from a2a_bridge.surface.cards.v1 import find_extended_card
 from a2a_bridge.surface.http_json import HttpJson
 from a2a_bridge.surface.my_questions.rest import QuestionList
+from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.ask_starter import AskStarter
@@ -57,13 +58,14 @@ from gateway.service.client import Gateway
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.team.health import HealthReport
 from gateway.surface.agent_protocol import AgentProtocol
-from gateway.surface.connections.client_limit import GatewayClients
+from gateway.surface.connections.sign_in import too_many_sockets
 from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
+from hub import limits as hub_limits
+from hub.caller_rate import CallerRate
 from hub.job_thread import JobThread, make_sender_thread
-from hub.limits import CallerRate, NoLimits
 from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
@@ -83,7 +85,7 @@ from operators.asgi import Operators
 from operators.prompt_service import PromptService
 from operators.socket import OperatorSocket, OperatorSockets
 
-CARD_LOOKUPS_AT_ONCE = (4, 32)
+CARD_LOOKUPS_OF_PROCESS = 32
 RESERVE_BYTES = 8_388_608
 
 
@@ -119,7 +121,7 @@ class HubServices:
     operators: Operators
     operator_sockets: OperatorSockets
     gateway: Gateway
-    gateway_clients: GatewayClients
+    gateway_clients: ConcurrencyLimit
     unsigned_sockets: UnsignedSockets
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
@@ -128,7 +130,7 @@ class HubServices:
     venue_asker: VenueAsker
     pushes: Pushes
     pusher: JobThread
-    streams: OpenStreams
+    streams: ConcurrencyLimit
     counts: Counts
     spans: Spans | None
 
@@ -277,7 +279,7 @@ def build_services() -> HubServices:
         ),
     )
     callers = OpenRequests()
-    streams = OpenStreams(settings.STREAMS_PER_CALLER)
+    streams = ConcurrencyLimit("streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams)
     runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
     access = Access(settings.PUBLIC_URL)
     gateway = Gateway.build(
@@ -332,11 +334,11 @@ def build_services() -> HubServices:
         meter=meter,
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        operator_sockets=OperatorSockets(settings.STREAMS_PER_CALLER),
+        operator_sockets=OperatorSockets(hub_limits.STREAMS.most),
         gateway=gateway,
         agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
-        gateway_clients=GatewayClients(settings.STREAMS_PER_CALLER),
+        gateway_clients=ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets),
         unsigned_sockets=UnsignedSockets(),
         gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
@@ -400,8 +402,8 @@ def _tasks() -> TaskStore:
 def concurrency_limits() -> dict[str, ConcurrencyLimit]:
     """How many long requests run at once, by kind."""
     numbers = {
-        DOWNLOADS: (settings.DOWNLOADS_PER_OWNER, settings.DOWNLOADS_PER_PROCESS),
-        CARD_LOOKUPS: CARD_LOOKUPS_AT_ONCE,
+        DOWNLOADS: (hub_limits.DOWNLOADS.most, settings.DOWNLOADS_PER_PROCESS),
+        CARD_LOOKUPS: (hub_limits.CARD_LOOKUPS.most, CARD_LOOKUPS_OF_PROCESS),
     }
     return {
         kind: ConcurrencyLimit(kind, per_account=each, per_process=most) for kind, (each, most) in numbers.items()
@@ -409,9 +411,7 @@ def concurrency_limits() -> dict[str, ConcurrencyLimit]:
 
 
 def _limits() -> AskLimits:
-    if not settings.CALLER_RATE_PER_MINUTE:
-        return NoLimits()
-    if settings.IS_EMBEDDED:
+    if settings.IS_EMBEDDED or not settings.CALLER_RATE_PER_MINUTE:
         return CallerRate(settings.CALLER_RATE_PER_MINUTE)
     limits: AskLimits = _distributed().make_caller_rate(settings.CALLER_RATE_PER_MINUTE, settings.REDIS_URL)
     return limits

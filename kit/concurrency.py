@@ -1,11 +1,13 @@
-"""Limits on concurrent long responses, per account and per process.
+"""Limits on what runs at once, per account and per process: long responses, streams, sockets.
 
 A slot belongs to a request. A view takes it; the server releases it when the request is over, however it ends.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope
@@ -29,34 +31,61 @@ class TooManyAtOnce(Exception):
 
 
 class ConcurrencyLimit:
-    """Counts the running requests of one kind. 0: no limit. Thread-safe."""
+    """Counts what runs of one kind. 0: no limit. Thread-safe.
 
-    def __init__(self, kind: str, *, per_account: int, per_process: int) -> None:
+    `refuse`: makes the error for an account that has reached its limit; without it, that is TooManyAtOnce.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        per_account: int,
+        per_process: int = 0,
+        refuse: Callable[[int], Exception] | None = None,
+    ) -> None:
         self._kind = kind
+        self._refuse = refuse or partial(TooManyAtOnce, kind, is_of_account=True)
         self._per_account = per_account
         self._per_process = per_process
-        self._running: Counter[int] = Counter()
+        self._running: Counter[Hashable] = Counter()
         self._lock = threading.Lock()
 
-    def enter(self, account_id: int) -> None:
+    def enter(self, account_id: Hashable) -> None:
         """Count one more.
 
         Raises:
-            TooManyAtOnce: it was not counted.
+            TooManyAtOnce: it was not counted. The error of `refuse`, if there is one: neither.
         """
         with self._lock:
             if self._per_account and self._running[account_id] >= self._per_account:
-                raise TooManyAtOnce(self._kind, self._per_account, is_of_account=True)
+                raise self._refuse(self._per_account)
             if self._per_process and self._running.total() >= self._per_process:
                 raise TooManyAtOnce(self._kind, self._per_process, is_of_account=False)
             self._running[account_id] += 1
 
-    def leave(self, account_id: int) -> None:
+    def leave(self, account_id: Hashable) -> None:
         """Count one less."""
         with self._lock:
-            self._running -= Counter([account_id])  # drops accounts that have none
+            self._running[account_id] -= 1
+            if not self._running[account_id]:
+                del self._running[account_id]
 
-    def running(self) -> Mapping[int, int]:
+    @contextmanager
+    def hold(self, account_id: Hashable) -> Iterator[None]:
+        """Count one more while the block lasts; see `enter`."""
+        self.enter(account_id)
+        try:
+            yield
+        finally:
+            self.leave(account_id)
+
+    @property
+    def total(self) -> int:
+        """How many run now."""
+        return self._running.total()
+
+    def running(self) -> Mapping[Hashable, int]:
         """How many run now, by account."""
         with self._lock:
             return dict(self._running)

@@ -1,4 +1,5 @@
-"""`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings.
+"""`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings,
+and with the defaults of the settings that of docs/reference/limits.md (`lab/limits_page.py`).
 
 A declaration is a constant that a function of `kit/env.py` reads, and the text below the constant:
 
@@ -14,13 +15,16 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kit import env
 from lab import ROOT
+from lab.in_django import call
 from lab.tables import fill_table, table_line
 
 PAGE = ROOT / "docs" / "reference" / "settings.md"
+LIMITS_PAGE = ROOT / "docs" / "reference" / "limits.md"
 MODULES = (
     *("hub/environment.py", "accounts/settings.py", "webhooks/settings.py", "agents/settings.py"),
     *("a2a_bridge/settings.py", "gateway/settings.py", "agnt/settings.py", "kit/durations.py"),
@@ -28,6 +32,7 @@ MODULES = (
 FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
 NO_BOUND = 2**31
 COLUMNS = ("Variable", "Default", "Values", "Meaning")
+WORDED = "Default: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,16 @@ class Declaration:
     @property
     def row(self) -> str:
         """The line of the table."""
-        default, meaning = self._default(), self.text
-        if meaning.startswith("Default: "):
-            default, _, meaning = meaning.removeprefix("Default: ").partition("\n")
-        return table_line((f"`{self.name}`", default, self._values(), " ".join(meaning.split())))
+        default = self._default()
+        if self.text.startswith(WORDED):
+            default = self.text.partition("\n")[0].removeprefix(WORDED)
+        return table_line((f"`{self.name}`", default, self._values(), self.meaning))
+
+    @property
+    def meaning(self) -> str:
+        """The text in one line, without that of the default."""
+        text = self.text.partition("\n")[2] if self.text.startswith(WORDED) else self.text
+        return " ".join(text.split())
 
     def _default(self) -> str:
         value = self.arguments.get("default", "")
@@ -109,3 +120,5 @@ def _arguments(kind: str, call: ast.Call) -> Mapping[str, Any]:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    with TemporaryDirectory() as folder:
+        LIMITS_PAGE.write_text(call({"DATA_DIR": folder}, "lab.limits_page:page"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from a2a_bridge.service.answering import OpenStreams
 from a2a_bridge.service.calls import StreamedAnswer
 from a2a_bridge.service.streams import KEEPALIVE_S, Frame
 from a2a_bridge.wire.dialects.reading import invalid
@@ -37,6 +36,7 @@ from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
+from kit.concurrency import ConcurrencyLimit
 from kit.jsonrpc import parse
 from kit.tasks import start_apart
 from openai_api.answers import ChatAnswer
@@ -80,7 +80,7 @@ class TeamAgents:
 
     http: GatewayHttp
     gateway: Gateway
-    streams: OpenStreams
+    streams: ConcurrencyLimit
     reply_wait_s: float
     stream_max_age_s: float
 
@@ -114,12 +114,9 @@ class TeamAgents:
             await self.http.wait(request, identity, settled)
             await answer.at_once(make_task(identity, name, running, settled.result()))
             return
-        self.streams.enter(identity.user_id)
-        try:
+        with self.streams.hold(identity.user_id):
             running, settled = await self._start(request, identity, name, wanted)
             await self._follow(identity, answer, _stream(identity, name, running, settled))
-        finally:
-            self.streams.leave(identity.user_id)
 
     async def _start(
         self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend

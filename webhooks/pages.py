@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
+from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
 from kit.markdown import SECTION_ID
 from webhooks import settings, subscription_changes
@@ -87,7 +88,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         return _list(request, caller.user, form, status=400)
     try:
         made = subscription_changes.subscribe(caller.user, details)
-    except subscription_changes.TooMany as many:
+    except QuotaExceeded as many:
         form.errors["url"] = f"{str(many).capitalize()}: delete one first."
         return _list(request, caller.user, form, status=409)
     return _page(request, made.subscription, secret=made.secret)

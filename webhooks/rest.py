@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page
+from accounts.quotas import QuotaExceeded
 from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
@@ -155,7 +156,7 @@ class Webhooks(APIView):
         body = SubscriptionBody.read(request)
         try:
             made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
-        except subscription_changes.TooMany as many:
+        except QuotaExceeded as many:
             raise Conflict(str(many)) from None
         return Response(show_with_secret(made), status=201, headers=NO_STORE)
 

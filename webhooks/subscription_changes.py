@@ -7,10 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts import quotas
 from accounts.models import User
 from kit.clock import db_now
-from webhooks import settings
+from webhooks import limits
 from webhooks.catalog import TEST
 from webhooks.models import Subscription
 from webhooks.outbox import OutboxEvent, queue, wake
@@ -18,10 +17,6 @@ from webhooks.sending import new_signing_secret, seal_secret
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."
-
-
-class TooMany(Exception):
-    """The owner has as many as one may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +32,9 @@ def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
     """A new subscription, `details` being fields of `Subscription`.
 
     Raises:
-        TooMany: nothing was written.
+        accounts.quotas.QuotaExceeded: nothing was written.
     """
-    # Before counting: two requests at once would both find room for the last one.
-    quotas.lock_owner(owner.pk)
-    most = settings.WEBHOOKS_PER_OWNER
-    if most and Subscription.objects.owned_by(owner).count() >= most:
-        raise TooMany(f"you have {most} webhooks already")
+    limits.WEBHOOKS.check(owner.pk)
     secret = new_signing_secret()
     return WithSecret(Subscription.objects.create(owner=owner, secret=seal_secret(secret), **details), secret)
 

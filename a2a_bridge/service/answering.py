@@ -6,9 +6,7 @@ comment, every 3 s (docs/adr/0010).
 
 import asyncio
 import logging
-import threading
 import time
-from collections import Counter
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from agents.core.ledger import Ledger
 from agents.core.types import LookUpResult
 from kit import sql, sse
 from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send
+from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.waits import wait_within
@@ -195,41 +194,6 @@ class CallAnswer:
             raise ClientLeft from None
 
 
-class OpenStreams:
-    """Counts the open streams of each caller in this process, at most `per_caller`.
-
-    Thread-safe: the ledger's thread calls `enter` before it admits the ask of a stream.
-    """
-
-    def __init__(self, per_caller: int) -> None:
-        self._per_caller = per_caller
-        self._open: Counter[int] = Counter()
-        self._counting = threading.Lock()
-
-    @property
-    def total(self) -> int:
-        """The number of open streams in this process."""
-        return self._open.total()
-
-    def enter(self, caller_id: int) -> None:
-        """Count a stream that opens; `leave` when it ends.
-
-        Raises:
-            RpcError: the caller holds as many as it may.
-        """
-        with self._counting:
-            if self._open[caller_id] >= self._per_caller:
-                raise errors.too_many_streams(self._per_caller)
-            self._open[caller_id] += 1
-
-    def leave(self, caller_id: int) -> None:
-        """A stream has ended."""
-        with self._counting:
-            self._open[caller_id] -= 1
-            if not self._open[caller_id]:
-                del self._open[caller_id]
-
-
 @dataclass(frozen=True, slots=True)
 class CallRunner:
     """Runs calls of every binding and answers them.
@@ -239,7 +203,7 @@ class CallRunner:
 
     operations: Operations
     ledger: Ledger
-    streams: OpenStreams
+    streams: ConcurrencyLimit
     callers: OpenRequests
     stream_max_age_s: float
 

@@ -13,9 +13,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Lower
 
-from accounts import quotas
 from accounts.models import User
-from agents import settings
+from agents import limits
 from agents.core.admission import CallerSpending
 from agents.core.agent_moves import NotMovable, check_move, lock_sessions
 from agents.core.presence import make_slug
@@ -161,7 +160,7 @@ def publish_agent(
     """
     try:
         with transaction.atomic():
-            check_agent_quota(owner)
+            limits.AGENTS.check(owner.pk)
             place = choose_handle(owner, session, slug)
             agent = place.deleted or Agent(owner=owner, handle=place.handle, handle_key=place.handle.lower())
             agent.session, agent.deleted_at = session, None
@@ -174,17 +173,6 @@ def publish_agent(
     except IntegrityError:  # another request published the handle or the session meanwhile
         raise HandleTaken("the handle or the session was published a moment ago") from None
     return Published(agent, restored=place.deleted is not None)
-
-
-def check_agent_quota(owner: User) -> None:
-    """Check the owner's limit of agents; call it in the transaction that publishes.
-
-    Raises:
-        accounts.quotas.QuotaExceeded: the owner has reached the limit, drafts included.
-    """
-    if most := settings.AGENTS_PER_OWNER:
-        quotas.lock_owner(owner.pk)
-        quotas.check(Agent.objects.kept().owned_by(owner).count(), most, "agents")
 
 
 def choose_handle(owner: User, session: Session, slug: str | None) -> FreeHandle:

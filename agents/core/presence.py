@@ -17,8 +17,7 @@ from django.db.models import Min, Q, QuerySet
 
 from accounts import quotas
 from accounts.models import Credential
-from accounts.quotas import QuotaExceeded
-from agents import settings
+from agents import limits
 from agents.core import halt_rules
 from agents.models import Connection, Process, Session, Turn
 from agents.models.choices import CHANNEL_LINK
@@ -229,7 +228,8 @@ def register_connection(registration: Registration, *, process_id: str) -> Regis
     """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
 
     Raises:
-        MayNotConnect: its owner is halted or has reached a limit.
+        MayNotConnect: its owner is halted.
+        accounts.quotas.QuotaExceeded: its owner has reached a limit.
     """
     quotas.lock_owner(registration.user_id)  # names are unique per owner
     session = _find_session(registration)
@@ -262,14 +262,10 @@ def register_connection(registration: Registration, *, process_id: str) -> Regis
 def _check_may_connect(owner_id: int, session: Session | None) -> None:
     if halt_rules.is_halted(session.pk if session else None, owner_id):
         raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
-    try:
-        if session is None:
-            check_session_quota(owner_id)
-        if most := settings.SOCKETS_PER_OWNER:
-            others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
-            quotas.check(others.count(), most, "agents connected")
-    except QuotaExceeded as over:
-        raise MayNotConnect(over.code, str(over)) from None
+    if session is None:
+        limits.SESSIONS.check(owner_id)
+    others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
+    limits.CONNECTED_AGENTS.check_number(others.count())
 
 
 def _find_session(registration: Registration) -> Session | None:
@@ -305,17 +301,6 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
 def _wanted_name(registration: Registration) -> str:
     named = make_slug(registration.routing_name or "")
     return named or make_slug(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
-
-
-def check_session_quota(owner_id: int) -> None:
-    """Check the owner's limit of sessions, archived ones included; call it in the transaction that creates one.
-
-    Raises:
-        QuotaExceeded: the owner has reached the limit.
-    """
-    if most := settings.SESSIONS_PER_OWNER:
-        quotas.lock_owner(owner_id)
-        quotas.check(Session.objects.filter(owner_id=owner_id).count(), most, "sessions")
 
 
 def make_free_name(session: Session, wanted: str) -> str:

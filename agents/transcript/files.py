@@ -13,12 +13,11 @@ from django.db.models import BinaryField
 from django.db.models.functions import Substr
 
 from accounts.models import User
-from agents import settings
+from agents import limits, settings
 from agents.models import Blob, File, Session
 from agents.transcript import announcements
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
-from agents.transcript.storage import check_storage_quota
 from kit.clock import db_now
 from kit.describe import Time, Uuid
 from kit.rows import Source, show
@@ -116,7 +115,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     """
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
     with transaction.atomic():
-        check_storage_quota(uploader.pk, len(upload.data))
+        limits.STORAGE.check(uploader.pk, len(upload.data))
         keep(sha256, upload.data)
         now = db_now()
         file: File = File.objects.create(

@@ -10,9 +10,9 @@ from django.db import transaction
 from msgspec import Meta, Struct
 
 from accounts import quotas
+from agents import limits
 from agents.models import Session, TokenUsage
 from agents.transcript.access import lock_session
-from agents.transcript.storage import USAGE_ROW_BYTES, check_storage_quota
 from kit.clock import db_now
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
@@ -112,7 +112,7 @@ def store_usage_report(
     reported = set(snapshot.values_list("model", flat=True))
     new = {one.model: one for one in models if one.model not in reported}
     if new:
-        check_storage_quota(session.owner_id, len(new) * USAGE_ROW_BYTES)
+        limits.STORAGE.check(session.owner_id, len(new) * limits.USAGE_ROW_BYTES)
     rows = [
         TokenUsage(
             session=session,

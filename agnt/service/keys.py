@@ -15,9 +15,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from msgspec import Struct
 
+from accounts import limits as account_limits
 from accounts.authn import TOUCH_EVERY, digest
 from accounts.models import Credential, User
-from accounts.quotas import check_tokens
 from accounts.sealing import derive_key, reseal_all, seal, unseal
 from accounts.tokens import TokenLimits, mint
 from agnt import settings
@@ -111,7 +111,7 @@ def mint_key(
         accounts.quotas.QuotaExceeded: the owner holds as many tokens as one may; an operator may go beyond.
     """
     if source != Credential.Source.OPERATOR:
-        check_tokens(owner)
+        account_limits.LIVE_TOKENS.check(owner.pk)
     network = get_or_create_network(owner)
     limits = TokenLimits(scopes=(CREDENTIAL_SCOPE,), lifetime=lifetime)
     minted = mint(owner, Credential.Kind.AGNT, name, user_agent=user_agent, source=source, limits=limits)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from django.contrib.admin.models import LogEntry
 
 from accounts.models import Credential

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agnt.service.asks.asker import OPEN_OF_NETWORK, OPEN_OF_VENUE, OpenAsks
+from agnt.limits import OPEN_ASKS_OF_NETWORK, OPEN_ASKS_OF_VENUE
+from agnt.service.asks.asker import OpenAsks
 from agnt.service.asks.breakers import VenueKey
 from agnt.service.asks.replies import NETWORK_BUSY, VENUE_BUSY
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
@@ -27,6 +28,7 @@ from tests.channel.agents import sql
 from tests.remote.servers import Asked, raw_server
 
 Script = Callable[[Json], bytes]
+OPEN_OF_VENUE, OPEN_OF_NETWORK = OPEN_ASKS_OF_VENUE.most, OPEN_ASKS_OF_NETWORK.most
 LITTLE_MS = 900  # no breaker counts that a venue takes longer than that
 OPENED = (
     "INSERT INTO agnt_breaker (network_id, venue_id, failures, opened_at_s, openings)"

@@ -8,12 +8,14 @@ import pytest
 
 from accounts.authn import Identity
 from accounts.models import User
+from accounts.quotas import MEBIBYTE
 from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
+from agents.limits import OP_MESSAGES
 from agents.models import Attachment, Process, Session, Share
 from agents.models.session import PROCESS_DEAD_S
 from agents.transcript.announcements import ChannelStatus, RecheckAccess
-from agents.transcript.storage import MEBIBYTE, StorageMeter, count_op_message_bytes
+from agents.transcript.storage import StorageMeter
 from hub import wiring
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -132,5 +134,5 @@ async def test_who_filled_their_share_tells_the_other_operators_nothing() -> Non
     for _ in range(9):
         await conversation.take(said)
     assert [one.get("code", one["type"]) for one in heard.frames] == ["ack"] * 8 + ["quota_exceeded"]
-    assert await db_call(count_op_message_bytes)(bob.pk) == MEBIBYTE
+    assert await db_call(OP_MESSAGES.count)(bob.pk) == MEBIBYTE
     await conversation.end()

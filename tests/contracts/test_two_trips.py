@@ -14,7 +14,7 @@ import pytest
 from accounts.models import Credential
 from accounts.tokens import mint
 from agents.models import Turn
-from hub.limits import CallerRate
+from hub.caller_rate import CallerRate
 from hub.wiring import HubServices, build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call

@@ -24,6 +24,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.gateway.client import EchoSeat
+from tests.gateway.lowered import lower
 
 TASKS = "/ap/v1/agent/tasks"
 
@@ -242,8 +243,7 @@ def upload(owner: User, task_id: UUID, size: int) -> None:
 
 
 def test_each_list_of_a_user_is_bounded(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MOST_TASKS", "MOST_STEPS", "MOST_ARTIFACTS"):
-        monkeypatch.setattr(store, name, 2)
+    lower(monkeypatch, PROTOCOL_TASKS=2, STEPS=2, ARTIFACTS=2)
     tasks = [new_task(owner), new_task(owner)]
     with pytest.raises(QuotaExceeded):
         new_task(owner)

@@ -14,7 +14,7 @@ from agents.models import Connection, Halt, Session
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
 from gateway.models import Proposal, TeamPolicy, Vote
 from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.triad import proposal_reads, proposals
+from gateway.service.triad import proposal_reads
 from gateway.service.triad.deliberation import CATEGORY_S, TIE_BREAK_S
 from gateway.service.triad.proposal_news import ProposalNews
 from gateway.service.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
@@ -22,6 +22,7 @@ from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, live_process
+from tests.gateway.lowered import lower
 
 pytestmark = pytest.mark.django_db
 
@@ -170,9 +171,7 @@ def test_a_proposal_without_members_who_come_is_closed_too(owner: int) -> None:
 
 
 def test_open_proposals_and_votes_are_bounded(owner: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposals, "MOST_OPEN", 2)
-    monkeypatch.setattr(proposals, "MOST_KEPT", 3)
-    monkeypatch.setattr(proposals, "MOST_VOTES", 2)
+    lower(monkeypatch, OPEN_PROPOSALS=2, KEPT_PROPOSALS=3, VOTES=2)
     for key in ("p", "q"):
         proposed(owner, key)
     with pytest.raises(FrameRefused) as refused:

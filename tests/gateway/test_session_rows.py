@@ -20,6 +20,7 @@ from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase
 from hub.account_data.export import pieces
+from tests.gateway.lowered import lower
 from tests.native.rows import Person, api, browser, make_session, person
 
 pytestmark = pytest.mark.django_db
@@ -204,17 +205,17 @@ def test_a_team_with_too_many_sessions_loses_the_oldest_and_archived_ones_first(
     for session_id in ("first", "second", "third"):
         say(owner, "hi", session_id=session_id, sender="")
     rows.archive_session(owner, "beta", "second")
-    monkeypatch.setattr(writing, "MOST_SESSIONS", 3)
+    lower(monkeypatch, TEAM_SESSIONS=3)
     say(owner, "hi", session_id="fourth", sender="")
     assert [log.session_id for log in rows.list_sessions(owner, archived=True).logs] == [
         "first",
         "third",
         "fourth",
     ]
-    monkeypatch.setattr(writing, "MOST_TEAM_BYTES", SessionLog.objects.get(session_id="third").bytes)
+    lower(monkeypatch, TEAM_SESSIONS_TEXT=SessionLog.objects.get(session_id="third").bytes)
     say(owner, "hi", session_id="fourth", sender="")
     assert [log.session_id for log in rows.list_sessions(owner).logs] == ["fourth"]
-    monkeypatch.setattr(access, "MOST_SESSIONS", 1)
+    lower(monkeypatch, TEAM_SESSIONS=1)
     assert code_of(rows.create_session, owner, "beta") == (2005, "quota_exceeded")
 
 
@@ -235,7 +236,7 @@ def test_an_import_is_all_or_nothing(owner: SessionUser, monkeypatch: Any) -> No
     good = b"".join(json.dumps(line | {"sessionId": f"s-{n}"}).encode() + b"\n" for n in range(3))
     assert code_of(transfer.import_sessions, owner, "beta", good + b"{}\n") == (4004, "")
     assert code_of(transfer.import_sessions, owner, "beta", b"") == (4004, "")
-    monkeypatch.setattr(access, "MOST_SESSIONS", 2)
+    lower(monkeypatch, TEAM_SESSIONS=2)
     assert code_of(transfer.import_sessions, owner, "beta", good) == (2005, "quota_exceeded")
     monkeypatch.setattr(transfer, "MOST_ENTRIES", 0)
     assert code_of(transfer.import_sessions, owner, "beta", good) == (2005, "too_large")

@@ -17,8 +17,8 @@ from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from gateway.service.client import Gateway
 from gateway.service.team.health import HealthReport
-from gateway.surface.connections.client_limit import GatewayClients
 from gateway.surface.connections.socket import GatewaySocket
+from kit.concurrency import ConcurrencyLimit
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
@@ -207,7 +207,7 @@ async def test_a_restart_is_told_to_seats() -> None:
             health=HealthReport("", ""),
         ),
         ledger=ledger,
-        clients=GatewayClients(1),
+        clients=ConcurrencyLimit("sockets", per_account=1),
         callers=OpenRequests(),
         unsigned=UnsignedSockets(),
         process_id="p",

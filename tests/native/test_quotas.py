@@ -11,11 +11,12 @@ from accounts.errors import InvalidGrant
 from accounts.models import LoginCode
 from accounts.oauth import codes
 from accounts.oauth.authorization_requests import AuthorizationRequest
-from accounts.quotas import QuotaExceeded
+from accounts.quotas import MEBIBYTE, QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.presence import MayNotConnect, Registration, register_connection
+from agents import limits
+from agents.core.presence import Registration, register_connection
 from agents.models import Agent, Event, Session
-from agents.transcript.storage import MEBIBYTE, StorageMeter, count_event_bytes, count_file_bytes
+from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
 from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person
@@ -110,12 +111,12 @@ def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:
 def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Person, settings: Any) -> None:
     settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 2, 1
     known, other = make_session(alice.user, "known"), make_session(alice.user, "other")
-    with pytest.raises(MayNotConnect, match="2 sessions") as refused:
+    with pytest.raises(QuotaExceeded, match="2 sessions") as refused:
         register_connection(registration(alice), process_id="p")
     assert refused.value.code == "quota_exceeded"
     connect(other)
     process = other.connection.process_id
-    with pytest.raises(MayNotConnect, match="1 agents connected"):
+    with pytest.raises(QuotaExceeded, match="1 agents connected"):
         register_connection(registration(alice, str(known.public_id)), process_id=process)
     register_connection(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
     assert Session.objects.count() == 2
@@ -132,8 +133,8 @@ def test_a_file_that_does_not_fit_is_refused(alice: Person, bob: Person, setting
 
     assert upload(400_000).status_code == 201
     check_refused(upload(100_000), "over 1 MiB")
-    assert (count_file_bytes(alice.user.pk), count_event_bytes(alice.user.pk)) == (400_000, 600_004)
-    assert count_file_bytes(bob.user.pk) == count_event_bytes(bob.user.pk) == 0
+    assert (limits.FILES.count(alice.user.pk), limits.EVENTS.count(alice.user.pk)) == (400_000, 600_004)
+    assert limits.FILES.count(bob.user.pk) == limits.EVENTS.count(bob.user.pk) == 0
 
 
 @pytest.mark.django_db(transaction=True)

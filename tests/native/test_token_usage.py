@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.quotas import MEBIBYTE
 from agents import jobs
+from agents.limits import USAGE_ROW_BYTES
 from agents.models import Session, TokenUsage
-from agents.transcript.storage import MEBIBYTE, USAGE_ROW_BYTES
 from tests.native.rows import Person, api, make_session, names
 from tests.native.transcripts import lend, post_escaped, use_tokens
 

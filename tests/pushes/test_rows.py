@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from a2a_bridge.limits import PUSH_CONFIGS_OF_TASK
 from a2a_bridge.models import Push, PushConfig
 from a2a_bridge.service.pushes import configs, missed_ends
 from a2a_bridge.service.pushes.push_outbox import RETRY_AFTER_S
@@ -14,6 +15,7 @@ from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
 from a2a_bridge.service.tasks.pieces import end_of
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after
+from accounts.quotas import QuotaExceeded
 from agents.core.types import SettledTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
@@ -133,15 +135,15 @@ def test_what_is_secret_is_sealed_and_can_be_sealed_anew(alice: Person, settings
 
 def test_a_task_and_a_caller_have_so_many_configs(alice: Person, settings: Any) -> None:
     target = PushTarget(url="https://push.invalid/")
-    for number in range(configs.MOST_A_TASK):
+    for number in range(PUSH_CONFIGS_OF_TASK.most):
         configs.keep(task_of(alice), PushTarget(url=target.url, config_id=f"n{number}"))
-    with pytest.raises(configs.TooMany):
+    with pytest.raises(QuotaExceeded):
         configs.keep(task_of(alice), target)
     configs.keep(task_of(alice), PushTarget(url="https://push.invalid/2", config_id="n3"))
-    settings.PUSH_CONFIGS_PER_CALLER = configs.MOST_A_TASK
-    with pytest.raises(configs.TooMany):
+    settings.PUSH_CONFIGS_PER_CALLER = PUSH_CONFIGS_OF_TASK.most
+    with pytest.raises(QuotaExceeded):
         configs.keep(task_of(alice, id="task-2"), target)
-    assert PushConfig.objects.count() == configs.MOST_A_TASK
+    assert PushConfig.objects.count() == PUSH_CONFIGS_OF_TASK.most
 
 
 def test_the_failure_of_a_message_that_was_not_sent_is_no_end_of_its_task(alice: Person) -> None:

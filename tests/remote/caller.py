@@ -22,7 +22,7 @@ from agents.models import Agent, RemoteServer, Turn
 from agents.models.choices import Surface
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.pieces import Part
-from hub.limits import NoLimits
+from hub.caller_rate import CallerRate
 from kit.async_db import db_call
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process
@@ -53,7 +53,7 @@ class Caller:
             links={REMOTE_LINK: self.link},
             ledger=self.ledger,
             waiting=waiting,
-            limits=NoLimits(),
+            limits=CallerRate(0),
             live=LiveViews(process_id=HOME, post=LocalPost()),
             clock=time.monotonic,
         )

@@ -12,7 +12,8 @@ from agents.core.presence import Registration, register_connection
 from agents.links.remote.access import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
-from hub.wiring import CARD_LOOKUPS_AT_ONCE, concurrency_limits
+from hub.limits import CARD_LOOKUPS as CARD_LOOKUPS_LIMIT
+from hub.wiring import concurrency_limits
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY, RequestSlots
 from tests.native.rows import Person, api, browser, make_agent, make_session, person
@@ -125,7 +126,7 @@ class CardsUnderWay:
 
     def __call__(self, request: Any) -> Any:
         limits = concurrency_limits()
-        for _ in range(CARD_LOOKUPS_AT_ONCE[0]):
+        for _ in range(CARD_LOOKUPS_LIMIT.most):
             limits[CARD_LOOKUPS].enter(self.account_id)
         request.scope = {SLOTS_KEY: RequestSlots(limits)}
         return self._get_response(request)

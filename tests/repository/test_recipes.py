@@ -34,7 +34,7 @@ STEP = re.compile(
     re.MULTILINE,
 )
 BLOCK = re.compile(r"   ```\w*\n(?P<code>(?:.*\n)*?)   ```\n")
-NAMES = ("a surface", "a link", "a dialect", "a setting", "a metric", "a page")
+NAMES = ("a surface", "a link", "a dialect", "a setting", "an account limit", "a metric", "a page")
 
 
 @dataclass(frozen=True)

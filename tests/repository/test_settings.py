@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hub.apps import SETTINGS_OF_APPS
-from lab import settings_page
+from lab import limits_page, settings_page
 from tests.repository.tracked import ROOT, named, shown
 
 OF_AGENTS = {"agents", "connect", "mcp_server", "openai_api"}
@@ -36,8 +36,9 @@ def copies_settings(text: str) -> bool:
     return any(name.rpartition(".")[0] in MODULES_OF_APPS for name in imported(text))
 
 
-def test_the_page_says_what_the_declarations_say() -> None:
+def test_the_pages_say_what_the_declarations_say() -> None:
     assert settings_page.PAGE.read_text() == settings_page.page(), "run `python -m lab.settings_page`"
+    assert settings_page.LIMITS_PAGE.read_text() == limits_page.page(), "run `python -m lab.settings_page`"
 
 
 def test_every_variable_that_is_read_is_declared() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
-from a2a_bridge import settings
+from a2a_bridge import limits
 from a2a_bridge.models import PushConfig
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import Task
@@ -16,7 +16,6 @@ from agents.models import Turn
 from kit.clock import db_now
 from kit.ids import unguessable
 
-MOST_A_TASK = 10
 PURPOSE = b"push configs"
 
 
@@ -28,10 +27,6 @@ class Secrets(msgspec.Struct, frozen=True):
     credentials: str = ""
 
 
-class TooMany(Exception):
-    """The task, or its caller, has as many as one may have; the text is public."""
-
-
 @transaction.atomic
 def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
@@ -39,7 +34,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     When it has not, its end will find this address: settling the task waits for this transaction.
 
     Raises:
-        TooMany: nothing was written.
+        accounts.quotas.QuotaExceeded: the task, or its caller, has as many as one may have; nothing was written.
     """
     quotas.lock_owner(task.caller_id)
     # Before its configs: the transaction that settles it locks in the same order.
@@ -48,7 +43,8 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     now = db_now()
     fields: dict[str, Any] = {"url": target.url, "sealed": seal(target), "touched_at": now}
     if not _of(task.id).filter(config_id=config_id).update(**fields):
-        _check_number(task)
+        limits.PUSH_CONFIGS_OF_TASK.check_number(_of(task.id).count())
+        limits.PUSH_CONFIGS.check(task.caller_id)
         PushConfig.objects.create(
             task_id=task.id,
             config_id=config_id,
@@ -72,8 +68,8 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
 def copy(task_id: str, to: Task) -> int:
     """Copy the push addresses of a task to a later task of its caller, up to half of the limit; how many."""
     quotas.lock_owner(to.caller_id)
-    most, copies = settings.PUSH_CONFIGS_PER_CALLER, 0
-    has = PushConfig.objects.filter(caller=to.caller_id).count()
+    most, copies = limits.PUSH_CONFIGS.most, 0
+    has = limits.PUSH_CONFIGS.count_used(to.caller_id)
     for row in _of(task_id).order_by("pk"):
         if most and has + copies >= most // 2:
             break
@@ -110,14 +106,6 @@ def drop(task_id: str, config_id: str = "") -> None:
     rows = _of(task_id).filter(config_id=config_id) if config_id else _of(task_id)
     for held in rows.order_by("pk").select_for_update(of=("self",)):
         held.delete()
-
-
-def _check_number(task: Task) -> None:
-    if _of(task.id).count() >= MOST_A_TASK:
-        raise TooMany(f"the task has {MOST_A_TASK} push configs already")
-    most = settings.PUSH_CONFIGS_PER_CALLER
-    if most and PushConfig.objects.filter(caller=task.caller_id).count() >= most:
-        raise TooMany(f"your tasks have {most} push configs already")
 
 
 def _of(task_id: str) -> Any:

@@ -15,6 +15,7 @@ from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import task_not_found
 from a2a_bridge.wire.requests import ListPush, NamePush, PushTarget
 from a2a_bridge.wire.task import StatusEvent, Task, TaskEvent
+from accounts.quotas import QuotaExceeded
 from agents.core.post import Post, WatchForPushes
 from kit import sql
 from kit.async_db import db_call
@@ -60,7 +61,7 @@ class Pushes:
         """
         try:
             return await db_call(configs.keep)(task, target)
-        except configs.TooMany as many:
+        except QuotaExceeded as many:
             raise invalid(f"{within}id", f"{within}id: {many}") from None
 
     async def add(self, task: Task, target: PushTarget) -> PushTarget:

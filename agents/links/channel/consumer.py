@@ -8,6 +8,7 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
+from accounts.quotas import QuotaExceeded
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import NotDelivered, Unavailable
@@ -338,7 +339,7 @@ class AgentSocket(FrameSocket):
             async with self._link.registering:
                 register = registration_of(frame, self._identity)
                 arrival = await db_call(register_agent)(register, process_id=self._process_id)
-        except MayNotConnect as reason:
+        except (MayNotConnect, QuotaExceeded) as reason:
             await self._send(Error(code=reason.code, message=str(reason)))
             await self.close_from_hub(TRY_AGAIN_LATER, bye=reason.code)
             return

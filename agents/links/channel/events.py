@@ -14,6 +14,7 @@ from django.db import DatabaseError
 from msgspec import Meta, Struct
 
 from accounts.authn import AGENT_KINDS, check_caller, presented
+from agents import limits
 from agents.core.ledger import Ledger
 from agents.core.post import Hook
 from agents.core.rest_errors import public_refusal
@@ -21,7 +22,7 @@ from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.sockets import SocketLink
 from agents.transcript.recording import BadPayload, NewEvent, clean
-from agents.transcript.storage import STORAGE_FULL, USAGE_ROW_BYTES, StorageMeter
+from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_refused
@@ -95,7 +96,7 @@ class HookEvents:
             raise _wrong(str(bad)) from None
 
     async def _take(self, owner_id: int, session: HookedSession, event: HookEvent, payload: str) -> None:
-        size = len(payload) + USAGE_ROW_BYTES * event.is_stop
+        size = len(payload) + limits.USAGE_ROW_BYTES * event.is_stop
         has_room = await self._meter.takes(owner_id, size)
         if has_room:
             await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))

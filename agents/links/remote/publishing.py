@@ -7,9 +7,10 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import User
+from agents import limits
 from agents.core import directory
 from agents.core.directory import CallerBudgets
-from agents.core.presence import check_session_quota, make_free_name, make_slug
+from agents.core.presence import make_free_name, make_slug
 from agents.links.remote.access import Auth, BadAuth, auth_of, may_have_credentials, seal
 from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
 from agents.links.remote.card import Card, find_card
@@ -69,7 +70,7 @@ def publish_remote(
     Raises:
         directory.BadSlug, directory.HandleTaken, QuotaExceeded: nothing was written.
     """
-    check_session_quota(owner.pk)
+    limits.SESSIONS.check(owner.pk)
     card = wanted.card
     session = Session(owner=owner, link=REMOTE_LINK, reachable_from=db_now(), **card_source_of(card))
     session.routing_name = make_free_name(session, make_slug(slug or card.name) or "remote")

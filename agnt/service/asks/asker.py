@@ -3,16 +3,16 @@
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
 from agents.links.remote.access import rules
-from agnt import settings
+from agnt import limits, settings
 from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
 from agnt.client.breakers import CircuitOpen, PairPermit
 from agnt.models import Venue
@@ -36,6 +36,7 @@ from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
 from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm
 from kit.async_db import DbCalls
+from kit.concurrency import ConcurrencyLimit
 from kit.safe_http import StreamingHttp
 from kit.tasks import TaskSet
 
@@ -45,18 +46,17 @@ AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 # An ask with less time says nothing about a venue: such an ask is no probe, and no breaker counts its timeout.
 FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
-OPEN_OF_VENUE = 20  # over HTTP, as a session takes 20 turns of one caller
-OPEN_OF_NETWORK = 200  # over HTTP, in this process
 NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 MAX_WHY_CHARS = 300
 Result = TypeVar("Result")
 
 
 class OpenAsks:
-    """How many asks over HTTP are open in this process, by venue and by network. For the event loop alone."""
+    """How many asks over HTTP are open in this process, by venue and by network."""
 
     def __init__(self) -> None:
-        self._open: Counter[VenueKey | int] = Counter()
+        self._of_venue = _make_limit(limits.OPEN_ASKS_OF_VENUE, VENUE_BUSY)
+        self._of_network = _make_limit(limits.OPEN_ASKS_OF_NETWORK, NETWORK_BUSY)
 
     @contextmanager
     def hold(self, venue_key: VenueKey) -> Iterator[None]:
@@ -65,19 +65,14 @@ class OpenAsks:
         Raises:
             EnvelopeRefused: `venue_unreachable`: as many are open as may be.
         """
-        if self._open[venue_key] >= OPEN_OF_VENUE:
-            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, VENUE_BUSY)
-        if self._open[venue_key.network_id] >= OPEN_OF_NETWORK:
-            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, NETWORK_BUSY)
-        counted = (venue_key, venue_key.network_id)
-        self._open.update(counted)
-        try:
+        with self._of_venue.hold(venue_key), self._of_network.hold(venue_key.network_id):
             yield
-        finally:
-            for one in counted:
-                self._open[one] -= 1
-                if not self._open[one]:
-                    del self._open[one]
+
+
+def _make_limit(limit: AccountLimit, text: str) -> ConcurrencyLimit:
+    return ConcurrencyLimit(
+        "asks", per_account=limit.most, refuse=lambda _: EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, text)
+    )
 
 
 class VenueAsker:

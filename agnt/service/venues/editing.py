@@ -12,9 +12,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
 from accounts.models import User
-from accounts.quotas import QuotaExceeded
 from agents.models import Agent
-from agnt import settings
+from agnt import limits
 from agnt.models import Network, Venue
 from agnt.service.venues.fields import AGENT_OR_URL, NEEDED, BadVenue, Fields, check_fields
 from kit.clock import db_now
@@ -43,7 +42,8 @@ def create_venue(network: Network, given: Fields) -> Venue:
         raise BadVenue(dict.fromkeys(missing, "a venue needs it"))
     venue = Venue(network=network, **check_fields(given))
     lock_network(network)
-    check_room(Venue.objects.filter(network=network).count() + 1)
+    # The lock on the network excludes other changes of its venues, as the lock on the account does elsewhere.
+    limits.VENUES.check_number(limits.VENUES.count_used(network.owner_id))
     _check_names(venue)
     venue.save(force_insert=True)
     note_venue_change(network)
@@ -156,17 +156,6 @@ def lock_network(network: Network) -> None:
 def note_venue_change(network: Network) -> None:
     """Have every process read the venues of a network anew; call it in the transaction that changes one."""
     Network.objects.filter(pk=network.pk).note_venue_change()
-
-
-def check_room(wanted: int) -> None:
-    """Refuse more venues than a network may have; `wanted`: how many it would have then.
-
-    Raises:
-        accounts.quotas.QuotaExceeded: they are too many.
-    """
-    most = settings.VENUES_PER_NETWORK
-    if most and wanted > most:
-        raise QuotaExceeded(f"the network would have {wanted} venues, and {most} are the most: remove some first")
 
 
 def _check_names(venue: Venue) -> None:

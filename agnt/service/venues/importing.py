@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 from django.db import transaction
 from django.db.models.functions import Lower
 
+from agnt import limits
 from agnt.models import Network, Venue
-from agnt.service.venues.editing import NO_AGENT, check_room, find_agents, lock_network, note_venue_change
+from agnt.service.venues.editing import NO_AGENT, find_agents, lock_network, note_venue_change
 from agnt.service.venues.fields import AGENT_OR_URL, FIELDS, BadVenue, check_fields
 from agnt.service.venues.file import COLUMN_OF, COLUMNS, ROWS_AT_ONCE, Row, read_cell, read_rows
 from kit.clock import db_now
@@ -97,7 +98,7 @@ def import_venues(network: Network, file: BinaryIO, *, skips_bad_rows: bool = Fa
         _check_against_stored(run, stored)
         if run.bad_lines and not skips_bad_rows:
             return _sorted(run.report)
-        check_room(len(stored.keys() | run.seen.keys()))
+        limits.VENUES.check_number(len(stored.keys() | run.seen.keys()), 0)
         _free_agent_names(run, stored)
         _write_rows(run)
         if run.bad_lines and not skips_bad_rows:  # an agent was deleted since the first reading

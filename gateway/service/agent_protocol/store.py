@@ -11,8 +11,9 @@ from django.db import transaction
 from django.db.models import F, Model, QuerySet, Sum
 
 from accounts import quotas
+from agents.limits import STORAGE
 from agents.transcript.files import MAX_NAME_CHARS, clean_mime, clean_name
-from agents.transcript.storage import check_storage_quota
+from gateway import limits
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
 from gateway.service.agent_protocol.files import NewFile
 from gateway.service.agent_protocol.shapes import (
@@ -31,9 +32,6 @@ from kit import batches
 from kit.asgi import RequestRefused
 from kit.clock import db_now
 
-MOST_TASKS = 1_000  # of one user
-MOST_STEPS = 1_000  # of one task
-MOST_ARTIFACTS = 100  # of one task
 MAX_UNSENT_BYTES = 524_288  # of uploads that no step gave to the agent yet: a step gives it all of them at once
 LOST_AFTER = timedelta(seconds=60)
 NO_INPUT = "input: this step needs one, the agent has answered the input of the task"
@@ -63,8 +61,7 @@ def create_task(owner_id: int, agent: str, wanted: RequestBody) -> ApiTask:
     Raises:
         QuotaExceeded: its owner has as many tasks, or as many bytes, as a user may have.
     """
-    quotas.lock_owner(owner_id)
-    quotas.check(ProtocolTask.objects.filter(owner=owner_id).count(), MOST_TASKS, "tasks of the Agent Protocol")
+    limits.PROTOCOL_TASKS.check(owner_id)
     size = _size_of(wanted)
     _check_room(owner_id, size)
     task = ProtocolTask.objects.create(
@@ -142,7 +139,7 @@ def begin_step(owner_id: int, task_id: UUID, wanted: RequestBody, wait_s: float)
     task.steps.exclude(pk__in=task.steps.kept(now)).delete()
     if task.steps.filter(status=ProtocolStep.Status.RUNNING).exists():
         raise RequestRefused(409, "conflict", "a step of this task runs")
-    quotas.check(task.steps.count(), MOST_STEPS, "steps of this task")
+    limits.STEPS.check_number(task.steps.count())
     last = task.steps.order_by("-pk").first()
     text = wanted.input or ("" if last else task.input)
     if not text.strip():
@@ -165,7 +162,7 @@ def begin_step(owner_id: int, task_id: UUID, wanted: RequestBody, wait_s: float)
 
 @transaction.atomic
 def finish_step(begun: BegunStep, output: str, asks_input: bool, files: Iterable[NewFile]) -> ApiStep:
-    """Store the reply of a step; of files beyond MOST_ARTIFACTS of a task none is kept.
+    """Store the reply of a step; of files beyond the limit of a task none is kept.
 
     Raises:
         RequestRefused: 404, the task was erased meanwhile.
@@ -175,7 +172,7 @@ def finish_step(begun: BegunStep, output: str, asks_input: bool, files: Iterable
     fields = {"status": step.status, "output": output, "asks_input": asks_input}
     if not ProtocolStep.objects.filter(pk=step.pk).update(**fields):
         raise absent(TASK)
-    room = MOST_ARTIFACTS - ProtocolArtifact.objects.filter(task=task).count()
+    room = limits.ARTIFACTS.most - ProtocolArtifact.objects.filter(task=task).count()
     kept = [one for _, one in zip(range(room), files, strict=False)]
     made = [_store(task, one, step=step, agent_created=True, was_sent=True) for one in kept]
     _add_size(task, len(output.encode()) + sum(one.size for one in made), db_now())
@@ -203,7 +200,7 @@ def add_artifact(owner_id: int, task_id: UUID, file: NewFile) -> ApiArtifact:
     """
     quotas.lock_owner(owner_id)
     task = find_task(owner_id, task_id)
-    quotas.check(task.artifacts.count(), MOST_ARTIFACTS, "artifacts of this task")
+    limits.ARTIFACTS.check_number(task.artifacts.count())
     size = len(file.data)
     waiting = task.artifacts.filter(agent_created=False, was_sent=False)
     if _sum(waiting) + size > MAX_UNSENT_BYTES:
@@ -272,7 +269,7 @@ def _store(task: ProtocolTask, file: NewFile, **fields: Any) -> ProtocolArtifact
 
 def _check_room(owner_id: int, size: int) -> None:
     held = ProtocolTask.objects.filter(owner=owner_id).aggregate(held=Sum("size", default=0))["held"]
-    check_storage_quota(owner_id, held + size)
+    STORAGE.check(owner_id, held + size)
 
 
 def _sum(rows: QuerySet[ProtocolArtifact]) -> int:

@@ -6,20 +6,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts import quotas
+from accounts.quotas import EVERY_ROW
 from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
-from agents.transcript.storage import MEBIBYTE
-from gateway import settings
+from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service.letters.sealed import seal_frame, show_frame
 from gateway.service.sessions.entries import Place
 from gateway.service.sessions.held_entries import HeldRecord
 from gateway.wire.envelope import LONGEST_TTL_S, Envelope, Json
-from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import encode
 from kit.clock import db_now
 
@@ -170,30 +169,24 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
     Raises:
         FrameRefused: 3003 `inbox_full`.
     """
-    most, most_bytes = settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER * MEBIBYTE
-    held = Letter.objects.filter(owner_id=owner_id)
     caller_id = draft.behalf.asker.user_id
-    own = held.filter(sender_owner=caller_id, state__in=WAITING)
+    own = Q(sender_owner=caller_id, state__in=WAITING)
     if caller_id == owner_id:  # all agents of another owner are one sender
-        own = own.filter(sender=draft.sender)
-    share, share_bytes = -(-most // SENDERS_SHARE), -(-most_bytes // SENDERS_SHARE)
-    if not _fits(own, size, share, share_bytes):
-        raise _full("as many of your messages wait as of one sender may")
-    if not _fits(held, size, most, most_bytes):
-        oldest = held.filter(state__in=KEPT).exclude(reply_at__isnull=False).order_by("pk")
+        own &= Q(sender=draft.sender)
+    if not _has_room(owner_id, size, own, SENDERS_SHARE):
+        text = "as many of your messages wait as of one sender may"
+        raise limits.LETTERS.refused_as(text, limits.LETTERS.code)
+    if not _has_room(owner_id, size):
+        oldest = Letter.objects.filter(owner_id=owner_id, state__in=KEPT, reply_at=None).order_by("pk")
         Letter.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])).delete()
-        if not _fits(held, size, most, most_bytes):
-            raise _full("the inboxes of this team are full")
+        limits.LETTERS.check(owner_id)
+        limits.LETTERS_TEXT.check(owner_id, size)
 
 
-def _fits(held: QuerySet[Letter], size: int, most: int, most_bytes: int) -> bool:
-    """Whether one more has room; a limit of 0 is none."""
-    count, held_bytes = held.count(), held.aggregate(sum=Sum("bytes"))["sum"] or 0
-    return (not most or count < most) and (not most_bytes or held_bytes + size <= most_bytes)
-
-
-def _full(text: str) -> FrameRefused:
-    return FrameRefused(ErrorCode.AGENT_BUSY, text, reason="inbox_full")
+def _has_room(owner_id: int, size: int, among: Q = EVERY_ROW, share: int = 1) -> bool:
+    """Whether a letter of that size fits into the inboxes, or into a sender's share of them."""
+    is_one_more = limits.LETTERS.has_room(owner_id, among=among, share=share)
+    return is_one_more and limits.LETTERS_TEXT.has_room(owner_id, size, among=among, share=share)
 
 
 def has_outstanding(session_id: int) -> bool:

@@ -3,12 +3,11 @@
 import re
 from typing import Any
 
-from accounts import quotas
 from agents.core.presence import MayNotConnect
+from gateway import limits
 from gateway.models import TeamAgent
 from kit.clock import db_now
 
-MOST_AGENTS = 1_000  # rows of a team; they stay when their sessions are deleted
 MAX_CONFIG_BYTES = 16_384
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 DEFAULT_ROLE = "agent"
@@ -28,28 +27,18 @@ def enroll(owner_id: int, name: str) -> None:
     Call it in the transaction that registers the connection.
 
     Raises:
-        MayNotConnect: the owner has made it inactive, or the team has as many agents as one may have.
+        MayNotConnect: the owner has made it inactive.
+        accounts.quotas.QuotaExceeded: the team has as many agents as one may have.
     """
     row = TeamAgent.objects.filter(owner_id=owner_id, name=name).first()
     if row is None:
-        check_room(owner_id)
+        limits.TEAM_AGENTS.check(owner_id)
         TeamAgent.objects.create(owner_id=owner_id, name=name, status_at=db_now())
         return
     if not row.is_active:
         raise MayNotConnect("not_active", "the owner of this agent has made it inactive")
     row.status, row.status_at = ONLINE, db_now()
     row.save(update_fields=["status", "status_at"])
-
-
-def check_room(owner_id: int) -> None:
-    """Check that a team may have one more agent.
-
-    Raises:
-        MayNotConnect: it has as many as one may have.
-    """
-    quotas.lock_owner(owner_id)
-    if TeamAgent.objects.filter(owner_id=owner_id).count() >= MOST_AGENTS:
-        raise MayNotConnect("team_full", f"a team has at most {MOST_AGENTS} agents: remove some first")
 
 
 def set_status(owner_id: int, name: str, status: str) -> str:

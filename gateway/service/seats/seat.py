@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from accounts import quotas
 from accounts.authn import Identity
+from agents import limits
 from agents.core.ports import Clock
 from agents.core.post import Prompt
-from agents.core.presence import Registration, check_session_quota, make_slug
+from agents.core.presence import Registration, make_slug
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
@@ -44,7 +45,7 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
     """Register a connection for the agent of that name; a connection that had the seat is evicted.
 
     Raises:
-        NameTaken, MayNotConnect: nothing was written.
+        NameTaken, MayNotConnect, QuotaExceeded: nothing was written.
     """
     quotas.lock_owner(identity.user_id)  # names are unique per owner
     named = Session.objects.filter(owner_id=identity.user_id, routing_name=name)
@@ -82,7 +83,7 @@ def make_seat(owner_id: int, name: str) -> bool:
         return False
     if named.filter(link=GATEWAY_LINK).update(archived_at=None):
         return False
-    check_session_quota(owner_id)
+    limits.SESSIONS.check(owner_id)
     Session.objects.create(owner_id=owner_id, routing_name=name, link=GATEWAY_LINK)
     return True
 

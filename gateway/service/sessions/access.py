@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Count, QuerySet, Sum
 from msgspec import Struct
 
 from agents.models import Session
@@ -11,9 +10,6 @@ from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.sessions.entries import Place
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from kit.clock import db_now
-
-MOST_SESSIONS = 2_000  # of a team
-MOST_TEAM_BYTES = 128 * 1024 * 1024
 
 
 class SessionUser(Struct, frozen=True):
@@ -60,24 +56,6 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
     if writes and is_locked(log, user.writer, db_now()):
         raise refuse_locked()
     return log
-
-
-def check_room(owner_id: int, *, sessions: int, size: int = 0) -> None:
-    """Refuse more than a team may have; call it under the lock of the owner.
-
-    Raises:
-        FrameRefused: 2005.
-    """
-    held = count_held(SessionLog.objects.filter(owner_id=owner_id))
-    if held[0] + sessions > MOST_SESSIONS or held[1] + size > MOST_TEAM_BYTES:
-        text = f"a team has at most {MOST_SESSIONS} sessions, and {MOST_TEAM_BYTES} bytes: delete some first"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="quota_exceeded")
-
-
-def count_held(logs: QuerySet[SessionLog]) -> tuple[int, int]:
-    """How many sessions these are, and how many bytes."""
-    held = logs.aggregate(sessions=Count("pk"), size=Sum("bytes"))
-    return held["sessions"], held["size"] or 0
 
 
 def find_ttl_s(owner_id: int) -> int | None:

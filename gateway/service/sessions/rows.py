@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import Q
 from msgspec import Struct
 
-from accounts import quotas
+from gateway import limits
 from gateway.models import SessionEntry, SessionLog
-from gateway.service.sessions.access import SessionUser, check_agent, check_room, get_session
+from gateway.service.sessions.access import SessionUser, check_agent, get_session
 from gateway.service.sessions.entries import Entry, read_row
 from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.clock import db_now
@@ -56,8 +56,8 @@ def create_session(user: SessionUser, agent: str, session_id: str = "", lock_ms:
         FrameRefused: 3001, 5004; 2005 when the id is taken, or the team has as many sessions as it may.
     """
     check_agent(user, agent)
-    quotas.lock_owner(user.owner_id)
-    check_room(user.owner_id, sessions=1)
+    limits.TEAM_SESSIONS.check(user.owner_id)
+    limits.TEAM_SESSIONS_TEXT.check(user.owner_id, 0)
     session_id = session_id or unguessable("s-")
     now = db_now()
     log, is_new = SessionLog.objects.get_or_create(

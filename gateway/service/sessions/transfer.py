@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from msgspec import Struct
 
-from accounts import quotas
+from gateway import limits
 from gateway.models import SessionEntry, SessionLog
-from gateway.service.sessions.access import SessionUser, check_agent, check_room, get_session
+from gateway.service.sessions.access import SessionUser, check_agent, get_session
 from gateway.service.sessions.entries import make_row, seal_content
 from gateway.service.sessions.jsonl import ReadSession, read_file, write_export
 from gateway.service.sessions.rows import read_entries
@@ -58,8 +58,8 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
     if not ready:
         raise FrameRefused(ErrorCode.SESSION_CORRUPT, "the file has no whole line")
     with transaction.atomic():
-        quotas.lock_owner(user.owner_id)
-        check_room(user.owner_id, sessions=len(ready), size=sum(one.size for one in ready))
+        limits.TEAM_SESSIONS.check(user.owner_id, len(ready))
+        limits.TEAM_SESSIONS_TEXT.check(user.owner_id, sum(one.size for one in ready))
         now = db_now()
         return [_import(user, agent, one, now) for one in ready]
 

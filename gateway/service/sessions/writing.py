@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import DatabaseError, transaction
-from django.db.models import F, Q
+from django.db.models import Count, F, Q, Sum
 
+from gateway import limits
 from gateway.models import SessionEntry, SessionLog
-from gateway.service.sessions.access import MOST_SESSIONS, MOST_TEAM_BYTES, check_writable, count_held, find_ttl_s
+from gateway.service.sessions.access import check_writable, find_ttl_s
 from gateway.service.sessions.entries import Entry, Record, make_row, seal_content
 from gateway.service.sessions.held_entries import drop, read_orphaned_records, release
 from gateway.wire.errors import FrameRefused
@@ -213,14 +214,16 @@ def _lock_logs(keys: set[_Key], now: datetime) -> dict[_Key, SessionLog]:
 
 def _trim(owner_id: int, now: datetime) -> None:
     logs = SessionLog.objects.filter(owner_id=owner_id)
-    sessions, size = count_held(logs)
-    if sessions <= MOST_SESSIONS and size <= MOST_TEAM_BYTES:
+    held = logs.aggregate(sessions=Count("pk"), size=Sum("bytes", default=0))
+    sessions, size = held["sessions"], held["size"]
+    most, most_bytes = limits.TEAM_SESSIONS.most, limits.TEAM_SESSIONS_TEXT.most
+    if sessions <= most and size <= most_bytes:
         return
     archived = logs.filter(state=SessionLog.State.ARCHIVED).order_by("last_entry_at", "pk")
     others = logs.exclude(state=SessionLog.State.ARCHIVED).filter(last_entry_at__lt=now)
     oldest = [*archived[:TRIMMED_AT_ONCE], *others.order_by("last_entry_at", "pk")[:TRIMMED_AT_ONCE]]
     for log in oldest[:TRIMMED_AT_ONCE]:
-        if sessions <= MOST_SESSIONS and size <= MOST_TEAM_BYTES:
+        if sessions <= most and size <= most_bytes:
             return
         log.delete()
         sessions, size = sessions - 1, size - log.bytes

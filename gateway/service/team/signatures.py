@@ -8,10 +8,9 @@ from collections.abc import Mapping
 
 import rfc8785
 
-from accounts import quotas
 from accounts.models import User
-from accounts.quotas import QuotaExceeded
 from accounts.sealing import reseal_all, seal
+from gateway import limits
 from gateway.models import EnvelopeKey
 from gateway.service.team.team_rules import PURPOSE, TeamRules
 from gateway.wire.envelope import Envelope, Json
@@ -20,7 +19,6 @@ from gateway.wire.frame_types import FRAME_TYPES
 from kit.ids import unguessable
 
 ALG = "HMAC-SHA256"
-MOST_KEYS = 20
 
 
 async def check_signature(rules: TeamRules, owner_id: int, envelope: Envelope) -> None:
@@ -73,11 +71,9 @@ def make_key(owner: User, name: str) -> tuple[EnvelopeKey, str]:
     """A new key of a team, and its secret, which is shown this once. Call it in a transaction.
 
     Raises:
-        QuotaExceeded: the team has MOST_KEYS.
+        accounts.quotas.QuotaExceeded: the team has as many keys as one may have.
     """
-    quotas.lock_owner(owner.pk)
-    if EnvelopeKey.objects.filter(owner=owner).count() >= MOST_KEYS:
-        raise QuotaExceeded(f"a team has at most {MOST_KEYS} keys: delete one first")
+    limits.TEAM_KEYS.check(owner.pk)
     secret = unguessable("gwk_")
     key = EnvelopeKey.objects.create(
         owner=owner, key_id=unguessable("key-"), name=name, secret=seal(secret, PURPOSE)

@@ -8,9 +8,9 @@ import msgspec
 from django.db import transaction
 
 from accounts.quotas import QuotaExceeded
-from agents.core.presence import MayNotConnect
+from gateway import limits
 from gateway.models import TeamAgent
-from gateway.service.seats.enrolment import DEFAULT_ROLE, MAX_CONFIG_BYTES, check_room, read_role
+from gateway.service.seats.enrolment import DEFAULT_ROLE, MAX_CONFIG_BYTES, read_role
 from gateway.service.seats.seat import make_seat
 from gateway.wire.frame_types import is_agent_name
 
@@ -72,13 +72,13 @@ def load_team(owner_id: int, agents: Sequence[FileAgent]) -> int:
             make_seat(owner_id, one.name)
             row = TeamAgent.objects.filter(owner_id=owner_id, name=one.name).first()
             if row is None:
-                check_room(owner_id)
+                limits.TEAM_AGENTS.check(owner_id)
                 TeamAgent.objects.create(owner_id=owner_id, name=one.name, role=one.role, config=one.config)
                 count += 1
             elif (row.role, row.config) != (one.role, one.config or row.config):
                 row.role, row.config = one.role, one.config or row.config
                 row.save(update_fields=["role", "config"])
-    except (MayNotConnect, QuotaExceeded) as full:
+    except QuotaExceeded as full:
         raise BadTeamFile(str(full)) from None
     return count
 

@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, show_proposal, show_with_votes
-from gateway.service.triad.proposals import MOST_OPEN, get_proposal
+from gateway.service.triad.proposals import get_proposal
 from gateway.wire.envelope import Json
 
 State = Proposal.State
@@ -24,7 +25,7 @@ def load_open(owner_id: int, name: str) -> list[Awaited]:
     voted = set(
         Vote.objects.filter(proposal__in=team, voter=name, counts=True).values_list("proposal_id", flat=True)
     )
-    found = [one for one in team[:MOST_OPEN] if one.pk not in voted and name in _voters_of(one)]
+    found = [one for one in team[: limits.OPEN_PROPOSALS.most] if one.pk not in voted and name in _voters_of(one)]
     pending = [one.pk for one in found if one.state == State.PENDING]
     Proposal.objects.filter(pk__in=pending, state=State.PENDING).update(state=State.DELIBERATING)
     return [Awaited(one.pk, proposal_frame(one, _votes_of(one))) for one in found]
@@ -33,7 +34,7 @@ def load_open(owner_id: int, name: str) -> list[Awaited]:
 def load_decisions(owner_id: int, name: str) -> list[Awaited]:
     """The decisions on what an agent proposed that its seat was not sent yet, oldest first."""
     awaited = Proposal.objects.filter(owner_id=owner_id, proposer=name, awaits_decision=True)
-    found = awaited.exclude(decided_at=None).order_by("pk")[:MOST_OPEN]
+    found = awaited.exclude(decided_at=None).order_by("pk")[: limits.OPEN_PROPOSALS.most]
     return [Awaited(one.pk, decision_frame(one, _votes_of(one))) for one in found]
 
 

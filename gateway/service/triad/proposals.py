@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts import quotas
+from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.seats.seats import load_connected
 from gateway.service.team.registry import check_not_halted
@@ -28,12 +29,8 @@ State = Proposal.State
 
 are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
 
-MOST_OPEN = 100  # proposals of a team
-MOST_KEPT = 10_000
-MOST_VOTES = 1_000  # of a proposal, changed and late ones among them
 MOST_MEMBERS = 256
 CLOSED_AT_ONCE = 100
-RETRY_AFTER_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +77,8 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         return repeated
     now = db_now()
     deadline = _read_deadline(given, now)
-    _check_room(owner_id)
+    limits.OPEN_PROPOSALS.check(owner_id)
+    limits.KEPT_PROPOSALS.check(owner_id)
     policy = get_policy(owner_id)
     members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
     if not members:
@@ -219,28 +217,12 @@ def _read_deadline(given: NewProposal, now: datetime) -> datetime:
     return datetime.fromtimestamp(given.deadline_ms / 1000, now.tzinfo)
 
 
-def _check_room(owner_id: int) -> None:
-    """Refuse a proposal beyond the limits; the owner's row is locked."""
-    of_team = Proposal.objects.filter(owner_id=owner_id)
-    for held, most, what in (
-        (of_team.filter(decided_at=None), MOST_OPEN, "open"),
-        (of_team, MOST_KEPT, "kept"),
-    ):
-        if held.count() >= most:
-            text = f"the team has {most} {what} proposals, as many as it may"
-            raise FrameRefused(
-                ErrorCode.RATE_LIMITED, text, reason="too_many_proposals", retry_after_ms=RETRY_AFTER_MS
-            )
-
-
 def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool) -> bool:
     """Write a vote into the history; False when it says what is there already."""
     of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
     if of_voter.filter(vote=given.vote, is_late=is_late, **({} if is_late else {"counts": True})).exists():
         return False
-    if Vote.objects.filter(proposal=proposal).count() >= MOST_VOTES:
-        text = "this proposal has as many votes as it may, changed ones among them"
-        raise FrameRefused(ErrorCode.RATE_LIMITED, text, reason="too_many_votes", retry_after_ms=RETRY_AFTER_MS)
+    limits.VOTES.check_number(Vote.objects.filter(proposal=proposal).count())
     if not is_late:
         of_voter.filter(counts=True).update(counts=False)
     vote = Vote.objects.create(

@@ -9,10 +9,10 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from gateway import limits
 from gateway.service.channels import Channels, Subscriber
 from gateway.service.triad import proposal_reads
 from gateway.service.triad.proposal_news import ProposalNews
-from gateway.service.triad.proposals import MOST_OPEN
 from gateway.wire.envelope import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import DbCalls
@@ -54,7 +54,7 @@ class SeatHere:
         if proposal_id in self.proposed:
             return False
         self.proposed[proposal_id] = None
-        while len(self.proposed) > MOST_OPEN:
+        while len(self.proposed) > limits.OPEN_PROPOSALS.most:
             self.proposed.popitem(last=False)
         return True
 

@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, digest, presented
 from accounts.open_requests import OpenRequests
+from accounts.quotas import QuotaExceeded
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.ask_starter import Asker
@@ -29,7 +30,6 @@ from gateway.service.letters.letter_queue import receipts_channel
 from gateway.service.messages.addressing import NO_SESSION, Sender
 from gateway.service.messages.open_messages import OpenMessages
 from gateway.service.seats.seat import NameTaken, Seat, renew_seat, take_seat
-from gateway.surface.connections.client_limit import GatewayClients
 from gateway.surface.connections.sign_in import SignIn, get_wanted_seat
 from gateway.surface.connections.tokens import describe_token, get_token
 from gateway.wire import frames
@@ -46,6 +46,7 @@ from gateway.wire.protocol import (
 )
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
+from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
 from kit.frame_queue import FrameQueue
 from kit.ids import unguessable
@@ -73,7 +74,7 @@ class GatewayConnection(FrameSocket):
         *,
         gateway: Gateway,
         ledger: Ledger,
-        clients: GatewayClients,
+        clients: ConcurrencyLimit,
         callers: OpenRequests,
         unsigned: UnsignedSockets,
         process_id: str,
@@ -243,7 +244,7 @@ class GatewayConnection(FrameSocket):
         try:
             async with self._link.registering:
                 arrival = await db_call(take_seat)(identity, name, self._process_id)
-        except MayNotConnect as reason:
+        except (MayNotConnect, QuotaExceeded) as reason:
             code = ErrorCode.CONNECTION_REFUSED
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
         except NameTaken:

@@ -6,15 +6,21 @@ from typing import Any
 
 from accounts.authn import Identity
 from accounts.open_requests import OpenRequests
-from gateway.surface.connections.client_limit import GatewayClients
 from gateway.surface.connections.tokens import Token
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.permissions import find_seat, may_take_seat
+from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
-from kit.sockets import POLICY_VIOLATION
+from kit.sockets import POLICY_VIOLATION, TRY_AGAIN_LATER
 
 GRACE_S = seconds(30.0, at_least_s=3.0)
 AHEAD_S = 1.5  # the watch of revoked tokens looks each second, and takes expired ones for revoked
+
+
+def too_many_sockets(most: int) -> FrameRefused:
+    """The user holds `most` sockets without a seat."""
+    text = "you hold too many sockets open here"
+    return FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
 
 
 class SignIn:
@@ -24,7 +30,7 @@ class SignIn:
     `on_over`: called when the time to renew an expired token is over.
     """
 
-    def __init__(self, clients: GatewayClients, callers: OpenRequests, on_over: Callable[[], None]) -> None:
+    def __init__(self, clients: ConcurrencyLimit, callers: OpenRequests, on_over: Callable[[], None]) -> None:
         self.identity: Identity | None = None
         self._clients = clients
         self._callers = callers
