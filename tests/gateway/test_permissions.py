@@ -24,7 +24,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
 from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
 
@@ -120,17 +120,15 @@ def test_scopes_narrow_a_role(scopes: str, allowed: set[Action]) -> None:
 
 
 async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:
-    login = "observed-team"
-    token = (await mint(embedded_hub, login, scopes=["read"]))["token"]
+    token = (await mint(embedded_hub, "observed-team", scopes=["read"]))["token"]
     async with (
-        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, token) as observer,
+        team(embedded_hub, "observed-team", "alpha") as (alpha,),
+        GatewayClient(embedded_hub.url, token) as one,
     ):
-        await alpha.find("auth-response")
-        assert await observer.discover() == {"alpha": "online"}
-        assert (await observer.send_message("alpha", "hello"))["content"]["code"] == 5004
-        assert (await observer.send_message("absent", "hello"))["content"]["code"] == 5004
-        assert all(one["type"] != "message" for one in alpha.frames)
+        assert await one.discover() == {"alpha": "online"}
+        for agent in ("alpha", "absent"):
+            assert code_of(await one.send_message(agent, "hello")) == (5004, "role")
+        assert alpha.of("message") == []
 
 
 async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] | None) -> None:
@@ -142,36 +140,30 @@ async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] 
 
 
 async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -> None:
-    login = "peers-team"
-    token = embedded_hub.mint(login, "channel")
+    login, not_allowed = "peers-team", (5004, "peer_not_allowed")
     async with (
-        EchoSeat(embedded_hub.url, token, agentId="alpha") as alpha,
-        EchoSeat(embedded_hub.url, token, agentId="beta") as beta,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as admin,
+        team(embedded_hub, login, alpha=EchoSeat, beta=EchoSeat) as (alpha, beta),
+        owner_of(embedded_hub, login) as admin,
     ):
-        await alpha.find("auth-response")
-        await beta.find("auth-response")
 
         async def is_refused(sender: GatewayClient, agent: str) -> bool:
-            content = (await sender.send_message(agent, "hello"))["content"]
-            return (content.get("code"), content.get("reason")) == (5004, "peer_not_allowed")
+            return code_of(await sender.send_message(agent, "hello")) == not_allowed
 
         await set_peers(embedded_hub, login, "alpha", maySendTo=["gamma"], mayHearFrom=None)
         await eventually(lambda: is_refused(alpha, "beta"), "the list counts")
-        assert (await alpha.send_message("gamma", "hello"))["content"]["code"] == 3001
+        assert code_of(await alpha.send_message("gamma", "hello"))[0] == 3001
         assert not await is_refused(beta, "alpha")
         await set_peers(embedded_hub, login, "alpha", maySendTo=None, mayHearFrom=["gamma"])
         await eventually(lambda: is_refused(beta, "alpha"), "the other list counts")
         assert not await is_refused(alpha, "beta")
         assert not await is_refused(admin, "alpha")
-        await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
-        sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
-        assert sent["content"]["result"]["totalSent"] == 0
+        for sent in (
+            await beta.ask("broadcast", {"message": "stop"}),
+            await beta.send_message("broadcast", "stop"),
+        ):
+            assert sent["content"]["result"]["totalSent"] == 0
         left = await beta.request("inbox.send", agent="alpha", content="hello")
-        assert (left["error"]["code"], left["error"]["reason"]) == (5004, "peer_not_allowed")
-        about = {"requiresResponse": True, "correlationId": "to-all-as-message"}
-        await beta.send("message", {"role": "agent", "content": "stop"}, agent="broadcast", metadata=about)
-        assert (await beta.reply("to-all-as-message", "response"))["content"]["result"]["totalSent"] == 0
+        assert (left["error"]["code"], left["error"]["reason"]) == not_allowed
         await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
 
         async def is_allowed() -> bool:

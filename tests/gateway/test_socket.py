@@ -22,7 +22,7 @@ from gateway.surface.connections.socket import GatewaySocket
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
 from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient
 
@@ -74,6 +74,11 @@ async def test_a_hub_without_the_gateway_names_the_setting(make_storage: MakeSto
                 assert (answer.status_code, answer.json()["error"]) == (404, "gateway_off"), path
                 assert "GATEWAY=1" in answer.json()["message"]
         assert "gateway" not in (await client.get("/nothing")).text.lower()
+        client.headers.update(bearer(hub.mint("watched", "session")))
+        assert [(await client.get(path)).status_code for path in ("/health", "/desk/team")] == [404, 404]
+    # The hub says so, whatever the environment of the command has.
+    done = run_command({**hub.home.env, "GATEWAY": "1"}, "gateway", "status")
+    assert (done.returncode, "running: no: GATEWAY is not 1" in done.stdout) == (2, True)
 
 
 async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProcess) -> None:

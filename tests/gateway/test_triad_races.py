@@ -11,7 +11,7 @@ from lab.hub_process import DEFAULTS, HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage, hub_env
 from lab.minting import mint_tokens
 from lab.statements import writing
-from tests.gateway.triad import Voter, in_ms, seat, team
+from tests.gateway.client import GatewayClient, in_ms, seat, team
 from tests.race_programs import run_program
 
 MEMBERS = [f"agent-{number}" for number in range(200)]
@@ -65,7 +65,7 @@ async def test_members_who_vote_at_one_moment_decide_each_proposal_once(hub: Hub
         for key in keys:
             await steward.propose(key, deadline=in_ms(60))
 
-        async def vote(member: Voter, key: str) -> None:
+        async def vote(member: GatewayClient, key: str) -> None:
             for choice in ("approve", "reject", "approve", "reject"):
                 await member.send("vote", {"vote": choice}, metadata={"correlationId": key})
 
