@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from lab.agents import Chunker, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
@@ -53,29 +51,20 @@ async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, 
     assert [one["kind"] for one in asked_anew] == ["message"]
 
 
-@pytest.mark.parametrize(
-    ("steps", "state"),
-    [
-        ("note hm | say done", "completed"),
-        ("fail no", "failed"),
-        ("reject no", "rejected"),
-        ("ask which?", "input-required"),
-        ("login first", "auth-required"),
-    ],
-)
-async def test_47_a_task_that_rests_is_one_event(hub: HubProcess, alice: str, steps: str, state: str) -> None:
+async def test_47_a_task_that_rests_is_one_event(hub: HubProcess, alice: str, bob: str) -> None:
     async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send(steps)
-        assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
-    assert state_of(task) == state
-
-
-async def test_47_an_unknown_task_is_an_error_in_a_stream(hub: HubProcess, alice: str, bob: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("ask which?")
-        other = Caller(hub.url, agent.handle, bob)
-        for task_id in (task["id"], "task-unknown"):
+        caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
+        for steps, state in {
+            "note hm | say done": "completed",
+            "fail no": "failed",
+            "reject no": "rejected",
+            "ask which?": "input-required",
+            "login first": "auth-required",
+        }.items():
+            task = await caller.send(steps)
+            assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
+            assert state_of(task) == state
+        for task_id in (task["id"], "task-unknown"):  # another caller's task is as absent as none
             assert (await other.streamed_error("tasks/resubscribe", {"id": task_id}))["code"] == -32001
 
 
