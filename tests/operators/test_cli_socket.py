@@ -15,7 +15,7 @@ from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
 from tests.channel.agents import Agent, hook
-from tests.operators.operator import Operator, dial, prompt
+from tests.operators.operator import Operator, dial, prompt, route
 from tests.operators.rows import put
 from tests.operators.test_peers import peers
 
@@ -41,55 +41,44 @@ async def is_let_in(socket: ClientConnection) -> bool:
     return bool(json.loads(await socket.recv())["message"] == "no such session")
 
 
-@pytest.mark.parametrize("kind", ["none", "unknown", "channel"])
-async def test_a_wrong_token_is_accepted_told_and_closed_with_1008(hub: HubProcess, kind: str) -> None:
-    token = {"none": None, "unknown": "cw_sess_" + "0" * 32}.get(kind) or hub.mint("owner", "channel")
-    socket = await dial(at(hub), None if kind == "none" else token)
+async def refused(socket: ClientConnection) -> None:
+    """The hub says that the token is wrong, and closes the socket."""
     frames = await until_closed(socket)
     assert [(one["type"], one["ok"], one["code"]) for one in frames] == [("error", False, "auth_failed")]
     assert socket.close_code == POLICY_VIOLATION
 
 
-@pytest.mark.parametrize("kind", ["session", "app"])
-async def test_sessions_and_apps_are_let_in(hub: HubProcess, kind: str) -> None:
-    socket = await dial(at(hub), hub.mint("alice", kind))
-    assert await is_let_in(socket)
-    assert socket.subprotocol is None
-    await socket.close()
-
-
-async def test_a_page_may_send_its_token_as_a_subprotocol(hub: HubProcess, alice: str) -> None:
-    socket = await dial(at(hub), None, subprotocols=["bearer", alice], origin="https://app.example")
-    assert socket.subprotocol == "bearer"
-    assert await is_let_in(socket)
-    await socket.close()
-    socket = await dial(at(hub), None, subprotocols=["bearer", "cw_sess_" + "0" * 32])
-    assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
-
-
-async def test_a_cookie_counts_from_the_hubs_own_pages(hub: HubProcess, alice: str) -> None:
-    cookie = {"Cookie": f"cw_session={alice}"}
-    socket = await dial(at(hub), None, headers=cookie, origin=hub.url)
-    assert await is_let_in(socket)
-    await socket.close()
+async def test_who_is_let_in(hub: HubProcess, alice: str) -> None:
+    """Sessions and apps; a page may send its token as a subprotocol, and the hub's own pages their cookie."""
+    unknown, cookie = "cw_sess_" + "0" * 32, {"Cookie": f"cw_session={alice}"}
+    for token in (None, unknown, hub.mint("owner", "channel")):
+        await refused(await dial(at(hub), token))
+    await refused(await dial(at(hub), None, subprotocols=["bearer", unknown]))
     for origin in ("https://evil.example", "null", None):
-        socket = await dial(at(hub), None, headers=cookie, origin=origin)
-        assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
-        assert socket.close_code == POLICY_VIOLATION
+        await refused(await dial(at(hub), None, headers=cookie, origin=origin))
+    page: dict[str, Any] = {"subprotocols": ["bearer", alice], "origin": "https://app.example"}
+    for token, options, subprotocol in (
+        (alice, {}, None),
+        (hub.mint("alice", "app"), {}, None),
+        (None, page, "bearer"),
+        (None, {"headers": cookie, "origin": hub.url}, None),
+    ):
+        socket = await dial(at(hub), token, **options)
+        assert socket.subprotocol == subprotocol
+        assert await is_let_in(socket)
+        await socket.close()
 
 
 @pytest.mark.parametrize("how", ["revoke", "suspend"])
-async def test_a_revoked_token_or_suspended_user_is_closed(
-    home: HubStorage, start_hub: StartHub, how: str
-) -> None:
-    hub = start_hub(home)
+async def test_a_revoked_token_or_suspended_user_is_closed(hub: HubProcess, how: str) -> None:
+    login = f"{how}-operator"
     async with (
-        ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent,
-        Operator(hub.url, hub.mint("owner", "session")) as operator,
+        ChannelAgent(hub.url, hub.mint(login, "channel")) as agent,
+        Operator(hub.url, hub.mint(login, "session")) as operator,
         Operator(hub.url, hub.mint("alice", "session")) as other,
     ):
         await operator.subscribe(agent.session_id)
-        put(hub, (how, {"login": "owner"}))
+        put(hub, (how, {"login": login}))
         await asyncio.wait_for(operator.closed.wait(), 5)
         last = (operator.socket.close_code, operator.frames[-1].get("code"))
         assert last == (POLICY_VIOLATION, "token_revoked"), operator.frames
@@ -105,11 +94,14 @@ async def test_a_drain_closes_with_1012_after_the_last_reply(home: HubStorage, s
         await agent.heard("prompt")
         hub.terminate()
 
-        async def refused() -> bool:
+        async def are_refused() -> bool:
             answer = await operator.answer("prompt", sessionId=agent.session_id, text="more")
             return answer.get("code") == "unavailable"
 
-        await eventually(refused, "new prompts are refused", every_s=0.05)
+        await eventually(are_refused, "new prompts are refused", every_s=0.05)
+        asked = await route(hub, owner, agent.routing_name, "one more")
+        assert asked.json()["error"] == "unavailable"
+        assert (asked.status_code, asked.headers["retry-after"]) == (503, "2")
         agent.release.set()
         await operator.closed.wait()
         assert operator.socket.close_code == SERVICE_RESTART
