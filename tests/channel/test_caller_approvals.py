@@ -16,12 +16,8 @@ from tests.channel.agents import Agent, agent, sql
 from tests.channel.test_permission_relay import resolve
 
 RELAYED = {"callerApprovals": True}
-ASKED = {
-    "type": "approval_request",
-    "tool": "Bash",
-    "description": "rm -r build",
-    "options": ["approve", "deny"],
-}
+OPTIONS = ["approve", "deny"]
+ASKED = {"type": "approval_request", "tool": "Bash", "description": "rm -r build", "options": OPTIONS}
 
 
 class Careful(Agent):
@@ -30,13 +26,8 @@ class Careful(Agent):
     async def answer(self, prompt: Json) -> None:
         chat_id = prompt["chatId"]
         await self.chunk(chat_id, "let me see. ")
-        await self.send(
-            type="permission_request",
-            requestId=f"r-{chat_id}",
-            tool="Bash",
-            inputPreview="rm -r build",
-            chatId=chat_id,
-        )
+        asked = {"requestId": f"r-{chat_id}", "tool": "Bash", "inputPreview": "rm -r build"}
+        await self.send(type="permission_request", chatId=chat_id, **asked)
         count = len(self.prompts)
         decided = await self.heard("permission_response", count=max(count, 1))
         await self.chunk(chat_id, decided["decision"], done=True)
@@ -66,11 +57,8 @@ class Client:
         """The task, as its dialect shows it, of a message; or the error."""
         method = "message/send" if self.is_old else "SendMessage"
         answer = await self.rpc(method, {"message": self.message(parts) | message})
-        if "error" in answer:
-            return answer
-        result: Json = answer["result"]
-        task: Json = result.get("task", result)
-        return task
+        result: Json = answer if "error" in answer else answer["result"]
+        return dict(result.get("task", result))
 
     async def stream(self, *parts: Json, **message: Any) -> list[Json]:
         """The tasks and events of a message's stream."""

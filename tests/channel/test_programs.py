@@ -79,9 +79,10 @@ async def route(hub: HubProcess, agent: Json, prompt: str) -> httpx.Response:
         )
 
 
-async def test_what_a_program_prints_is_what_its_caller_gets(hub: HubProcess, program: str) -> None:
+async def test_what_a_program_prints_is_what_its_caller_gets(embedded_hub: HubProcess, program: str) -> None:
+    hub = embedded_hub
     command = ("--protocol", "lines", "--exec", "--", sys.executable, program)
-    async with connected(hub, f"lines-{hub.home.name}", *command) as agent:
+    async with connected(hub, "lines", *command) as agent:
         assert (await route(hub, agent, "more")).json()["reply"] == "all of it\n"
         assert (await route(hub, agent, "ask")).json()["reply"] == "which one?"
         failed, rejected = await route(hub, agent, "fail"), await route(hub, agent, "x")

@@ -87,22 +87,6 @@ def test_a_connector_with_a_wrong_token_ends(embedded_hub: HubProcess, capsys: p
     assert "the gateway refused the token" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--gateway", "--echo"], "--gateway: want --name"),
-        (["--gateway", "--name", "1", "--echo"], "--gateway: want --name"),
-        (["--name", "a", "--votes", "--echo"], "--votes: want --gateway"),
-        (["--gateway", "--name", "a", "--new-session", "--echo"], "--gateway: a seat goes by its --name"),
-    ],
-)
-def test_options_that_cannot_be_right_are_said(
-    capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
-) -> None:
-    assert main(["--hub", "http://127.0.0.1:9", "--token", "ck_live_x", *options]) == 2
-    assert complaint in capsys.readouterr().err
-
-
 async def test_two_clients_of_the_library_talk(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("library", "channel")
 
