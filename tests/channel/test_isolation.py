@@ -8,9 +8,7 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import Agent, Echoing, agent, asking, events_of, hook, route_name
 from tests.operators.operator import prompt
-from tests.operators.rows import rows_process, share
-
-__all__ = ["rows_process"]
+from tests.operators.rows import share
 
 ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 

@@ -1,6 +1,5 @@
 """What an agent asks of the hub for its owner: each request and its answer."""
 
-
 import pytest
 
 from lab.agents import Stall, gone

@@ -250,11 +250,6 @@ def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
     assert (ending.code, ending.close_code) == (ErrorCode.PROTOCOL_ERROR, 1008)
 
 
-def test_the_third_wrong_token_ends_the_connection() -> None:
-    made = protocol(is_authenticated=False)
-    assert [made.count_auth_failure() for _ in range(3)] == [0, 0, 4001]
-
-
 def test_capabilities_replace_each_other_and_filter_pushes() -> None:
     made = protocol()
     made.take_capabilities({"supportedMessageTypes": ["status", "nope"], "version": "1.7"})
@@ -303,10 +298,6 @@ def test_an_error_is_never_answered() -> None:
     assert protocol().read('{"type":"error"}').type == "error"
     assert refusal('{"type":"error","content":[]}').is_silent
     assert refusal('{"type":"error"}', protocol(is_authenticated=False)).is_silent
-
-
-def test_a_disconnect_with_another_reason_closes_all_the_same() -> None:
-    assert refusal('{"type":"disconnect","content":{"reason":"bored"}}').close_code == 1000
 
 
 def test_every_refusal_and_failure_of_the_hub_has_its_code() -> None:

@@ -9,7 +9,7 @@ from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import sql
 from tests.operators.operator import Operator, prompt
-from tests.operators.rows import put, share
+from tests.operators.rows import request_permission, share, stored
 
 
 def said(answer: Json, code: str) -> str:
@@ -24,7 +24,7 @@ def said(answer: Json, code: str) -> str:
 async def test_subscribed_comes_first_then_presence_then_what_is_pending(hub: HubProcess) -> None:
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         session = agent.session_id
-        put(hub, *[("request_permission", {"session": session, "request_id": one}) for one in ("r1", "r2")])
+        request_permission(hub, session, "r1", "r2")
         async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
             await operator.subscribe(session)
             await operator.heard("permission_request", count=2)
@@ -124,7 +124,7 @@ async def test_an_op_message_is_for_operators_and_kept(hub: HubProcess, alice: s
 async def test_the_first_decision_wins(hub: HubProcess, alice: str) -> None:
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="approver")
-        put(hub, ("request_permission", {"session": agent.session_id, "request_id": "r"}))
+        request_permission(hub, agent.session_id, "r")
         async with Operator(hub.url, hub.mint("owner", "session")) as one, Operator(hub.urls[-1], alice) as two:
             for each in (one, two):
                 await each.subscribe(agent.session_id)
@@ -257,11 +257,7 @@ async def test_a_share_that_went_without_a_word_is_noticed(hub: HubProcess, alic
     ):
         share(hub, agent.session_id, alice="viewer")
         await operator.subscribe(agent.session_id)
-        session = agent.session_id if hub.home.is_grown else (agent.session_id or "").replace("-", "")
-        sql(
-            hub,
-            "DELETE FROM agents_share WHERE session_id = (SELECT id FROM agents_session WHERE public_id = ?)",
-            session,
-        )
+        session = "(SELECT id FROM agents_session WHERE public_id = ?)"
+        sql(hub, f"DELETE FROM agents_share WHERE session_id = {session}", stored(hub, agent.session_id))
         gone = await operator.heard("error")
         assert (agent.session_id or "") in said(gone, "forbidden")

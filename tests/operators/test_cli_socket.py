@@ -2,21 +2,22 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from lab.agents import Echo, Held
+from lab.agents import Held
 from lab.callers import Json
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
-from tests.channel.agents import Agent, hook
+from tests.channel.agents import Echoing, hook
 from tests.operators.operator import Operator, dial, prompt, route
-from tests.operators.rows import put
+from tests.operators.rows import add_sessions, revoke, share, suspend
 from tests.operators.test_peers import peers
 
 POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, GIVEN_UP = 1008, 1012, 1013, 1006
@@ -69,16 +70,18 @@ async def test_who_is_let_in(hub: HubProcess, alice: str) -> None:
         await socket.close()
 
 
-@pytest.mark.parametrize("how", ["revoke", "suspend"])
-async def test_a_revoked_token_or_suspended_user_is_closed(hub: HubProcess, how: str) -> None:
-    login = f"{how}-operator"
+@pytest.mark.parametrize("end", [revoke, suspend])
+async def test_a_revoked_token_or_suspended_user_is_closed(
+    hub: HubProcess, end: Callable[[HubProcess, str], None]
+) -> None:
+    login = f"{end.__name__}d-operator"
     async with (
         ChannelAgent(hub.url, hub.mint(login, "channel")) as agent,
         Operator(hub.url, hub.mint(login, "session")) as operator,
         Operator(hub.url, hub.mint("alice", "session")) as other,
     ):
         await operator.subscribe(agent.session_id)
-        put(hub, (how, {"login": login}))
+        end(hub, login)
         await asyncio.wait_for(operator.closed.wait(), 5)
         last = (operator.socket.close_code, operator.frames[-1].get("code"))
         assert last == (POLICY_VIOLATION, "token_revoked"), operator.frames
@@ -122,37 +125,22 @@ async def test_a_killed_process_leaves_no_one_attached(make_storage: MakeStorage
             assert (await operator.heard("presence"))["joined"] == "owner"
 
 
-async def test_who_does_not_read_is_closed_and_blocks_no_others(embedded_hub: HubProcess) -> None:
-    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        slow = await dial(at(hub), owner, max_queue=1)
-        await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
-        async with Operator(hub.url, owner) as quick:
-            await quick.subscribe(agent.session_id)
-            text = "x" * 65_000
-            for number in range(450):
-                answer = await quick.answer("op_message", sessionId=agent.session_id, text=text)
-                assert answer["type"] == "ack", number
-            await quick.heard("op_message", count=450)
-            assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
-            await quick.event("reply", text="echo: still here")
-            frames = await until_closed(slow)
-            assert slow.close_code in (TRY_AGAIN_LATER, GIVEN_UP), "told to come back, or cut after 10 s"
-            assert len([one for one in frames if one["type"] == "op_message"]) < 450
-
-
-async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fill_the_memory(
+async def test_who_does_not_read_is_closed_before_events_fill_the_memory_and_blocks_no_others(
     embedded_hub: HubProcess,
 ) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
-    async with Agent(hub.url, hub.mint("owner", "channel")) as agent:
+    async with Echoing(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as quick:
         slow = await dial(at(hub), owner, max_queue=1)
         await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
         await slow.recv()
         slow.transport.pause_reading()
+        await quick.subscribe(agent.session_id)
         for _ in range(24):
             sent = await hook(hub, "owner", agent, "Notification", text="x" * 1_000_000)
             assert sent.status_code == 202
+        await quick.heard(lambda one: one["type"] == "event" and one["event"]["type"] == "Notification", count=24)
+        assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
+        await quick.event("reply", text="echo: still here")
         slow.transport.resume_reading()
         async with asyncio.timeout(15):
             frames = await until_closed(slow)
@@ -163,7 +151,7 @@ async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fil
 async def test_who_vanished_without_a_word_is_noticed(embedded_hub: HubProcess) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        put(hub, ("share", {"session": agent.session_id, "login": "alice", "role": "viewer"}))
+        share(hub, agent.session_id, alice="viewer")
         async with Operator(hub.url, owner) as here:
             await here.subscribe(agent.session_id)
             gone = await dial(at(hub), hub.mint("alice", "session"))
@@ -221,7 +209,7 @@ async def test_hostile_frames_are_errors_and_the_socket_stays(embedded_hub: HubP
 
 async def test_one_socket_watches_at_most_a_hundred_sessions(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    put(hub, ("sessions", {"login": "greta", "count": 101}))
+    add_sessions(hub, "greta", 101)
     async with Operator(hub.url, hub.mint("greta", "session")) as operator:
         ids = [one["sessionId"] for one in await peers(hub, operator.token or "")]
         for session_id in ids[:100]:

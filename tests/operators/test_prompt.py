@@ -7,7 +7,7 @@ from lab.callers import bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.operators.operator import Operator, post, prompt, refused
-from tests.operators.rows import put, share
+from tests.operators.rows import archive, share
 
 
 async def test_the_owner_prompts_and_the_answer_does_not_wait(hub: HubProcess) -> None:
@@ -24,7 +24,7 @@ async def test_the_owner_prompts_and_the_answer_does_not_wait(hub: HubProcess) -
 async def test_an_archived_session_takes_no_prompts(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        put(hub, ("archive", {"session": agent.session_id}))
+        archive(hub, agent.session_id)
         refused(await prompt(hub, hub.mint("owner", "session"), agent.session_id, "hello"), 409, "conflict")
 
 

@@ -9,7 +9,7 @@ from lab.callers import bearer, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from tests.operators.operator import post, refused, route
-from tests.operators.rows import put, share
+from tests.operators.rows import revoke, share
 
 PATHS = ["/sessions/00000000-0000-0000-0000-000000000000/prompt", "/peers/x/route", "/peers/probe"]
 DEEP = b'{"text":' + b"[" * 5000 + b"]" * 5000 + b"}"
@@ -104,5 +104,5 @@ async def test_a_waiting_ask_ends_when_its_token_is_revoked(embedded_hub: HubPro
         share(hub, agent.session_id, **{login: "prompter"})
         asking = asyncio.create_task(route(hub, asker, agent.routing_name, "x"))
         await agent.heard("prompt")
-        put(hub, ("revoke", {"login": login}))
+        revoke(hub, login)
         refused(await asking, 401, "unauthorized")
