@@ -99,7 +99,8 @@ async def test_an_agent_that_works_on_after_a_cancel_begins_no_more_turns(hub: H
         assert (denied["deniedReason"], used(hub, two)) == ("ended", 1)
 
 
-async def test_what_was_told_goes_on_when_its_turn_was_answered(hub: HubProcess) -> None:
+async def test_what_was_told_goes_on_when_its_turn_was_answered(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with (
         agent(hub, "owner", fields=COMPOSABLE) as one,
         agent(hub, "bob", at=-1, **HEARS_CANCEL) as two,

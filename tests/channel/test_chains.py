@@ -10,7 +10,8 @@ from tests.channel.agents import Agent, agent, asking, rows
 COMPOSABLE = {"isolated": False}
 
 
-async def test_a_question_is_passed_on_three_times_and_never_in_a_circle(hub: HubProcess) -> None:
+async def test_a_question_is_passed_on_three_times_and_never_in_a_circle(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with AsyncExitStack() as stack:
         owners = ["owner", "bob", "carol", "dora", "erin"]
         chain: list[Agent] = [

@@ -30,7 +30,8 @@ async def test_hooks_over_many_connections_at_once_are_all_kept(hub: HubProcess)
             assert kept.index(("PreToolUse", number)) < kept.index(("PostToolUse", number))
 
 
-async def test_chat_hooks_are_events_and_settle_nothing(hub: HubProcess) -> None:
+async def test_chat_hooks_are_events_and_settle_nothing(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
         await other.request("dispatch", handle=mine.handle, prompt="?", mode="ask")
         prompt = await mine.heard("prompt")

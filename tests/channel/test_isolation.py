@@ -107,8 +107,9 @@ async def test_another_socket_does_not_free_it(hub: HubProcess) -> None:
 
 
 async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of_its_owner(
-    hub: HubProcess,
+    embedded_hub: HubProcess,
 ) -> None:
+    hub = embedded_hub
     async with (
         agent(hub, "owner", fields={"isolated": False}) as mine,
         agent(hub, "owner", Echoing, publishes=False) as owners,
@@ -150,9 +151,10 @@ async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedde
 
 @pytest.mark.parametrize("by", ["frame", "hook"])
 async def test_the_end_of_the_owners_turn_frees_nothing_for_what_was_told_meanwhile(
-    hub: HubProcess, by: str
+    embedded_hub: HubProcess, by: str
 ) -> None:
     """The program queues what it is told while its owner types: that turn's end is not the end of this one."""
+    hub = embedded_hub
     async with (
         agent(hub, "owner", publishes=False) as mine,
         agent(hub, "owner", Echoing, at=-1, publishes=False) as owners,
@@ -173,7 +175,8 @@ async def test_the_end_of_the_owners_turn_frees_nothing_for_what_was_told_meanwh
         assert route_name("owner", owners) in await mine.peers()
 
 
-async def test_a_reply_that_the_end_of_the_turn_overtook_is_in_the_transcript(hub: HubProcess) -> None:
+async def test_a_reply_that_the_end_of_the_turn_overtook_is_in_the_transcript(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner", publishes=False) as mine:
         for number in (1, 2):  # whole, and in pieces
             told = await prompt(hub, hub.mint("owner", "session"), mine.session_id, "answer me")

@@ -10,7 +10,8 @@ from tests.channel.agents import Agent, Echoing, agent, events_of, route_name, r
 TOLD = "(tell mode — no reply)"
 
 
-async def test_agents_are_listed_with_what_their_owner_sees(hub: HubProcess) -> None:
+async def test_agents_are_listed_with_what_their_owner_sees(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with (
         agent(hub, "owner") as mine,
         agent(hub, "alice", fields={"tagline": "knows Rust", "isolated": False}) as other,
@@ -44,7 +45,8 @@ async def test_peers_are_the_owners_other_sessions(hub: HubProcess) -> None:
         assert route_name("alice", foreign) not in peers
 
 
-async def test_a_route_by_any_spelling_brings_the_reply(hub: HubProcess) -> None:
+async def test_a_route_by_any_spelling_brings_the_reply(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1, publishes=False) as other:
         slug = other.routing_name.removeprefix("@")
         for name in (slug, f"@{slug}", f"owner/{slug}", f"@owner/{slug}"):
@@ -62,7 +64,8 @@ async def test_a_dispatch_reaches_another_owners_agent_and_is_audited(hub: HubPr
         assert (dispatched["askerLogin"], dispatched["ok"], routed["askerLogin"]) == ("owner", True, "owner")
 
 
-async def test_telling_is_answered_at_once_and_counts(hub: HubProcess) -> None:
+async def test_telling_is_answered_at_once_and_counts(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "alice") as other:
         assert await mine.dispatch(other.handle, "note this", mode="tell") == TOLD
         prompt = await other.heard("prompt")
@@ -76,7 +79,8 @@ async def test_telling_is_answered_at_once_and_counts(hub: HubProcess) -> None:
 
 
 @pytest.mark.parametrize("kind", ["route", "dispatch"])
-async def test_the_reply_to_what_was_told_comes_back_as_a_note(hub: HubProcess, kind: str) -> None:
+async def test_the_reply_to_what_was_told_comes_back_as_a_note(embedded_hub: HubProcess, kind: str) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "owner", at=-1) as other:
         name = route_name("owner", other) if kind == "route" else other.handle
         for text in ("first", "second"):

@@ -121,7 +121,8 @@ async def test_a_connection_has_at_most_100_subscriptions(embedded_hub: HubProce
         assert (await subscribed(client, "triad:p-100"))["content"]["status"] == "subscribed"
 
 
-async def test_events_reach_the_subscribers_of_their_channel(hub: HubProcess) -> None:
+async def test_events_reach_the_subscribers_of_their_channel(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     alpha = GatewayClient(hub.urls[-1], hub.mint("events-team", "channel"), agentId="alpha")
     async with owner_of(hub, "events-team") as owner, alpha:
         await alpha.find("auth-response")

@@ -124,7 +124,8 @@ def test_a_decision_for_another_team_is_information() -> None:
     assert "requiresResponse" not in told.metadata
 
 
-async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubProcess) -> None:
+async def test_a_message_over_http_is_sent_and_its_answer_comes_back(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     headers = bearer(hub.mint("fipa", "session"))
     async with team(hub, "fipa", beta=EchoSeat) as (seat,), web(hub.urls[-1], headers=headers) as client:
         asked = {"performative": "query-ref", "content": "agents.list", "reply-with": "q", "sender": "fipa"}

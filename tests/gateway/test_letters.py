@@ -61,7 +61,8 @@ async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubPro
         assert alpha.of("error") == []
 
 
-async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: HubProcess) -> None:
+async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     token = await know(hub, "patient", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
         waiting = asyncio.create_task(alpha.send_message("beta", "late?", ttl=60, threadId="t"))

@@ -52,8 +52,11 @@ async def test_messages_of_a_team_are_entries_at_both_ends(hub: HubProcess) -> N
         assert [one["id"] for one in (await ask(beta, "list"))["sessions"]] == [one["id"] for one in listed]
 
 
-async def test_an_entry_has_the_id_and_the_time_of_the_message_that_the_agent_got(hub: HubProcess) -> None:
+async def test_an_entry_has_the_id_and_the_time_of_the_message_that_the_agent_got(
+    embedded_hub: HubProcess,
+) -> None:
     """The sender gave neither; also when the message waits for the agent first."""
+    hub = embedded_hub
     async with owner_of(hub, "stamper") as operator:
         async with team(hub, "stamper", "alpha") as (alpha,):
             await operator.tell("alpha", "no id", role="user", sessionId="s-1")

@@ -116,8 +116,8 @@ async def test_bad_proposals_and_votes_are_refused(embedded_hub: HubProcess) -> 
         assert (await alpha.request("triad.list", limit=0))["error"]["field"] == "content.params.limit"
 
 
-async def test_a_deadline_decides_by_the_votes_that_are_there(hub: HubProcess) -> None:
-    async with team(hub, "triad-6", "steward", *TRIAD) as (steward, alpha, beta, _charlie):
+async def test_a_deadline_decides_by_the_votes_that_are_there(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-6", "steward", *TRIAD) as (steward, alpha, beta, _charlie):
         await steward.propose("p-6", deadline=in_ms(1.5))
         await alpha.vote("p-6", "approve")
         await beta.vote("p-6", "reject")
@@ -146,8 +146,11 @@ async def test_members_and_proposer_that_were_away_are_told_when_they_come(hub: 
         await eventually(is_noted, "the decision is noted as sent")
 
 
-async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(hub: HubProcess) -> None:
-    async with owner_of(hub, "triad-12") as watcher, team(hub, "triad-12", "alpha", "beta") as (alpha, beta):
+async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(embedded_hub: HubProcess) -> None:
+    async with (
+        owner_of(embedded_hub, "triad-12") as watcher,
+        team(embedded_hub, "triad-12", "alpha", "beta") as (alpha, beta),
+    ):
         await alpha.propose("p-13")
         for client in (watcher, beta):
             await client.ask("subscribe", {"channel": "triad:p-13"})

@@ -161,7 +161,8 @@ async def test_what_a_strangers_agent_asks_for_the_owner_is_not_passed_on_as_the
             await foreign.respond(asked)
 
 
-async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(hub: HubProcess) -> None:
+async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with team(hub, "trust-chain", "alpha", "beta", "front") as (alpha, beta, front):
         handles = [
             await publish(hub, "trust-chain", "beta"),
@@ -179,8 +180,8 @@ async def test_an_agent_that_an_own_agent_asks_for_a_stranger_is_isolated(hub: H
             await front.respond(asked)
 
 
-async def test_an_agent_tells_its_asker_how_far_it_is_and_does_not_make_it_wait(hub: HubProcess) -> None:
-    async with team(hub, "trust-progress", "alpha", "beta", "charlie") as (alpha, beta, charlie):
+async def test_an_agent_tells_its_asker_how_far_it_is_and_does_not_make_it_wait(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "trust-progress", "alpha", "beta", "charlie") as (alpha, beta, charlie):
         asking = asyncio.create_task(alpha.send_message("beta", "do it", ttl=60))
         asked = await beta.find("message")
         about = {"parentId": asked["id"]}

@@ -39,7 +39,8 @@ async def test_46_a_snapshot_comes_first_and_then_what_happens_later(hub: HubPro
     assert "message" not in later[-1]["status"]
 
 
-async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, alice: str) -> None:
+async def test_46_nothing_is_replayed_to_one_who_names_a_frame(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         task = await caller.send("note hm | say done")
@@ -51,7 +52,8 @@ async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, 
     assert [one["kind"] for one in asked_anew] == ["message"]
 
 
-async def test_47_a_task_that_rests_is_one_event(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess) -> None:
+    hub, alice, bob = embedded_hub, embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
     async with online(hub, TaskPeer) as agent:
         caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
         for steps, state in {
@@ -86,7 +88,8 @@ async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProc
     assert set(seen) == {"".join(pieces)}
 
 
-async def test_60_a_turn_is_live_until_its_end_and_not_after(hub: HubProcess, alice: str) -> None:
+async def test_60_a_turn_is_live_until_its_end_and_not_after(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer, agent={"concurrencyCap": 1}) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         task = await caller.begin("hold | say done")
@@ -99,7 +102,8 @@ async def test_60_a_turn_is_live_until_its_end_and_not_after(hub: HubProcess, al
         assert (await caller.send("me now"))["kind"] == "message"
 
 
-async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(hub: HubProcess, alice: str) -> None:
+async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         async with caller.open("message/stream", {"message": message("note hm | hold | say done")}) as events:
@@ -109,7 +113,8 @@ async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(hub: HubProces
     assert (state_of(ended), artifacts_of(ended)) == ("completed", {FIRST: "done"})
 
 
-async def test_61_a_dropped_stream_that_was_no_task_leaves_none(hub: HubProcess, alice: str) -> None:
+async def test_61_a_dropped_stream_that_was_no_task_leaves_none(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         async with caller.open("message/stream", {"message": message("hold | say done")}):

@@ -13,7 +13,7 @@ from lab.agents import Held
 from lab.callers import Json
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.channel.agents import Echoing, hook
 from tests.operators.operator import Operator, dial, prompt, route
@@ -49,8 +49,9 @@ async def refused(socket: ClientConnection) -> None:
     assert socket.close_code == POLICY_VIOLATION
 
 
-async def test_who_is_let_in(hub: HubProcess, alice: str) -> None:
+async def test_who_is_let_in(embedded_hub: HubProcess) -> None:
     """Sessions and apps; a page may send its token as a subprotocol, and the hub's own pages their cookie."""
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     unknown, cookie = "cw_sess_" + "0" * 32, {"Cookie": f"cw_session={alice}"}
     for token in (None, unknown, hub.mint("owner", "channel")):
         await refused(await dial(at(hub), token))
@@ -88,8 +89,10 @@ async def test_a_revoked_token_or_suspended_user_is_closed(
         assert (await other.answer("unsubscribe", sessionId="x"))["type"] == "error"
 
 
-async def test_a_drain_closes_with_1012_after_the_last_reply(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home)
+async def test_a_drain_closes_with_1012_after_the_last_reply(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"))
     owner = hub.mint("owner", "session")
     async with Held(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as operator:
         await operator.subscribe(agent.session_id)
