@@ -2,9 +2,7 @@
 
 import pytest
 
-from lab.agents import Stall, gone
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
 from tests.channel.agents import Agent, Echoing, agent, events_of, route_name, rows
 
 TOLD = "(tell mode — no reply)"
@@ -33,18 +31,6 @@ async def test_agents_are_listed_with_what_their_owner_sees(embedded_hub: HubPro
         assert (await mine.agents("no \0 such"))["agents"] == []
 
 
-async def test_peers_are_the_owners_other_sessions(hub: HubProcess) -> None:
-    async with (
-        agent(hub, "carol", publishes=False) as mine,
-        agent(hub, "carol", at=-1, publishes=False) as second,
-        agent(hub, "alice", publishes=False) as foreign,
-    ):
-        peers = await mine.peers()
-        assert route_name("carol", second) in peers
-        assert route_name("carol", mine) not in peers
-        assert route_name("alice", foreign) not in peers
-
-
 async def test_a_route_by_any_spelling_brings_the_reply(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1, publishes=False) as other:
@@ -62,20 +48,6 @@ async def test_a_dispatch_reaches_another_owners_agent_and_is_audited(hub: HubPr
         assert await mine.route(f"@{other.handle}") == "echo: hello?"  # a route finds agents too
         routed, dispatched = await rows(hub, "alice", other.agent["id"])
         assert (dispatched["askerLogin"], dispatched["ok"], routed["askerLogin"]) == ("owner", True, "owner")
-
-
-async def test_telling_is_answered_at_once_and_counts(embedded_hub: HubProcess) -> None:
-    hub = embedded_hub
-    async with agent(hub, "owner") as mine, agent(hub, "alice") as other:
-        assert await mine.dispatch(other.handle, "note this", mode="tell") == TOLD
-        prompt = await other.heard("prompt")
-        assert (prompt["text"], prompt["askerUser"]) == ("note this", "owner")
-        await other.stop()
-
-        async def ended() -> bool:
-            return bool((await rows(hub, "alice", other.agent["id"]))[0]["ok"])
-
-        await eventually(ended, "the end of its turn ends what was told")
 
 
 @pytest.mark.parametrize("kind", ["route", "dispatch"])
@@ -146,22 +118,6 @@ async def test_a_request_that_cannot_be_served_says_why(embedded_hub: HubProcess
             filled = {name: value.replace("{own}", mine.handle) for name, value in fields.items()}
             sent = await mine.request(kind, **({"prompt": "hello?", "mode": "ask"} | filled))
             assert (await mine.answer_to("route", sent))["reply"].startswith(reply.replace("{own}", mine.handle))
-
-
-async def test_offline_and_busy_and_spent_are_told_apart(embedded_hub: HubProcess) -> None:
-    hub = embedded_hub
-    async with agent(hub, "owner") as mine, agent(hub, "bob") as other:
-        async with agent(hub, "alice") as left:
-            handle = left.handle
-        await gone(hub, left, "alice")
-        assert await mine.dispatch(handle) == f"error: @{handle} is offline"
-        async with agent(hub, "alice", fields={"dailyBudgetQueries": 0}) as poor:
-            assert await mine.dispatch(poor.handle) == f"error: @{poor.handle} hit its daily budget (0)"
-        async with agent(hub, "alice", Stall) as held:
-            await other.request("dispatch", handle=held.handle, prompt="first", mode="tell")
-            await held.heard("prompt")
-            refused = f"error: @{held.handle} is processing a turn for another caller"
-            assert await mine.dispatch(held.handle) == refused
 
 
 async def test_a_probe_asks_all_at_once_and_ends(hub: HubProcess) -> None:

@@ -112,7 +112,9 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    """Of one process: `test_the_command_says_healthy_while_a_hub_runs_and_down_after`."""
     hub = start_hub(make_storage("grown"), processes=2)
     done = run_command(hub.home.env, "gateway", "status")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""kill -9 of a hub during a chat: delivered messages are in the session afterwards."""
+"""kill -9 of a hub during a chat: delivered messages are in the session afterwards, stored ones are delivered."""
 
 import asyncio
 import itertools
@@ -55,11 +55,16 @@ async def read_ids(client: GatewayClient, agent: str) -> list[str]:
             return ids
 
 
-@pytest.mark.parametrize(("kind", "processes"), [("embedded", 1), ("grown", 2)])
+@pytest.mark.parametrize(
+    ("kind", "processes"), [("embedded", 1), pytest.param("grown", 2, marks=pytest.mark.deep)]
+)
 async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
     make_storage: MakeStorage, start_hub: StartHub, kind: str, processes: int
 ) -> None:
-    """Kills the only process, or the sender's process and then the recipient's process."""
+    """Kills the only process; `deep`: the sender's process, and then the recipient's process.
+
+    `test_session_rows.py::test_what_a_killed_process_held_is_written_once` shows what another process writes.
+    """
     hub = start_hub(make_storage(kind), processes=processes)
     for killed in range(processes):
         await chat_until_killed(hub, killed, f"chatty-{killed}")
@@ -67,10 +72,15 @@ async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
 
 async def chat_until_killed(hub: HubProcess, killed: int, login: str) -> None:
     """Kill a process while the agents of a team talk, one at each process, and start it again."""
+    async with team(hub, login, "gamma"):
+        pass
     owner = hub.mint(login, "session")
     watcher = GatewayClient(hub.urls[1 - killed if len(hub.urls) > 1 else 0], owner)
     async with team(hub, login, "alpha", beta=EchoSeat) as (alpha, beta), watcher:
         await watcher.ask("subscribe", {"channel": "agent:message"})
+        for number in range(3):  # stored messages for an agent that is away
+            await alpha.tell("gamma", f"note {number}", id=f"note-{number}", metadata={"ttl": 600})
+        await alpha.find("event", lambda frame: frame["content"]["messageId"] == "note-2")
         chat = Chat(alpha)
         asking = [asyncio.create_task(chat.ask()) for _ in range(AT_ONCE)]
         await asyncio.wait_for(chat.has_enough.wait(), 60)
@@ -87,6 +97,9 @@ async def chat_until_killed(hub: HubProcess, killed: int, login: str) -> None:
     wanted = reached | reported | {one["metadata"]["correlationId"] for one in replied}
     wanted |= {one["id"] for one in replied}
     await check_kept(hub, killed, owner, wanted)
+    async with GatewayClient(hub.urls[killed], hub.mint(login, "channel"), agentId="gamma") as gamma:
+        await gamma.find("message", lambda frame: frame["id"] == "note-2")
+        assert [one["id"] for one in gamma.of("message")] == [f"note-{number}" for number in range(3)]
 
 
 async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str]) -> None:

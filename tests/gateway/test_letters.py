@@ -5,10 +5,9 @@ import contextlib
 import re
 from typing import Any
 
-from lab.callers import bearer, reply_text, send, web
+from lab.callers import reply_text, send, web
 from lab.frames import Json
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import sql
 from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, publish, seat, team
@@ -147,30 +146,6 @@ async def test_a_seat_that_changes_hands_gets_each_letter_once(hub: HubProcess) 
         assert sorted(set(got)) == sorted(f"m-{number}" for number in range(9))
 
 
-async def test_letters_outlive_a_process_that_is_killed(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"))
-    token = await know(hub, "team", "alpha", "beta")
-    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        for number in range(3):
-            await tell(alpha, "beta", number, ttl=600)
-        await event(alpha, "message.queued", "m-2")
-        hub.kill9()
-        await alpha.closed()
-    await asyncio.to_thread(hub.serve, 0)
-    async with (
-        GatewayClient(hub.url, token, agentId="alpha") as alpha,
-        GatewayClient(hub.url, token, agentId="beta") as beta,
-    ):
-        await beta.find("message", lambda frame: frame["id"] == "m-2")
-        assert told(beta) == ["m-0", "m-1", "m-2"]
-
-        async def is_delivered() -> bool:
-            asked = await alpha.request("inbox.receipt", messageId="m-2")
-            return bool(asked["receipts"][0]["state"] == "delivered")
-
-        assert await eventually(is_delivered, "the sender finds the receipt")
-
-
 async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "repeaters", "alpha", "beta", "gone")
     wanted = {"requiresResponse": True, "correlationId": "c-1"}
@@ -294,30 +269,6 @@ async def test_a_stranger_leaves_no_letter_and_sees_no_inbox(embedded_hub: HubPr
         assert refused["error"]["code"] == 3001
     async with owner_of(embedded_hub, "prowler") as owner:
         assert (await owner.request("inbox.get", agent="beta"))["error"]["code"] == 3001
-
-
-async def test_an_owner_sees_dead_letters_and_sends_them_again_or_deletes_them(embedded_hub: HubProcess) -> None:
-    token = await know(embedded_hub, "sorters", "alpha", "beta")
-    own = bearer(embedded_hub.mint("sorters", "session"))
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha, web(embedded_hub.url) as client:
-        for number in range(2):
-            await tell(alpha, "beta", number, ttl=0.5, correlationId=f"c-{number}")
-            assert code_of(await alpha.reply(f"c-{number}")) == (3002, "ttl_expired")
-        dead = (await client.get("/api/v1/team/letters?state=dead&agent=beta", headers=own)).json()
-        assert [(one["messageId"], one["reason"]) for one in dead["items"]] == [
-            ("m-1", "ttl_expired"),
-            ("m-0", "ttl_expired"),
-        ]
-        second, first = (f"/api/v1/team/letters/{one['id']}" for one in dead["items"])
-        shown = (await client.get(first, headers=own)).json()
-        assert (shown["content"]["content"], shown["sender"], shown["agent"]) == ("note 0", "alpha", "beta")
-        assert (await client.delete(second, headers=own)).status_code == 204
-        again = await client.post(f"{first}/retry", headers=own)
-        assert (again.status_code, again.json()["state"]) == (202, "queued")
-        assert (await client.post(f"{first}/retry", headers=own)).status_code == 409
-        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("message", lambda frame: frame["id"] == "m-0")
-            assert told(beta) == ["m-0"]
 
 
 async def test_a_letter_that_no_key_opens_dies_and_the_next_one_comes(embedded_hub: HubProcess) -> None:

@@ -11,11 +11,6 @@ from websockets.typing import Subprotocol
 
 from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
-from agents.core.post import LocalPost
-from agents.core.waiting import WaitingTurns
-from agents.links.sockets import SocketLink
-from gateway.service.client import Gateway
-from gateway.service.team.health import HealthReport
 from gateway.surface.connections.client_limit import GatewayClients
 from gateway.surface.connections.socket import GatewaySocket
 from lab.callers import Json, bearer, web
@@ -24,6 +19,7 @@ from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
 from tests.gateway.client import GatewayClient
+from tests.gateway.test_channels import build_gateway
 
 
 @pytest.mark.parametrize("path", ["/", "/a2a", "/ws", "/gateway"])
@@ -185,23 +181,14 @@ async def test_a_name_of_a_program_on_another_link_is_refused(embedded_hub: HubP
 
 
 async def test_a_restart_is_told_to_seats() -> None:
-    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     sent: list[Json] = []
 
     async def send(message: Json) -> None:
         sent.append(message)
 
-    dispatcher: Any = None  # nothing is asked
-    ledger: Any = None
+    ledger: Any = None  # nothing is asked
     socket = GatewaySocket(
-        gateway=Gateway.build(
-            process_id="p",
-            link=link,
-            dispatcher=dispatcher,
-            post=LocalPost(),
-            is_alone=True,
-            health=HealthReport("", ""),
-        ),
+        gateway=build_gateway(),
         ledger=ledger,
         clients=GatewayClients(1),
         callers=OpenRequests(),
@@ -213,7 +200,3 @@ async def test_a_restart_is_told_to_seats() -> None:
     await socket.close_from_hub(1012, bye="restart")
     assert json.loads(sent[0]["text"])["content"]["reason"] == "shutdown"
     assert sent[1]["code"] == 1001
-
-
-async def _release(chat_id: str, late: str, usage: object) -> None:
-    raise AssertionError("nothing is released here")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lab.hub_process import DEFAULTS, HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage, hub_env
+from lab.hub_storage import MakeStorage, hub_env
 from lab.minting import mint_tokens
 from lab.statements import writing
 from tests.gateway.client import GatewayClient, in_ms, seat, team
@@ -31,7 +31,9 @@ FROM gateway_proposal p JOIN gateway_vote v ON v.proposal_id = p.id GROUP BY p.i
 
 
 @pytest.mark.slow
-async def test_of_two_hundred_votes_in_two_processes_one_decides(home: HubStorage) -> None:
+@pytest.mark.distributed
+async def test_of_two_hundred_votes_in_two_processes_one_decides(make_storage: MakeStorage) -> None:
+    home = make_storage("grown")
     env = hub_env({**DEFAULTS, **home.env, "PUBLIC_URL": "http://127.0.0.1:9"})
     env |= {"DJANGO_SETTINGS_MODULE": "hub.settings"}
     mint_tokens(env, [("racers", "session", False)])

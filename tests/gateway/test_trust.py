@@ -3,13 +3,12 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from lab.callers import reply_text, send
 from lab.frames import Json
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
-from tests.gateway.client import GatewayClient, change_policy, code_of, in_ms, owner_of, publish, seat, team
+from lab.hub_process import HubProcess
+from tests.gateway.client import GatewayClient, change_policy, code_of, owner_of, publish, seat, team
 
 _numbers = itertools.count(1)
 ACTS = ("discover", "tell", "inbox", "sessions", "broadcast", "propose", "vote")
@@ -210,30 +209,3 @@ async def test_an_agent_that_was_too_slow_reaches_its_asker_and_its_team(embedde
         assert await reach(beta, alpha) == REACHED
         await beta.tell("alpha", "late", metadata={"parentId": asked["id"]})
         await alpha.find("message", lambda frame: frame["content"].get("content") == "late")
-
-
-async def test_a_team_goes_on_after_its_hub_was_killed_in_the_midst_of_its_talk(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub, names = start_hub(make_storage("embedded")), ("alpha", "beta", "steward")
-    async with team(hub, "killed", *names) as seats:
-        for one, other in zip(seats, [*seats[1:], seats[0]], strict=True):
-            name = names[seats.index(other)]
-            wanted = {"requiresResponse": True, "correlationId": f"c-{name}"}
-            await one.tell(name, "what?", role="user", metadata=wanted)
-            await one.tell(name, "by the way")
-        for one in seats:
-            await one.find("message", lambda frame: frame["content"]["content"] == "by the way")
-        await seats[-1].propose("talk", deadline=in_ms(100))
-        hub.kill9()
-        for one in seats:
-            await one.closed()
-    await asyncio.to_thread(hub.serve, 0)
-    async with AsyncExitStack() as stack:
-        token = hub.mint("killed", "channel")
-        alpha, *others = [await stack.enter_async_context(seat(hub.url, token, name)) for name in names]
-        assert (await alpha.vote("talk", "approve"))["state"] == "deliberating"
-        assert (await others[0].vote("talk", "approve"))["state"] == "approved"
-        for one, name in zip(others, names[1:], strict=True):
-            reached = await reach(one, alpha)
-            assert reached == REACHED | {"vote": "" if name in ("beta", "charlie") else "not_triad_member"}

@@ -6,7 +6,7 @@ from lab.agents import Chunker, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told, words_of
+from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told
 
 FIRST = "assistant-output-0001"
 
@@ -88,20 +88,6 @@ async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProc
     assert set(seen) == {"".join(pieces)}
 
 
-async def test_60_a_turn_is_live_until_its_end_and_not_after(embedded_hub: HubProcess) -> None:
-    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
-    async with online(hub, TaskPeer, agent={"concurrencyCap": 1}) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.begin("hold | say done")
-        await agent.heard("prompt")
-        turned_away = await caller.send("me too")
-        assert words_of(turned_away) == "agent already holds 1 of your questions"
-        agent.release.set()
-        await caller.ended(task["id"])
-        assert [one["kind"] for one in await caller.streamed("tasks/resubscribe", {"id": task["id"]})] == ["task"]
-        assert (await caller.send("me now"))["kind"] == "message"
-
-
 async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(embedded_hub: HubProcess) -> None:
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
@@ -111,13 +97,3 @@ async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(embedded_hub: 
         agent.release.set()
         ended = await caller.ended(task["id"])
     assert (state_of(ended), artifacts_of(ended)) == ("completed", {FIRST: "done"})
-
-
-async def test_61_a_dropped_stream_that_was_no_task_leaves_none(embedded_hub: HubProcess) -> None:
-    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        async with caller.open("message/stream", {"message": message("hold | say done")}):
-            await agent.heard("prompt")
-        agent.release.set()
-        await agent.leave()

@@ -1,6 +1,5 @@
 """Behaviours 24 to 39: what a message becomes, a message or a task, and how it is told."""
 
-import asyncio
 import json
 import re
 
@@ -371,17 +370,3 @@ async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: s
         task = await Caller(hub.url, agent.handle, alice).send("hello")
     assert (task["kind"], state_of(task)) == ("task", "completed")
     assert "without a user-visible reply" in words_of(task)
-
-
-async def test_the_mode_of_an_answer_belongs_to_its_request(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        twin = {"messageId": "twin"}
-        direct = asyncio.create_task(caller.send("hold | say done", **twin))
-        await agent.heard("prompt")
-        task = await caller.begin("hold | say done", **twin)
-        await agent.heard("prompt", count=2)
-        agent.release.set()
-        assert (await direct)["kind"] == "message"
-        assert task["kind"] == "task"
-        assert reply_of(await caller.ended(task["id"])) == "done"

@@ -2,11 +2,10 @@
 
 import asyncio
 
-from lab.agents import Chunker, Echo, Held, Stall
+from lab.agents import Chunker, Echo, Stall
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
 from tests.channel.agents import sql
 from tests.operators.operator import Operator, prompt
 from tests.operators.rows import request_permission, share, stored
@@ -95,16 +94,6 @@ async def test_all_sees_the_prompt_its_author_too_and_the_reply_grow(hub: HubPro
                 assert "".join(piece["text"] for piece in pieces) == "one two"
 
 
-async def test_only_one_of_those_prompting_at_once_is_taken(hub: HubProcess, alice: str) -> None:
-    async with Held(hub.url, hub.mint("owner", "channel")) as agent:
-        share(hub, agent.session_id, alice="prompter")
-        async with Operator(hub.url, hub.mint("owner", "session")) as one, Operator(hub.urls[-1], alice) as two:
-            answers = await asyncio.gather(
-                *(each.answer("prompt", sessionId=agent.session_id, text="mine") for each in (one, two))
-            )
-            assert sorted(answer.get("code", "ack") for answer in answers) == ["ack", "busy"]
-
-
 async def test_an_op_message_is_for_operators_and_kept(hub: HubProcess, alice: str) -> None:
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="prompter")
@@ -147,26 +136,6 @@ async def test_the_first_decision_wins(hub: HubProcess, alice: str) -> None:
         assert (response["requestId"], response["decision"]) == ("r", decision)
 
 
-async def test_a_prompt_from_another_session_is_mirrored_there(hub: HubProcess, alice: str) -> None:
-    async with (
-        Echo(hub.url, hub.mint("owner", "channel")) as target,
-        Echo(hub.url, hub.mint("alice", "channel")) as source,
-        Operator(hub.urls[-1], alice) as operator,
-    ):
-        share(hub, target.session_id, alice="prompter")
-        await operator.subscribe(source.session_id)
-        answer = await operator.answer(
-            "prompt", sessionId=target.session_id, sourceSessionId=source.session_id, text="@owner/x stays"
-        )
-        assert answer["type"] == "ack"
-        asked = await operator.event("prompt", source="operator-route", peerSessionId=target.session_id)
-        assert asked["payload"]["text"] == "@owner/x stays"
-        await operator.event("reply", source="peer-reply", text="echo: @owner/x stays")
-        note = await source.heard("route_reply")
-        assert (note["origin"], note["text"]) == ("operator", "echo: @owner/x stays")
-        assert source.prompts == []
-
-
 async def test_a_viewer_of_the_source_leaves_no_trace_in_it(hub: HubProcess, alice: str) -> None:
     async with (
         Echo(hub.url, hub.mint("alice", "channel")) as target,
@@ -195,21 +164,6 @@ async def test_a_prompt_that_gets_no_reply_does_not_hold_the_socket_up(hub: HubP
             routed = await operator.answer("route", peer=agent.routing_name, prompt="x", mode=mode)
             assert routed["type"] == "ack"
         await agent.heard("prompt", count=5)
-
-
-async def test_what_cannot_be_sent_is_said(hub: HubProcess) -> None:
-    owner = hub.mint("owner", "session")
-    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        pass
-    async with Operator(hub.urls[-1], owner) as operator:
-
-        async def is_offline() -> bool:
-            answer = await operator.answer("prompt", sessionId=agent.session_id, text="x")
-            return answer.get("code") == "channel_offline"
-
-        await eventually(is_offline, "the agent has left")
-        said(await operator.answer("prompt", sessionId=agent.session_id, text=" "), "validation_failed")
-        said(await operator.answer("route", peer="no-one", prompt="x", mode="tell"), "not_found")
 
 
 async def test_a_rest_prompt_is_seen_on_sockets_of_both_processes(hub: HubProcess) -> None:

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from lab.agents import Drop, Echo, Flood, Held, Stall, gone, online
+from lab.agents import Drop, Echo, Flood, Held, gone, online
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
 from tests.operators.operator import post, prompt, refused, route
 from tests.operators.rows import share
 
@@ -69,17 +68,6 @@ async def test_a_tell_does_not_wait(hub: HubProcess) -> None:
         assert (await agent.heard("prompt"))["chatId"] == response.json()["chatId"]
 
 
-async def test_a_timeout_is_an_answer(short_wait_hub: HubProcess) -> None:
-    hub = short_wait_hub
-    async with Stall(hub.url, hub.mint("owner", "channel")) as agent:
-        response = await route(hub, hub.mint("owner", "session"), name_of(agent), "hi")
-        body = response.json()
-        assert (response.status_code, body["ok"], body["timedOut"]) == (200, False, True)
-        assert body["chatId"] == agent.prompts[0]["chatId"]
-        assert "within 2 s" in body["error"]
-        assert "reply" not in body
-
-
 async def test_a_failed_turn_is_a_bad_gateway(hub: HubProcess) -> None:
     owner = hub.mint("owner", "session")
     async with Drop(hub.url, hub.mint("owner", "channel")) as dropping:
@@ -138,29 +126,6 @@ async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProc
         assert [one["sessionId"] for one in told[::4]] == [mine.session_id, None]
         assert (await mine.heard("prompt"))["text"] == "all hear"
         assert seen.prompts == []
-
-
-async def test_a_probe_of_all_reaches_who_is_online(hub: HubProcess) -> None:
-    dora = hub.mint("dora", "session")
-    async with (
-        Echo(hub.url, hub.mint("dora", "channel")) as first,
-        Echo(hub.urls[-1], hub.mint("dora", "channel")) as second,
-    ):
-        async with Echo(hub.url, hub.mint("dora", "channel")) as third:
-            pass
-        await gone(hub, third, "dora")
-        told = await probe(hub, dora, None)
-        assert {(one["sessionId"], one["status"]) for one in told} == {
-            (first.session_id, "sent"),
-            (second.session_id, "sent"),
-        }
-        await first.heard("prompt")
-        await second.heard("prompt")
-
-    async def none_online() -> bool:
-        return await probe(hub, dora, None) == []
-
-    await eventually(none_online, "both are offline")
 
 
 async def test_a_bad_body_is_told_by_member(embedded_hub: HubProcess) -> None:

@@ -6,7 +6,7 @@ from lab.agents import Echo, Held, online
 from lab.callers import bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from tests.operators.operator import Operator, post, prompt, refused
+from tests.operators.operator import post, prompt, refused
 from tests.operators.rows import archive, share
 
 
@@ -44,22 +44,6 @@ async def test_an_empty_text_needs_an_attachment(hub: HubProcess) -> None:
         assert (await agent.heard("prompt", count=2))["text"] == said
 
 
-async def test_a_named_agent_is_asked_instead_and_both_transcripts_show_it(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent, Echo(hub.url, hub.mint("alice", "channel")) as mine:
-        async with Operator(hub.urls[-1], alice) as operator:
-            await operator.subscribe(mine.session_id)
-            response = await prompt(hub, alice, mine.session_id, f"@{agent.handle} what now?")
-            assert response.json()["routedToAgent"] == agent.handle
-            chat_id = response.json()["chatId"]
-            asked = await operator.event("prompt", source="operator-route", peerLogin=agent.handle)
-            assert (asked["payload"]["text"], asked["payload"]["authorLogin"]) == ("what now?", "alice")
-            await operator.event("reply", source="peer-reply", peerLogin=agent.handle, text="echo: what now?")
-        note = await mine.heard("route_reply")
-        assert (note["routeId"], note["fromName"], note["origin"]) == (chat_id, agent.handle, "operator")
-        assert note["text"] == "echo: what now?"
-        assert mine.prompts == []
-
-
 async def test_a_named_session_is_reached_when_no_agent_has_that_name(hub: HubProcess, alice: str) -> None:
     async with (
         Echo(hub.url, hub.mint("owner", "channel")) as theirs,
@@ -93,26 +77,3 @@ async def test_only_a_text_that_begins_with_a_name_goes_elsewhere(hub: HubProces
             assert (await prompt(hub, hub.mint("owner", "session"), agent.session_id, text)).status_code == 200
             await agent.heard("prompt", count=number)
         assert [one["text"] for one in agent.prompts] == texts
-
-
-async def test_the_budget_of_a_named_agent_is_spent(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, Echo, agent={"dailyBudgetQueries": 1}) as agent,
-        Echo(hub.url, hub.mint("alice", "channel")) as mine,
-    ):
-        named = f"@{agent.handle} hi"
-        assert (await prompt(hub, alice, mine.session_id, named)).status_code == 200
-        await mine.heard("route_reply")
-        refused(await prompt(hub, alice, mine.session_id, named), 429, "budget_exhausted")
-        owner = hub.mint("owner", "session")
-        assert (await prompt(hub, owner, agent.session_id, "one's own costs nothing")).status_code == 200
-
-
-async def test_over_the_rate_says_when_to_come_back(start_hub: object, make_storage: object) -> None:
-    hub: HubProcess = start_hub(make_storage("embedded"), CALLER_RATE_PER_MINUTE=1)  # type: ignore[operator]
-    owner = hub.mint("owner", "session")
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        assert (await prompt(hub, owner, agent.session_id, "one")).status_code == 200
-        response = await prompt(hub, owner, agent.session_id, "two")
-        refused(response, 429, "rate_limited")
-        assert 0 < int(response.headers["retry-after"]) <= 60
