@@ -1,6 +1,5 @@
 """Agents that ask agents: how far, not in circles, and always within the first caller's limits."""
 
-
 from lab.hub_process import HubProcess
 from tests.channel.agents import agent, asking
 

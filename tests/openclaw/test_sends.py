@@ -47,24 +47,63 @@ async def test_24_hybrid_blocking_simple_reply_is_a_message(hub: HubProcess, ali
         assert await tasks_of(hub, agent.handle, alice) == []
 
 
-async def test_25_hybrid_blocking_with_more_than_a_reply_is_the_final_task(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
+def in_short(answers: list[Json]) -> str:
+    """What a caller was shown at last: a message, or the state of a task, its words, and the text of its reply."""
+    last = answers[-1]
+    if last["kind"] == "message":
+        return f"message: {texts(last['parts'])}"
+    said = words_of(last) if "message" in last["status"] else ""
+    reply = ""
+    for one in answers:
+        if artifact := one.get("artifact"):
+            reply = (reply if one.get("append") else "") + texts(artifact["parts"])
+        reply = artifacts_of(one).get(FIRST, reply)
+    return f"{state_of(last)}: {said}{reply}"
+
+
+SHOWN = {  # what an agent does, and what its caller is shown: at once (24 to 27), as a task (28 to 31), its end
+    "hybrid": {
+        "hello": "message: echo: hello",
+        "say one | say two": "message: onetwo",
+        "say one | say two | reply onetwo": "message: onetwo",
+        "note reading | say done": "completed: done",
+        'data d1 {"a":1} | say done': "completed: done",
+        "fail the disk is full": "failed: the disk is full",
+        "reject the disk is full": "rejected: the disk is full",
+        "ask may I delete it?": "input-required: may I delete it?",
+    },
+    "task-generating": {
+        "hello": "completed: echo: hello",
+        "say Alpha | say  Beta": "completed: Alpha Beta",
+        "say Alpha | reply Alpha Beta": "completed: Alpha Beta",
+        "say Alpha | say  Beta | reply Alpha Beta": "completed: Alpha Beta",
+    },
+}
+
+
+@pytest.mark.parametrize("style", SHOWN)
+async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
+    hub: HubProcess, alice: str, style: str
+) -> None:
+    async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        for steps in ("note reading | say done", 'data d1 {"a":1} | say done', "say done | text a b"):
-            answer = await caller.send(steps)
-            read = await caller.get(answer["id"])
-            assert (answer["kind"], state_of(answer), reply_of(answer)) == ("task", "completed", "done")
+        for steps, expected in SHOWN[style].items():
+            answer, events = await caller.send(steps), await caller.stream(steps)
+            assert (in_short([answer]), in_short(events)) == (expected, expected), steps
+            if answer["kind"] == "message":
+                assert ([one["kind"] for one in events], "taskId" in events[0]) == (["message"], False)
+                continue
+            assert events[-1]["final"] is (state_of(answer) != "input-required")
             assert answer.pop("history")
-            assert read.pop("history") == []
-            assert read == answer
+            read = await caller.get(answer["id"])
+            assert (read.pop("history"), read) == ([], answer)
 
 
-async def test_26_hybrid_stream_of_a_simple_reply_is_one_event(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        [event] = await Caller(hub.url, agent.handle, alice).stream("hello")
-        assert (event["kind"], texts(event["parts"])) == ("message", "echo: hello")
-        assert "taskId" not in event
-        assert await tasks_of(hub, agent.handle, alice) == []
+async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=[]) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("hello")
+    assert (task["kind"], state_of(task)) == ("task", "completed")
+    assert "without a user-visible reply" in words_of(task)
 
 
 @pytest.mark.slow
@@ -78,14 +117,6 @@ async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(embedded
     assert task["kind"] == "task"
     assert state_of(later[-1]) == "completed"
     assert "".join(texts(one["artifact"]["parts"]) for one in later if "artifact" in one) == "onetwo"
-
-
-async def test_27_previews_do_not_make_a_task(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        for steps in ("say one | say two", "say one | say two | reply onetwo"):
-            for shown in (await caller.send(steps), *await caller.stream(steps)):
-                assert (shown["kind"], shown["parts"]) == ("message", [{"kind": "text", "text": "onetwo"}])
 
 
 async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, alice: str) -> None:
@@ -138,19 +169,6 @@ async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProces
         assert (task["kind"], state_of(task)) == ("task", "submitted")
         agent.release.set()
         assert reply_of(await caller.ended(task["id"])) == "done"
-
-
-async def test_31_cumulative_and_delta_previews_are_one_text(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        for said in ("say  Beta", "reply Alpha Beta", "say  Beta | reply Alpha Beta"):
-            events = await caller.stream(f"say Alpha | {said}")
-            assert artifacts_of(await caller.get(events[0]["id"])) == {FIRST: "Alpha Beta"}
-            shown = ""
-            for one in events:
-                if one["kind"] == "artifact-update":
-                    shown = (shown if one.get("append") else "") + texts(one["artifact"]["parts"])
-            assert shown == "Alpha Beta"
 
 
 async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> None:
@@ -290,27 +308,6 @@ async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess, alic
     assert '"mine": 3' in shown
 
 
-async def test_36_an_agent_that_fails_says_so(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        for step, state in (("fail", "failed"), ("reject", "rejected")):
-            task = await caller.send(f"{step} the disk is full")
-            *_, last = await caller.stream(f"{step} the disk is full")
-            for shown in (task, last):
-                assert (state_of(shown), words_of(shown)) == (state, "the disk is full")
-            assert (task["kind"], last["final"]) == ("task", True)
-
-
-async def test_37_a_question_back_is_input_required_and_not_final(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        *_, last = await caller.stream("ask may I delete it?")
-        [snapshot] = await caller.streamed("tasks/resubscribe", {"id": last["taskId"]})
-    assert (state_of(last), last["final"], words_of(last)) == ("input-required", False, "may I delete it?")
-    assert snapshot["kind"] == "task"
-    assert (state_of(snapshot), words_of(snapshot)) == ("input-required", "may I delete it?")
-
-
 async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
@@ -363,10 +360,3 @@ async def test_a_part_of_an_unknown_kind_beside_others_is_named(
     assert first["text"] == 'hello\n\nleft out: message.parts[0]: kind "video"'
     assert second["text"] == 'hello\n\nleft out: message.parts[1]: kind "a\\nb"'
     assert last["kind"] == ("status-update" if agent_fields else "message")
-
-
-async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Chunker, pieces=[]) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("hello")
-    assert (task["kind"], state_of(task)) == ("task", "completed")
-    assert "without a user-visible reply" in words_of(task)
