@@ -8,7 +8,6 @@ from lab.agents import Echo, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
 from tests.openclaw.caller import Caller, message, text
-from tests.v1.caller import Caller as V1Caller
 
 IMAGES: Json = {"defaultInputModes": ["text/plain", "image/png"]}
 OF_SKILL: Json = {"skills": [{"id": "see", "name": "See", "inputModes": ["text/plain", "image/*"]}]}
@@ -72,34 +71,3 @@ async def test_a_file_that_is_not_sound_or_not_listed_is_refused_by_name(hub: Hu
         assert agent.prompts == []
         plain = {"kind": "file", "file": {"bytes": "YQ==", "mimeType": "text/plain"}}
         assert (await caller.send([plain]))["kind"] == "message"  # refused where the card lists no files: test_21
-
-
-MARKDOWN: Json = {"defaultInputModes": ["text/plain", "text/markdown", "image/png"]}
-
-
-async def test_1_0_takes_the_same(hub: HubProcess, alice: str) -> None:
-    parts = [
-        {"text": "# Look", "mediaType": "text/markdown"},
-        {"raw": "YQ==", "mediaType": "image/png", "filename": "a.png"},
-        {"url": "https://example.com/a.md", "mediaType": "text/markdown"},
-    ]
-    async with online(hub, Echo, agent=MARKDOWN) as agent:
-        caller = V1Caller(hub.url, agent.handle, alice)
-        await caller.call("SendMessage", {"message": caller_message(parts)})
-        refused = [
-            await caller.refusal("SendMessage", {"message": caller_message([one])})
-            for one in ({"raw": "YQ=="}, {"text": "a", "mediaType": "text/html"})
-        ]
-        [prompt] = agent.prompts
-    assert prompt["parts"] == parts
-    assert prompt["text"].startswith("# Look\n\nfile (part 2)")
-    assert [one["code"] for one in refused] == [-32005, -32005]
-    takes = "is not supported: the agent takes text/plain, text/markdown, image/png"
-    assert [one["message"] for one in refused] == [
-        f"message.parts[0] {takes}",
-        f"message.parts[0].mediaType {takes}",
-    ]
-
-
-def caller_message(parts: list[Json]) -> Json:
-    return {"messageId": f"files-{len(parts)}", "role": "ROLE_USER", "parts": parts}
