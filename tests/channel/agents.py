@@ -65,13 +65,8 @@ class Agent(ChannelAgent):
         sent = await self.request("probe", peers=peers, prompt=prompt)
         await self.answer_to("probe", sent, done=True)
         answers = [one for one in self.frames if one["type"] == "probe_response" and one["correlationId"] == sent]
-        assert answers[-1] == {
-            "type": "probe_response",
-            "correlationId": sent,
-            "peerLogin": None,
-            "answer": None,
-            "done": True,
-        }
+        end = {"type": "probe_response", "correlationId": sent, "peerLogin": None, "answer": None, "done": True}
+        assert answers[-1] == end
         return {one["peerLogin"]: one["answer"] for one in answers[:-1]}
 
     async def errors(self, code: str, count: int = 1) -> None:

@@ -16,12 +16,8 @@ from tests.channel.agents import Agent, agent, sql
 from tests.channel.test_permission_relay import resolve
 
 RELAYED = {"callerApprovals": True}
-ASKED = {
-    "type": "approval_request",
-    "tool": "Bash",
-    "description": "rm -r build",
-    "options": ["approve", "deny"],
-}
+OPTIONS = ["approve", "deny"]
+ASKED = {"type": "approval_request", "tool": "Bash", "description": "rm -r build", "options": OPTIONS}
 
 
 class Careful(Agent):
@@ -30,13 +26,8 @@ class Careful(Agent):
     async def answer(self, prompt: Json) -> None:
         chat_id = prompt["chatId"]
         await self.chunk(chat_id, "let me see. ")
-        await self.send(
-            type="permission_request",
-            requestId=f"r-{chat_id}",
-            tool="Bash",
-            inputPreview="rm -r build",
-            chatId=chat_id,
-        )
+        asked = {"requestId": f"r-{chat_id}", "tool": "Bash", "inputPreview": "rm -r build"}
+        await self.send(type="permission_request", chatId=chat_id, **asked)
         count = len(self.prompts)
         decided = await self.heard("permission_response", count=max(count, 1))
         await self.chunk(chat_id, decided["decision"], done=True)
@@ -66,11 +57,8 @@ class Client:
         """The task, as its dialect shows it, of a message; or the error."""
         method = "message/send" if self.is_old else "SendMessage"
         answer = await self.rpc(method, {"message": self.message(parts) | message})
-        if "error" in answer:
-            return answer
-        result: Json = answer["result"]
-        task: Json = result.get("task", result)
-        return task
+        result: Json = answer if "error" in answer else answer["result"]
+        return dict(result.get("task", result))
 
     async def stream(self, *parts: Json, **message: Any) -> list[Json]:
         """The tasks and events of a message's stream."""
@@ -105,7 +93,8 @@ async def careful(hub: HubProcess, fields: Json = RELAYED) -> AsyncIterator[Care
 
 
 @pytest.mark.parametrize("dialect", ["1.0", "0.3", "hub"])
-async def test_a_caller_approves_and_the_same_task_goes_on(hub: HubProcess, dialect: str) -> None:
+async def test_a_caller_approves_and_the_same_task_goes_on(embedded_hub: HubProcess, dialect: str) -> None:
+    hub = embedded_hub
     async with careful(hub) as peer:
         caller = Client(hub, peer.handle, dialect)
         task = await caller.send({"text": "clean up"})
@@ -130,7 +119,8 @@ async def test_a_caller_approves_and_the_same_task_goes_on(hub: HubProcess, dial
         assert len(peer.prompts) == 1
 
 
-async def test_a_verdict_must_be_one_and_a_foreign_task_is_absent(hub: HubProcess) -> None:
+async def test_a_verdict_must_be_one_and_a_foreign_task_is_absent(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with careful(hub) as peer:
         caller = Client(hub, peer.handle, "1.0")
         task = await caller.send({"text": "clean up"})
@@ -178,32 +168,12 @@ async def test_a_cancel_ends_the_turn_that_waits(hub: HubProcess) -> None:
         assert ended == [("canceled",)]
 
 
-async def test_without_the_owners_leave_only_operators_are_asked(hub: HubProcess) -> None:
-    async with careful(hub, {}) as peer:
-        caller = Client(hub, peer.handle, "1.0")
-        params = {
-            "message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "clean up"}]},
-            "configuration": {"returnImmediately": True},
-        }
-        task = (await caller.rpc("SendMessage", params))["result"]["task"]
-
-        async def asked() -> list[Any]:
-            return sql(
-                hub, "SELECT request_id, chat_id FROM agents_permissionrequest WHERE request_id LIKE ?", "r-%"
-            )
-
-        await eventually(asked, "the request is kept")
-        assert state((await caller.rpc("GetTask", {"id": task["id"]}))["result"]) == "WORKING"
-        answer = await caller.send({"text": "approve"}, taskId=task["id"])
-        assert answer["error"]["code"] == -32004
-
-
 @pytest.mark.parametrize("dialect", ["1.0", "0.3"])
 async def test_a_stream_ends_with_the_request_and_the_verdict_opens_the_next(
-    hub: HubProcess, dialect: str
+    embedded_hub: HubProcess, dialect: str
 ) -> None:
-    async with careful(hub) as peer:
-        caller = Client(hub, peer.handle, dialect)
+    async with careful(embedded_hub) as peer:
+        caller = Client(embedded_hub, peer.handle, dialect)
         first = await caller.stream({"text": "clean up"})
         task_id = first[-1]["taskId"]
         assert state(first[-1]) == "INPUT_REQUIRED"

@@ -57,8 +57,14 @@ def used(hub: HubProcess, one: Agent) -> int:
     return int(queries)
 
 
+@pytest.mark.distributed
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["canceled", "timed out", "lost", "halted"])
-async def test_the_end_of_a_turn_cancels_the_turns_that_agents_began_in_it(hub: HubProcess, how: str) -> None:
+async def test_the_end_of_a_turn_cancels_the_turns_that_agents_began_in_it(
+    two_process_hub: HubProcess, how: str
+) -> None:
+    """On one process `test_an_agent_that_works_on_after_a_cancel_begins_no_more_turns` shows the same."""
+    hub = two_process_hub
     async with AsyncExitStack() as stack:
         first = {"waitS": 3} if how == "timed out" else None  # the chain is there by then
         one, two, three, caller, task = await chain_of(stack, hub, first)
@@ -93,7 +99,8 @@ async def test_an_agent_that_works_on_after_a_cancel_begins_no_more_turns(hub: H
         assert (denied["deniedReason"], used(hub, two)) == ("ended", 1)
 
 
-async def test_what_was_told_goes_on_when_its_turn_was_answered(hub: HubProcess) -> None:
+async def test_what_was_told_goes_on_when_its_turn_was_answered(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with (
         agent(hub, "owner", fields=COMPOSABLE) as one,
         agent(hub, "bob", at=-1, **HEARS_CANCEL) as two,

@@ -2,17 +2,13 @@
 reaches.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import Agent, Echoing, agent, asking, events_of, hook, route_name
 from tests.operators.operator import prompt
-from tests.operators.rows import rows_process, share
-
-__all__ = ["rows_process"]
+from tests.operators.rows import share
 
 ISOLATED = "error: this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 
@@ -38,14 +34,6 @@ async def check_free(mine: Agent, other: Agent) -> None:
 
 async def free_at_last(mine: Agent, other: Agent) -> bool:
     return await mine.route(route_name("owner", other)) == "echo: hello?"
-
-
-async def test_while_it_answers_it_reaches_no_agent_but_may_read_the_directory(hub: HubProcess) -> None:
-    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
-        await check_free(mine, other)
-        async with asking(hub, "alice", mine):
-            await check_isolated(mine, other)
-            assert (await mine.agents())["callerLogin"] == "alice"
 
 
 async def test_after_its_reply_it_stays_isolated_until_the_stop(hub: HubProcess) -> None:
@@ -80,6 +68,7 @@ async def test_a_forged_stop_frees_nothing_while_its_caller_waits(hub: HubProces
         else:
             assert (await hook(hub, "owner", mine, "Stop", at=-1)).status_code == 202
         await check_isolated(mine, other)
+        assert (await mine.agents())["callerLogin"] == "alice"  # it may read the directory
         await mine.reply(prompt["chatId"], "done")
         await check_isolated(mine, other)
         await mine.stop()
@@ -103,22 +92,24 @@ async def test_two_questions_at_once_isolate_until_both_are_over(embedded_hub: H
         await check_free(mine, other)
 
 
-@pytest.mark.parametrize("spelled", [str, str.upper, lambda one: f"urn:uuid:{one}"])
-async def test_another_socket_does_not_free_it(hub: HubProcess, spelled: Callable[[str], str]) -> None:
+async def test_another_socket_does_not_free_it(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1) as other:
         async with asking(hub, "alice", mine):
-            mine.socket.transport.abort()
-            await mine.closed.wait()
-            mine.session_id = spelled(mine.session_id or "")
-            await mine.connect(hub.urls[-1])
-            await check_isolated(mine, other)
+            session_id = mine.session_id or ""
+            for spelled in (session_id, session_id.upper(), f"urn:uuid:{session_id}"):
+                mine.socket.transport.abort()
+                await mine.closed.wait()
+                mine.session_id = spelled
+                await mine.connect(hub.urls[-1])
+                await check_isolated(mine, other)
         await hook(hub, "owner", mine, "Stop")
         await eventually(lambda: free_at_last(mine, other), "the stop ends it")
 
 
 async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of_its_owner(
-    hub: HubProcess,
+    embedded_hub: HubProcess,
 ) -> None:
+    hub = embedded_hub
     async with (
         agent(hub, "owner", fields={"isolated": False}) as mine,
         agent(hub, "owner", Echoing, publishes=False) as owners,
@@ -134,10 +125,8 @@ async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of
             assert callers.prompts[-1]["askerUser"] == "gina"
             assert await mine.probe(None) == {names[1]: "echo: hello?"}
             assert await mine.probe(names) == dict(zip(names, [denied[0], "echo: hello?", denied[2]], strict=True))
-            assert (
-                await mine.route(owners.routing_name)
-                == f"error: there is no {owners.routing_name} that may be asked"
-            )
+            unknown = f"error: there is no {owners.routing_name} that may be asked"
+            assert await mine.route(owners.routing_name) == unknown
             await mine.reply(prompt["chatId"], "done")
             assert await mine.peers() == [names[1]]
         await mine.stop()
@@ -162,9 +151,10 @@ async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedde
 
 @pytest.mark.parametrize("by", ["frame", "hook"])
 async def test_the_end_of_the_owners_turn_frees_nothing_for_what_was_told_meanwhile(
-    hub: HubProcess, by: str
+    embedded_hub: HubProcess, by: str
 ) -> None:
     """The program queues what it is told while its owner types: that turn's end is not the end of this one."""
+    hub = embedded_hub
     async with (
         agent(hub, "owner", publishes=False) as mine,
         agent(hub, "owner", Echoing, at=-1, publishes=False) as owners,
@@ -185,25 +175,24 @@ async def test_the_end_of_the_owners_turn_frees_nothing_for_what_was_told_meanwh
         assert route_name("owner", owners) in await mine.peers()
 
 
-@pytest.mark.parametrize("in_pieces", [False, True])
-async def test_a_reply_that_the_end_of_the_turn_overtook_is_in_the_transcript(
-    hub: HubProcess, in_pieces: bool
-) -> None:
+async def test_a_reply_that_the_end_of_the_turn_overtook_is_in_the_transcript(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "owner", publishes=False) as mine:
-        told = await prompt(hub, hub.mint("owner", "session"), mine.session_id, "answer me")
-        chat_id = told.json()["chatId"]
-        await mine.heard("prompt")
-        await mine.stop()
-        await mine.peers()
-        if in_pieces:
-            await mine.chunk(chat_id, "here ")
-            await mine.chunk(chat_id, "it is", done=True)
-        else:
-            await mine.reply(chat_id, "here it is")
+        for number in (1, 2):  # whole, and in pieces
+            told = await prompt(hub, hub.mint("owner", "session"), mine.session_id, "answer me")
+            chat_id = told.json()["chatId"]
+            await mine.heard("prompt", count=number)
+            await mine.stop()
+            await mine.peers()
+            if number == 1:
+                await mine.reply(chat_id, "here it is")
+            else:
+                await mine.chunk(chat_id, "here ")
+                await mine.chunk(chat_id, "it is", done=True)
 
-        async def is_kept() -> bool:
+        async def are_kept() -> bool:
             replies = [payload for _, type_, payload in events_of(hub, mine) if type_ == "reply"]
-            return [one["text"] for one in replies] == ["here it is"]
+            return [one["text"] for one in replies] == ["here it is"] * 2
 
-        await eventually(is_kept, "the late reply is kept")
+        await eventually(are_kept, "the late replies are kept")
         assert all(frame["type"] != "error" for frame in mine.frames)

@@ -43,7 +43,8 @@ async def kept(hub: HubProcess, peer: Any, count: int) -> list[tuple[str, Json]]
     return [(type_, payload) for _, type_, payload in events]
 
 
-async def test_the_hub_says_what_it_takes(hub: HubProcess) -> None:
+async def test_the_hub_says_what_it_takes(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with online(hub, TaskPeer, features=["telepathy", "cancel"]) as peer:
         welcome = await peer.heard("welcome")
         assert welcome["features"] == ["cancel", "direct_message", "task_artifact", "task_status"]
@@ -63,32 +64,25 @@ async def test_notes_and_artifacts_are_kept_and_the_text_is_the_reply(hub: HubPr
         assert not [frame for frame in peer.frames if frame["type"] == "error"]
 
 
-async def test_an_operator_gets_what_the_agent_asks_for_as_its_reply(hub: HubProcess) -> None:
+async def test_an_operator_reads_why_in_the_agents_words(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with online(hub, TaskPeer) as peer:
+        for script, code, words in (
+            ("fail no such file", "agent_failed", "no such file"),
+            ("fail", "agent_failed", "the agent failed"),
+            ("note hm | reject not my job", "rejected", "not my job"),
+        ):
+            answer = await route(hub, peer.handle, script)
+            assert (answer.status_code, answer.json()) == (502, {"error": code, "message": words})
         answer = await route(hub, peer.handle, "ask which one?")
         assert (answer.status_code, answer.json()["reply"]) == (200, "which one?")
-        assert (await kept(hub, peer, 2))[-1] == ("reply", {"text": "which one?"})
+        events = await kept(hub, peer, 9)
+        assert [type_ for type_, _ in events if type_ != "prompt"] == ["task_status"] * 4 + ["reply"]
+        assert events[-1] == ("reply", {"text": "which one?"})
 
 
-@pytest.mark.parametrize(
-    ("script", "code", "words"),
-    [
-        ("fail no such file", "agent_failed", "no such file"),
-        ("fail", "agent_failed", "the agent failed"),
-        ("note hm | reject not my job", "rejected", "not my job"),
-    ],
-)
-async def test_an_operator_reads_why_in_the_agents_words(
-    hub: HubProcess, script: str, code: str, words: str
-) -> None:
-    async with online(hub, TaskPeer) as peer:
-        answer = await route(hub, peer.handle, script)
-        assert answer.status_code == 502, answer.text
-        assert answer.json() == {"error": code, "message": words}
-        assert (await kept(hub, peer, 2))[-1][0] == "task_status"
-
-
-async def test_an_agent_reads_why_in_the_other_agents_words(hub: HubProcess) -> None:
+async def test_an_agent_reads_why_in_the_other_agents_words(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     async with agent(hub, "alice", Agent, publishes=False) as asker, online(hub, TaskPeer, at=-1) as peer:
         reply = await asker.dispatch(peer.handle, "fail no such file")
         assert reply == f"error: @{peer.handle} failed: no such file"
@@ -110,7 +104,8 @@ async def test_a_mirrored_ask_shows_why_instead_of_a_timeout(hub: HubProcess) ->
         assert (type_, reply["text"], reply["failed"]) == ("reply", "no such file", "agent_failed")
 
 
-async def test_the_claim_is_free_after_an_end_in_the_agents_words(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_the_claim_is_free_after_an_end_in_the_agents_words(embedded_hub: HubProcess) -> None:
+    hub, alice, bob = embedded_hub, embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
     async with online(hub, TaskPeer) as peer:
         for script in ("fail no", "reject no", "ask which?", "complete so"):
             await send(hub.url, peer.handle, script, alice)
@@ -165,7 +160,8 @@ async def test_an_agent_that_does_not_know_the_word_is_told_nothing(two_process_
         assert not [frame for frame in peer.frames if frame["type"] in ("cancel", "error")]
 
 
-async def test_an_agent_that_answers_markdown_has_its_texts_marked(hub: HubProcess, alice: str) -> None:
+async def test_an_agent_that_answers_markdown_has_its_texts_marked(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     modes = {"defaultOutputModes": ["text/markdown", "text/plain"]}
     async with (
         agent(hub, "owner", Echoing, at=-1, fields=modes) as peer,
@@ -175,7 +171,8 @@ async def test_an_agent_that_answers_markdown_has_its_texts_marked(hub: HubProce
         assert task["artifacts"][0]["parts"] == [{"text": "echo: *hi*", "mediaType": "text/markdown"}]
 
 
-async def test_who_is_given_text_alone_is_told_what_is_left_out(hub: HubProcess) -> None:
+async def test_who_is_given_text_alone_is_told_what_is_left_out(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     script = 'raw f hi | data d {"n": 1} | say here you are'
     lines = ["artifact f: raw f.txt", "artifact d: data"]
     text = "\n".join(["here you are", *(f"[left out: {line}]" for line in lines)])

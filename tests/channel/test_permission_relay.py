@@ -1,13 +1,15 @@
-"""Asking leave over the socket, deciding over REST: restarts, races, absence, and time."""
+"""Asking for permission over the socket, deciding over REST: absence, and time.
 
-import asyncio
+Who may decide: `tests/native/test_permission_decisions.py`. Of several decisions one stands, and a session has so
+many requests at most: `tests/contracts/test_permissions.py`.
+"""
+
 from typing import Any
 
 import httpx
 
 from lab.callers import bearer, web
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import HubStorage
+from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import Agent, agent, sql
 
@@ -43,48 +45,10 @@ async def test_leave_is_asked_and_given(hub: HubProcess) -> None:
         answer = await resolve(hub, "owner", mine, "given", message="go on")
         assert answer.status_code == 200, answer.text
         decided = answer.json()
-        assert decided | {"resolvedAt": ""} == {
-            "ok": True,
-            "sessionId": mine.session_id,
-            "requestId": "given",
-            "decision": "allow",
-            "resolverLogin": "owner",
-            "resolvedAt": "",
-        }
+        wanted = {"ok": True, "sessionId": mine.session_id, "requestId": "given", "decision": "allow"}
+        assert decided == wanted | {"resolverLogin": "owner", "resolvedAt": decided["resolvedAt"]}
         heard = await mine.heard("permission_response")
         assert heard | {"type": ""} == {"type": "", "requestId": "given", "decision": "allow", "message": "go on"}
-
-
-async def test_of_two_approvers_one_wins_and_the_other_is_told(hub: HubProcess) -> None:
-    async with agent(hub, "owner") as mine:
-        for number in range(5):
-            name = f"race-{number}"
-            await request_permission(mine, name)
-            await kept(hub, name)
-            first, second = await asyncio.gather(
-                resolve(hub, "owner", mine, name, decision="allow"),
-                resolve(hub, "owner", mine, name, decision="deny", at=-1),
-            )
-            assert sorted([first.status_code, second.status_code]) == [200, 409]
-            winner = "allow" if first.status_code == 200 else "deny"
-            loser = second if first.status_code == 200 else first
-            assert loser.json()["error"] == "conflict"
-            heard = await mine.heard("permission_response", count=number + 1)
-            assert (heard["requestId"], heard["decision"]) == (name, winner)
-
-
-async def test_a_pending_request_survives_the_hub(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home)
-    async with agent(hub, "owner") as mine:
-        await request_permission(mine, "permission-1")
-        await kept(hub, "permission-1")
-        hub.kill9()
-        await mine.closed.wait()
-        hub.serve(0)
-        await mine.connect()
-        await request_permission(mine, "permission-1")
-        assert (await resolve(hub, "owner", mine, "permission-1", decision="deny")).status_code == 200
-        assert (await mine.heard("permission_response"))["decision"] == "deny"
 
 
 async def test_a_decision_while_the_agent_is_away_reaches_it_when_it_is_back(hub: HubProcess) -> None:
@@ -105,31 +69,10 @@ async def test_an_undecided_request_runs_out_and_its_agent_hears_it(embedded_hub
     async with agent(hub, "owner") as mine:
         await request_permission(mine, "late")
         await kept(hub, "late")
-        sql(
-            hub,
-            "UPDATE agents_permissionrequest SET expires_at = requested_at WHERE request_id = ?",
-            "late",
-        )
+        for body in ({"decision": "maybe"}, {"decision": None}, {"message": 5 * "\0"}, {"message": "x" * 5000}):
+            assert (await resolve(hub, "owner", mine, "late", **body)).status_code == 400
+        for absent in ("a%00b", "x" * 3000):
+            assert (await resolve(hub, "owner", mine, absent)).status_code == 404
+        sql(hub, "UPDATE agents_permissionrequest SET expires_at = requested_at WHERE request_id = ?", "late")
         assert (await mine.heard("permission_response"))["decision"] == "expired"
         assert (await resolve(hub, "owner", mine, "late")).status_code == 409
-
-
-async def test_only_approvers_of_the_session_decide(embedded_hub: HubProcess) -> None:
-    hub = embedded_hub
-    async with agent(hub, "owner") as mine, agent(hub, "alice") as others:
-        await request_permission(mine, "private")
-        await kept(hub, "private")
-        assert (await resolve(hub, "alice", mine, "private")).status_code == 404
-        assert (await resolve(hub, "alice", others, "private")).status_code == 404
-        assert (await resolve(hub, "owner", mine, "a%00b")).status_code == 404
-        assert (await resolve(hub, "owner", mine, "x" * 3000)).status_code == 404
-        for body in [{"decision": "maybe"}, {"decision": None}, {"message": 5 * "\0"}, {"message": "x" * 5000}]:
-            assert (await resolve(hub, "owner", mine, "private", **body)).status_code == 400
-        assert await kept(hub, "private") == "pending"
-
-
-async def test_too_many_waiting_requests_are_refused(embedded_hub: HubProcess) -> None:
-    async with agent(embedded_hub, "owner") as mine:
-        for number in range(101):
-            await request_permission(mine, f"flood-{number}")
-        assert (await mine.heard("error"))["code"] == "too_many_requests"

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import httpx
 import openai
 import pytest
 
@@ -88,56 +87,49 @@ async def test_a_request_with_an_idempotency_key_is_asked_once(hub: HubProcess, 
         assert other.id != first.id
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/v1/models", "/v1/models/agent/a/b"])
-async def test_pages_of_other_origins_may_ask_with_a_token(embedded_hub: HubProcess, path: str) -> None:
-    origin = {"Origin": "https://app.example"}
+async def test_pages_of_other_origins_may_ask_with_a_token(embedded_hub: HubProcess) -> None:
     wants = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-stainless-os"}
-    async with web(embedded_hub.url, headers=origin) as http:
-        preflight = await http.options(path, headers=wants)
-        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
-        assert {"Authorization", "*"} <= set(preflight.headers["access-control-allow-headers"].split(", "))
-        assert "POST" in preflight.headers["access-control-allow-methods"]
-        refused = await http.request("POST" if path in PATHS else "GET", path, json={})
-        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "*")
-        # Without these a client in a page would repeat a question that its agent has failed to answer.
-        assert {"Retry-After", "X-Should-Retry"} <= set(_exposed(refused))
-        cookie = {"Cookie": f"cw_session={embedded_hub.mint('alice', 'session')}"}
-        foreign = await http.request("POST" if path in PATHS else "GET", path, json={}, headers=cookie)
-        assert foreign.status_code == (403 if path in PATHS else 404 if path.endswith("/b") else 200)
+    cookie = {"Cookie": f"cw_session={embedded_hub.mint('alice', 'session')}"}
+    async with web(embedded_hub.url, headers={"Origin": "https://app.example"}) as http:
+        for path, status in (*((one, 403) for one in PATHS), ("/v1/models", 200), ("/v1/models/agent/a/b", 404)):
+            method = "POST" if path in PATHS else "GET"
+            preflight = await http.options(path, headers=wants)
+            assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
+            assert {"Authorization", "*"} <= set(preflight.headers["access-control-allow-headers"].split(", "))
+            assert "POST" in preflight.headers["access-control-allow-methods"]
+            refused = await http.request(method, path, json={})
+            assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "*")
+            # Without these a client in a page would repeat a question that its agent has failed to answer.
+            exposed = ", ".join(refused.headers.get_list("access-control-expose-headers")).split(", ")
+            assert {"Retry-After", "X-Should-Retry"} <= set(exposed)
+            assert (await http.request(method, path, json={}, headers=cookie)).status_code == status
 
 
-def _exposed(answer: httpx.Response) -> list[str]:
-    return ", ".join(answer.headers.get_list("access-control-expose-headers")).split(", ")
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_no_body_is_too_bad_for_a_clear_error(embedded_hub: HubProcess, path: str) -> None:
-    field = "messages" if "chat" in path else "input"
-    head = f'{{"model": "agent/a/b", "{field}": '.encode()
-    bodies = {
-        b"": 400,
-        b"\xff\xfe": 400,
-        b"null": 400,
-        head + b"[" + b",".join([b"{}"] * 100_000) + b"]}": 400,
-        head + b"[" + b",".join([b'{"role":"user","content":""}'] * 100_000) + b"]}": 413,
-        head + b'"' + b"x" * 1_048_577 + b'"}': 413,
-        head + b"[" * 500 + b"]" * 500 + b"}": 400,
-        head + b'[{"role": "user", "content": "\\u0000"}]}': 400,
-        head + b'[{"role": "user", "content": "\\ud800"}]}': 400,
-        head + b'[{"role": "user", "content": "a"}], "model": "agent/c/d"}': 400,
-        head + b'[{"role": "user", "content": 1e999}]}': 400,
-        head + b'[{"role": 1, "content": "a"}]}': 400,
-        head + b'[{"role": "wizard", "content": "a"}]}': 400,
-        head + b'[{"role": "user", "content": [{"type": 7}]}]}': 400,
-        head + b'[{"role": "user", "content": "a"}], "stream": "yes"}': 400,
+async def test_no_body_is_too_bad_for_a_clear_error(embedded_hub: HubProcess) -> None:
+    said = b'[{"role": "user", "content": "a"}'
+    parts = {  # what follows the name of the messages, or of the input
+        b"[" + b",".join([b"{}"] * 100_000) + b"]}": 400,
+        b"[" + b",".join([b'{"role":"user","content":""}'] * 100_000) + b"]}": 413,
+        b'"' + b"x" * 1_048_577 + b'"}': 413,
+        b"[" * 500 + b"]" * 500 + b"}": 400,
+        said.replace(b'"a"', b'"\\u0000"') + b"]}": 400,
+        said.replace(b'"a"', b'"\\ud800"') + b"]}": 400,
+        said.replace(b'"a"', b"1e999") + b"]}": 400,
+        said.replace(b'"a"', b'[{"type": 7}]') + b"]}": 400,
+        said.replace(b'"user"', b"1") + b"]}": 400,
+        said.replace(b'"user"', b'"wizard"') + b"]}": 400,
+        said + b'], "model": "agent/c/d"}': 400,
+        said + b'], "stream": "yes"}': 400,
     }
     headers = bearer(embedded_hub.mint("alice", "session")) | {"Content-Type": "application/json"}
     async with web(embedded_hub.url, headers=headers) as http:
-        for body, status in bodies.items():
-            answer = await http.post(path, content=body)
-            assert answer.status_code == status, (body[:80], answer.text)
-            assert answer.json()["error"]["type"] == "invalid_request_error"
-            assert answer.json()["error"]["message"]
-        sound = head + b'[{"role": "user", "content": "a"}]}'
-        long = await http.post(path, content=sound, headers={"X-Conversation-Id": "x" * 1000})
-        assert (long.status_code, long.json()["error"]["param"]) == (400, "X-Conversation-Id"), long.text
+        for path, field in zip(PATHS, ("messages", "input"), strict=True):
+            head = f'{{"model": "agent/a/b", "{field}": '.encode()
+            bodies = dict.fromkeys((b"", b"{", b"\xff\xfe", b"null"), 400)
+            for body, status in (bodies | {head + part: status for part, status in parts.items()}).items():
+                answer = await http.post(path, content=body)
+                assert answer.status_code == status, (body[:80], answer.text)
+                assert answer.json()["error"]["type"] == "invalid_request_error"
+                assert answer.json()["error"]["message"]
+            long = await http.post(path, content=head + said + b"]}", headers={"X-Conversation-Id": "x" * 1000})
+            assert (long.status_code, long.json()["error"]["param"]) == (400, "X-Conversation-Id"), long.text

@@ -1,7 +1,5 @@
 """`/agent/{name}`: the agents of a team as models, by the official client of OpenAI."""
 
-import asyncio
-
 import openai
 import pytest
 
@@ -10,7 +8,7 @@ from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.chat.clients import client_of, read, user
-from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat
+from tests.gateway.client import EchoSeat, GatewayClient, team
 
 
 class FailingSeat(GatewayClient):
@@ -27,9 +25,10 @@ def team_client(hub: HubProcess, name: str, owner: str) -> openai.AsyncOpenAI:
 
 
 async def test_an_agent_of_the_team_answers_unpublished(hub: HubProcess) -> None:
-    seat = EchoSeat(hub.url, hub.mint("passthrough", "channel"), agentId="steward")
-    async with seat, team_client(hub, "steward", "passthrough") as client:
-        await seat.find("auth-response")
+    async with (
+        team(hub, "passthrough", steward=EchoSeat) as (seat,),
+        team_client(hub, "steward", "passthrough") as client,
+    ):
         answer = await client.chat.completions.create(model="minimax/MiniMax-M2.7", messages=user("hello"))
         assert (answer.model, answer.object) == ("agent/steward", "chat.completion")
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
@@ -46,9 +45,8 @@ async def test_an_agent_of_the_team_answers_unpublished(hub: HubProcess) -> None
             assert (virtual.model, virtual.choices[0].message.content) == ("agent/steward", "echo: hi")
         async with web(hub.url, headers=bearer(hub.mint("passthrough", "app"))) as http:
             for path in ("/agent/steward", "/agent/steward/v1/chat/completions"):
-                raw = await http.post(
-                    path, json={"messages": user("raw"), "stream": True}
-                )  # LiteLLM names no model
+                # LiteLLM names no model.
+                raw = await http.post(path, json={"messages": user("raw"), "stream": True})
                 assert (raw.status_code, raw.headers["content-type"]) == (200, "text/event-stream")
                 assert raw.text.endswith("data: [DONE]\n\n")
 
@@ -56,15 +54,17 @@ async def test_an_agent_of_the_team_answers_unpublished(hub: HubProcess) -> None
 async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProcess) -> None:
     hub, token = embedded_hub, embedded_hub.mint("refusing", "channel")
     async with (
-        FailingSeat(hub.url, token, agentId="examiner") as failing,
-        SilentSeat(hub.url, token, agentId="sentinel") as busy,
+        team(hub, "refusing", "sentinel", examiner=FailingSeat) as (busy, _),
         web(hub.url, headers=bearer(hub.mint("refusing", "session"))) as client,
     ):
-        async with GatewayClient(hub.url, token, agentId="dreamer") as leaves:
-            await asyncio.gather(*(one.find("auth-response") for one in (failing, busy, leaves)))
+        async with team(hub, "refusing", "dreamer"):
+            pass
         await busy.send("status", {"status": "busy"})
-        await busy.send("status")
-        await busy.find("status")
+        await busy.ask("status", {})
+        async with team_client(hub, "nothing", "refusing") as official:
+            with pytest.raises(openai.NotFoundError) as caught:
+                await official.chat.completions.create(model="x", messages=user("hello"))
+            assert caught.value.code == "model_not_found"
         body = {"messages": user("hello")}
         for name, wanted, status, code in [
             ("examiner", body, 502, "agent_failed"),
@@ -81,9 +81,8 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
         headers = bearer(hub.mint("stranger", "session"))
         assert (await client.post("/agent/examiner", json=body, headers=headers)).status_code == 404
         virtual = body | {"model": "agent/absent"}
-        assert (await client.post("/v1/chat/completions", json=virtual)).json()["error"][
-            "code"
-        ] == "model_not_found"
+        answer = await client.post("/v1/chat/completions", json=virtual)
+        assert answer.json()["error"]["code"] == "model_not_found"
         for headers in ({"authorization": ""}, bearer(token), bearer("cw_sess_unknown")):
             answer = await client.post("/agent/examiner", json=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
@@ -91,27 +90,18 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
 
 async def test_streams_beyond_a_callers_share_are_refused(make_storage: MakeStorage, start_hub: StartHub) -> None:
     hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)
-    seat = SilentSeat(hub.url, hub.mint("streaming", "channel"), agentId="steward")
-    body = {"messages": user("hello"), "stream": True}
-    async with seat, web(hub.url, headers=bearer(hub.mint("streaming", "session"))) as http:
-        await seat.find("auth-response")
+    body, headers = {"messages": user("hello"), "stream": True}, bearer(hub.mint("streaming", "session"))
+    async with team(hub, "streaming", "steward") as (seat,), web(hub.url, headers=headers) as http:
         async with http.stream("POST", "/agent/steward", json=body) as first:
             assert first.status_code == 200
             for virtual in (False, True):
                 path = "/v1/chat/completions" if virtual else "/agent/steward"
                 refused = await http.post(path, json=body | {"model": "agent/steward"})
                 assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_streams")
-            assert len([one for one in seat.frames if one["type"] == "message"]) <= 1
+            assert len(seat.of("message")) <= 1
 
         async def has_room() -> bool:
             async with http.stream("POST", "/agent/steward", json=body) as again:
                 return again.status_code == 200
 
         await eventually(has_room, "a stream may be opened again")
-
-
-async def test_the_official_client_is_told_that_an_agent_is_not_there(embedded_hub: HubProcess) -> None:
-    async with team_client(embedded_hub, "nothing", "lonely") as client:
-        with pytest.raises(openai.NotFoundError) as caught:
-            await client.chat.completions.create(model="x", messages=user("hello"))
-        assert caught.value.code == "model_not_found"

@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from lab.channel_agent import dial
 from lab.hub_process import HubProcess
 from tests.clients.claw import Claw, Failed, claw
 from tests.clients.shapes import AUTH_SESSION, MINTED, TOKEN, USER, check, iso, items, matching, one_of, text
-from tests.clients.test_channel import REGISTER
 from tests.signin.clients import Browser, CommandLine
 
 SESSION_TOKEN = matching("cw_sess_[0-9a-f]{32}")
@@ -32,23 +30,6 @@ def test_login_whoami_logout(clients_hub: HubProcess, browser: Browser, listener
     assert (rejected.value.status, rejected.value.code) == (401, "unauthorized")
 
 
-def test_a_code_is_good_once(clients_hub: HubProcess, browser: Browser, listener: CommandLine) -> None:
-    body = {"code": listener.code(browser, "cleo"), "code_verifier": listener.verifier}
-    nameless = Claw(clients_hub.url, agent="clawborrator-cli")
-    first = nameless.call("POST", "/auth/oauth/token", body)
-    with pytest.raises(Failed) as used:
-        nameless.call("POST", "/auth/oauth/token", body)
-    assert (used.value.status, used.value.code) == (400, "invalid_grant")
-    assert Claw(clients_hub.url, first["session"]["token"]).send("GET", "/me").status == 401
-
-
-@pytest.mark.parametrize("token", [None, "cw_sess_" + "0" * 32, "cw_pat_" + "0" * 32, "ck_live_" + "0" * 32, "x"])
-def test_whoami_tells_a_rejected_token(clients_hub: HubProcess, token: str | None) -> None:
-    with pytest.raises(Failed) as rejected:
-        Claw(clients_hub.url, token).call("GET", "/me")
-    assert (rejected.value.status, rejected.value.code) == (401, "unauthorized")
-
-
 def test_token_mint_list_revoke(clients_hub: HubProcess) -> None:
     alice = claw(clients_hub, "alice")
     minted = check(alice.call("POST", "/tokens/channel", {"name": "lap"}), MINTED)
@@ -62,15 +43,6 @@ def test_token_mint_list_revoke(clients_hub: HubProcess) -> None:
     assert minted["id"] not in [one["id"] for one in alice.call("GET", "/tokens")["items"]]
     spent = check(alice.call("GET", "/tokens?includeRevoked=true"), items(TOKEN))["items"]
     assert next(one for one in spent if one["id"] == minted["id"])["revokedAt"]
-
-
-async def test_a_channel_starts_with_what_the_mcp_snippet_says(clients_hub: HubProcess) -> None:
-    token = claw(clients_hub, "alice").call("POST", "/tokens/channel", {"name": "lap"})["token"]
-    env = {"CLAWBORRATOR_HUB_URL": clients_hub.url.replace("http", "ws", 1), "CLAWBORRATOR_TOKEN": token}
-    socket = await dial(env["CLAWBORRATOR_HUB_URL"] + "/channel", env["CLAWBORRATOR_TOKEN"])
-    await socket.send(json.dumps({"type": "register", "sessionId": None, **REGISTER}))
-    assert json.loads(await socket.recv())["channelTokenName"] == "lap"
-    await socket.close(1000, "stop")
 
 
 def test_app_mint(clients_hub: HubProcess) -> None:

@@ -44,9 +44,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("path", CALLS)
-def test_the_staff_read(clients_hub: HubProcess, path: str) -> None:
-    check(claw(clients_hub, "root", admin=True).call("GET", path), CALLS[path])
+def test_the_staff_read(clients_hub: HubProcess) -> None:
+    root = claw(clients_hub, "root", admin=True)
+    for path, shape in CALLS.items():
+        check(root.call("GET", path), shape)
     with pytest.raises(Failed) as refused:
-        claw(clients_hub, "alice").call("GET", path)
+        claw(clients_hub, "alice").call("GET", "/admin/stats/overview")
     assert (refused.value.status, refused.value.code) == (403, "forbidden")

@@ -42,21 +42,8 @@ async def test_publish_list_update_inbound_unpublish(clients_hub: HubProcess) ->
         assert again["restored"] is True
 
 
-async def test_a_slug_without_an_owner_is_a_404(clients_hub: HubProcess) -> None:
-    await refused(clients_hub, "owner", "/agents/by-handle/foo/")
-
-
 async def refused(hub: HubProcess, login: str, path: str) -> None:
     """It is a 404 in JSON."""
     with pytest.raises(Failed) as absent:
         await asyncio.to_thread(claw(hub, login).call, "GET", path)
     assert absent.value.status == 404
-
-
-async def test_publishing_what_is_not_ones_own_is_a_404(clients_hub: HubProcess) -> None:
-    hub = clients_hub
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        body = {"sessionId": agent.session_id, "name": "x", "status": "draft"}
-        with pytest.raises(Failed) as foreign:
-            claw(hub, "bob").call("POST", "/agents", body)
-        assert foreign.value.status == 404

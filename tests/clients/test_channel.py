@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import uuid
 from typing import Any
 
 import httpx
-import pytest
 from websockets.asyncio.client import ClientConnection
 
 from lab.callers import bearer, web
@@ -70,6 +68,11 @@ async def test_a_channel_starts_answers_stops_and_comes_back(clients_hub: HubPro
     session_id = welcome["sessionId"]
     assert welcome["routingName"].startswith("@proj")
     owner = claw(hub, "owner")
+    sessions, desktops = [await asyncio.to_thread(owner.call, "GET", path) for path in ("/sessions", "/desktops")]
+    assert desktops == {"items": []}
+    (own,) = [one for one in check(sessions, items(SESSION))["items"] if one["id"] == session_id]
+    assert (own["startedByLogin"], own["role"], own["connected"]) == ("owner", "owner", True)
+    assert (own["host"], own["cwd"], own["channelVersion"]) == ("box", "/home/u/proj", "0.0.43")
     sent = await asyncio.to_thread(owner.call, "POST", f"/sessions/{session_id}/prompt", {"text": "hello"})
     prompt = await heard(socket, "prompt")
     assert (prompt["text"], prompt["chatId"], prompt["askerUser"]) == ("hello", sent["chatId"], "owner")
@@ -101,16 +104,6 @@ async def test_a_channel_starts_answers_stops_and_comes_back(clients_hub: HubPro
     await again.close(1000, "stop")
 
 
-async def test_an_unknown_id_gets_another_one_and_a_name_is_kept(clients_hub: HubProcess) -> None:
-    token, unknown = clients_hub.mint("alice", "channel"), str(uuid.uuid4())
-    socket, welcome = await start(clients_hub, token, sessionId=unknown, routingName="given-name")
-    assert welcome["routingName"] == "@given-name"
-    await socket.close(1000, "stop")
-    again, back = await start(clients_hub, token, sessionId=welcome["sessionId"], routingName="given-name")
-    assert (back["sessionId"], back["routingName"]) == (welcome["sessionId"], "@given-name")
-    await again.close(1000, "stop")
-
-
 async def test_an_ephemeral_container_leaves_nothing(clients_hub: HubProcess) -> None:
     socket, welcome = await start(
         clients_hub, clients_hub.mint("alice", "channel"), sessionId=None, deleteOnDisconnect=True
@@ -128,48 +121,3 @@ async def test_the_hub_pings_in_json_before_the_client_gives_up(clients_hub: Hub
     await say(socket, type="no_such_frame")
     assert (await heard(socket, "error"))["code"] not in ("auth_failed", "token_revoked")
     await socket.close(1000, "stop")
-
-
-async def test_session_list_beside_desktops(clients_hub: HubProcess) -> None:
-    socket, welcome = await start(clients_hub, clients_hub.mint("bob", "channel"), sessionId=None)
-    bob = claw(clients_hub, "bob")
-    sessions, desktops = await asyncio.gather(
-        asyncio.to_thread(bob.call, "GET", "/sessions"), asyncio.to_thread(bob.call, "GET", "/desktops")
-    )
-    assert desktops == {"items": []}
-    (own,) = [one for one in check(sessions, items(SESSION))["items"] if one["id"] == welcome["sessionId"]]
-    assert (own["startedByLogin"], own["role"], own["connected"]) == ("bob", "owner", True)
-    assert (own["host"], own["cwd"], own["channelVersion"]) == ("box", "/home/u/proj", "0.0.43")
-    await socket.close(1000, "stop")
-
-
-@pytest.mark.parametrize("header", [None, "ck_live_unknown", "cw_sess_" + "0" * 32])
-async def test_a_refused_channel_is_told_by_frame_and_1008(clients_hub: HubProcess, header: str | None) -> None:
-    socket = await dial(clients_hub.url.replace("http", "ws", 1) + "/channel", header)
-    if header is None:
-        await say(socket, type="register", **REGISTER, sessionId=None)
-    assert (await heard(socket, "error"))["code"] == "auth_failed"
-    await socket.wait_closed()
-    assert socket.close_code == 1008
-
-
-async def test_a_revoked_channel_token_ends_the_program(clients_hub: HubProcess) -> None:
-    alice = claw(clients_hub, "alice")
-    minted = alice.call("POST", "/tokens/channel", {"name": "short"})
-    socket, _ = await start(clients_hub, minted["token"], sessionId=None)
-    await asyncio.to_thread(alice.send, "DELETE", f"/tokens/{minted['id']}")
-    assert (await heard(socket, "error"))["code"] == "token_revoked"
-    await socket.wait_closed()
-    assert socket.close_code == 1008
-
-
-async def test_of_two_programs_with_one_identity_the_older_stops_for_good(clients_hub: HubProcess) -> None:
-    token = clients_hub.mint("alice", "channel")
-    old, welcome = await start(clients_hub, token, sessionId=None)
-    new = await dial(clients_hub.url.replace("http", "ws", 1) + "/channel", token)
-    await say(new, type="register", **REGISTER | {"pid": 4343}, sessionId=welcome["sessionId"])
-    assert (await heard(new, "welcome"))["sessionId"] == welcome["sessionId"]
-    bye = await heard(old, "bye")
-    assert (bye["reason"], bye["retry"]) == ("superseded", False)
-    await old.wait_closed()
-    await new.close(1000, "stop")

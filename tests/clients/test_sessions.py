@@ -64,12 +64,8 @@ async def test_a_prompt_to_a_handle_is_sent_there_and_its_reply_is_an_event(clie
 async def test_route_with_an_encoded_slash(clients_hub: HubProcess) -> None:
     hub, bob = clients_hub, claw(clients_hub, "bob")
     async with Echo(hub.url, hub.mint("alice", "channel"), cwd="/w/routed-proj") as agent:
-        await told(
-            claw(hub, "alice"),
-            "POST",
-            f"/sessions/{agent.session_id}/shares",
-            {"login": "bob", "role": "prompter"},
-        )
+        shares = f"/sessions/{agent.session_id}/shares"
+        await told(claw(hub, "alice"), "POST", shares, {"login": "bob", "role": "prompter"})
         body = {"prompt": "hi", "mode": "ask"}
         answer = check(await told(bob, "POST", "/peers/%40alice%2Frouted-proj/route", body), ROUTED)
         assert (answer["ok"], answer["reply"], answer["sessionId"]) == (True, "echo: hi", agent.session_id)
@@ -116,20 +112,17 @@ async def test_share_list_and_take_back(clients_hub: HubProcess) -> None:
             expected = {"ok": True, "sessionId": agent.session_id, "login": "bob", "role": role}
             assert expected.items() <= answer.items()
         (share,) = check(alice.call("GET", f"{path}/shares"), items(SHARE))["items"]
-        assert (share["login"], share["userLogin"], share["role"], share["sharedByLogin"]) == (
-            "bob",
-            "bob",
-            "approver",
-            "alice",
-        )
+        assert share.items() >= {"login": "bob", "userLogin": "bob", "role": "approver"}.items()
+        assert share["sharedByLogin"] == "alice"
         assert check(bob.call("GET", path), SESSION)["role"] == "approver"
         for removed in (1, 0):
             answer = alice.call("DELETE", f"{path}/shares/bob")
             assert {"ok": True, "login": "bob", "removed": removed}.items() <= answer.items()
-        for body in ({"login": "unknown-here", "role": "viewer"}, {"login": "bob", "role": "king"}):
-            with pytest.raises(Failed) as refused:
-                alice.call("POST", f"{path}/shares", body)
-            assert refused.value.status in (400, 404)
+        empty = check(alice.call("GET", f"{path}/op-messages?limit=100"), page(OP_MESSAGE))
+        assert empty == {"items": [], "firstId": None, "lastId": None, "hasMore": False}
+        for kind in ("permissions", "files"):
+            assert alice.call("GET", f"{path}/{kind}")["items"] == []
+        assert alice.call("GET", f"{path}/token-usage")["snapshots"] == []
 
 
 def has_left(owner: Claw, session_id: str | None) -> bool:
@@ -169,19 +162,6 @@ async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
     with pytest.raises(Failed) as absent:
         owner.call("GET", f"/sessions/{ids[2]}")
     assert (absent.value.status, absent.value.code) == (404, "not_found")
-
-
-async def test_transcript_pages_are_there_when_empty(clients_hub: HubProcess) -> None:
-    hub, alice = clients_hub, claw(clients_hub, "alice")
-    async with ChannelAgent(hub.url, hub.mint("alice", "channel")) as agent:
-        path = f"/sessions/{agent.session_id}"
-        empty = check(alice.call("GET", f"{path}/op-messages?limit=100"), page(OP_MESSAGE))
-        assert empty == {"items": [], "firstId": None, "lastId": None, "hasMore": False}
-        assert alice.call("GET", f"{path}/events?limit=200&kind=chat")["items"] == []
-        assert alice.call("GET", f"{path}/permissions")["items"] == []
-        assert alice.call("GET", f"{path}/files")["items"] == []
-        usage = alice.call("GET", f"{path}/token-usage")
-        assert usage["snapshots"] == []
 
 
 async def test_what_desktops_would_do_is_a_typed_refusal(clients_hub: HubProcess) -> None:

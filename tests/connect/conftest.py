@@ -11,6 +11,9 @@ import pytest
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
+from connect import cli
+from connect.__main__ import build_parser
+
 ROOT = Path(__file__).parents[2]
 TOKEN = "ck_live_test"
 WAIT_S = 30
@@ -131,16 +134,29 @@ async def start(hub, tmp_path):
 
 
 @pytest.fixture
-async def online(hub, start):
-    """Start the command and welcome it; the answer is the visit."""
+async def online(hub, tmp_path, monkeypatch):
+    """Run the agent of a command line in this process and welcome it; the answer is the visit."""
+    for name, value in (("XDG_STATE_HOME", str(tmp_path / "state")), ("CLAWBRIDGE_TOKEN", TOKEN)):
+        monkeypatch.setenv(name, value)
+    async with AsyncExitStack() as stack:
 
-    async def online(*arguments):
-        await start(*arguments)
-        visit = await hub.next_visit()
-        await visit.welcome()
-        return visit
+        async def online(*arguments, features=None):
+            options = build_parser("connect").parse_args(["--hub", hub.url, "--new-session", *arguments])
+            agent, command = cli.build_agent(options)
+            stack.push_async_callback(end, agent, command, asyncio.create_task(agent.run()))
+            visit = await hub.next_visit()
+            await visit.welcome(**({} if features is None else {"features": features}))
+            return visit
 
-    return online
+        yield online
+
+
+async def end(agent, command, run):
+    """As a second signal ends it: with its programs."""
+    if command is not None:
+        command.kill()
+    await agent.stop()
+    await run
 
 
 class Lifeline:

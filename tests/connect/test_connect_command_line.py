@@ -10,6 +10,10 @@ import time
 
 import pytest
 
+from connect import Agent, Ending, echo
+from connect.cli import EXIT_CODES
+from tests.connect.command_lines import refused
+
 SESSION = "5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001"
 TS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -32,6 +36,12 @@ async def test_it_registers_first_with_its_token_in_the_header(hub, start):
         "features": ["cancel"],
         "routingName": "my-bot",
     }
+    await visit.send(type="welcome", sessionId=SESSION, routingName="@my-bot", channelTokenName="t")
+    await visit.ask("héllo\n \U0001f980", "chat-7")
+    event = await visit.receive()
+    assert TS.fullmatch(event.pop("ts"))
+    reply = {"chatId": "chat-7", "text": "héllo\n \U0001f980"}
+    assert event == {"type": "chat_event", "eventType": "reply", "payload": reply}
 
 
 async def test_hub_and_token_come_from_the_environment_too(hub, start):
@@ -42,18 +52,6 @@ async def test_hub_and_token_come_from_the_environment_too(hub, start):
     assert visit.headers["Authorization"] == "Bearer ck_live_env"
     assert "routingName" not in register
     assert await program.line() == f"connected as @tester (session {SESSION})\n"
-
-
-async def test_echo_is_one_reply_with_the_questions_own_text(online):
-    visit = await online("--echo")
-    await visit.ask("héllo\n \U0001f980", "chat-7")
-    event = await visit.receive()
-    assert TS.fullmatch(event.pop("ts"))
-    assert event == {
-        "type": "chat_event",
-        "eventType": "reply",
-        "payload": {"chatId": "chat-7", "text": "héllo\n \U0001f980"},
-    }
 
 
 async def test_a_ping_comes_back_as_a_pong_and_oddities_are_ignored(online):
@@ -67,27 +65,34 @@ async def test_a_ping_comes_back_as_a_pong_and_oddities_are_ignored(online):
     assert await visit.receive() == {"type": "pong", "ts": "2026-01-01T00:00:00Z"}
 
 
-@pytest.mark.parametrize("code", ["auth_failed", "token_revoked"])
-async def test_a_refused_token_ends_it_with_exit_code_2(hub, start, code):
+async def test_a_refused_token_ends_it_with_exit_code_2(hub, start):
     program = await start("--echo")
     visit = await hub.next_visit()
     await visit.receive()
-    await visit.send(type="error", code=code, message="no \x1b[31mway")
+    await visit.send(type="error", code="auth_failed", message="no \x1b[31mway")
     await visit.socket.close(1008)
     status, errors = await program.ended()
-    assert (status, code in errors, "no  [31mway" in errors) == (2, True, True)
+    assert (status, "auth_failed" in errors, "no  [31mway" in errors) == (2, True, True)
     assert hub.visits.empty()
 
 
-@pytest.mark.parametrize(("reason", "expected"), [("superseded", 3), ("archived", 0)])
-async def test_a_final_bye_ends_it(hub, start, reason, expected):
-    program = await start("--echo")
+@pytest.mark.parametrize(
+    ("frame", "ending"),
+    [
+        ({"type": "bye", "reason": "superseded", "retry": False}, Ending.SUPERSEDED),
+        ({"type": "bye", "reason": "archived", "retry": False}, Ending.DISMISSED),
+        ({"type": "error", "code": "token_revoked", "message": "no"}, Ending.REFUSED),
+    ],
+)
+async def test_a_final_frame_ends_it(hub, frame, ending, caplog):
+    run = asyncio.create_task(Agent(hub=hub.url, token="ck_live_test", answer=echo).run())
     visit = await hub.next_visit()
     await visit.welcome()
-    await visit.send(type="bye", reason=reason, retry=False)
-    status, errors = await program.ended()
-    assert status == expected
-    assert reason in errors
+    await visit.send(**frame)
+    await visit.socket.close(1008)
+    assert await run is ending
+    assert (frame.get("reason") or frame["code"]) in caplog.text
+    assert EXIT_CODES[ending] == {"superseded": 3, "archived": 0}.get(frame.get("reason"), 2)
 
 
 async def test_a_bye_counts_although_the_pong_before_it_cannot_be_sent(hub, start):
@@ -163,24 +168,51 @@ async def test_a_second_signal_ends_it_and_its_commands_at_once(hub, start, life
     assert not asked.exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--echo"], "--hub is missing (or set CLAWBRIDGE_HUB)"),
-        (["--hub", "http://h", "--echo"], "--token is missing (or set CLAWBRIDGE_TOKEN)"),
-        (["--hub", "ftp://h", "--token", "ck_live_x", "--echo"], "want an address"),
-        (["--hub", "https://h/path?q", "--token", "ck_live_x", "--echo"], "want an address"),
-        (["--hub", "http://h", "--token", "cw_sess_x", "--echo"], "begins with ck_live_"),
-        (["--hub", "http://h", "--token", "ck_live_x", "--name", "Bad_Name", "--echo"], "want only a-z"),
-        (["--hub", "http://h", "--token", "ck_live_x"], "want one of --echo, --exec CMD, --preset NAME and --mcp"),
-        (["--hub", "http://h", "--token", "ck_live_x", "--echo", "--exec", "cat"], "want one of"),
-        (["--hub", "http://h", "--token", "ck_live_x", "--exec", "--"], "want a command"),
-        (["--hub", "http://h", "--token", "ck_live_x", "--echo", "cat"], "'cat' is in the way of --echo"),
-        (["--bogus"], "unrecognized arguments"),
-    ],
-)
-async def test_bad_arguments_are_one_clear_line_and_exit_code_2(start, arguments, complaint):
-    status, errors = await (await start(*arguments, where=())).ended()
-    assert status == 2
-    assert complaint in errors
-    assert errors.count("\n") == 1
+PLACE = ("--hub", "http://h", "--token", "ck_live_x")
+REFUSED = [
+    (("--echo",), "--hub is missing (or set CLAWBRIDGE_HUB)"),
+    (("--hub", "http://h", "--echo"), "--token is missing (or set CLAWBRIDGE_TOKEN)"),
+    (("--hub", "ftp://h", "--token", "ck_live_x", "--echo"), "want an address"),
+    (("--hub", "https://h/path?q", "--token", "ck_live_x", "--echo"), "want an address"),
+    (("--hub", "http://h", "--token", "cw_sess_x", "--echo"), "begins with ck_live_"),
+    ((*PLACE, "--name", "Bad_Name", "--echo"), "want only a-z"),
+    (PLACE, "want one of --echo, --exec CMD, --preset NAME and --mcp"),
+    ((*PLACE, "--echo", "--exec", "cat"), "want one of"),
+    ((*PLACE, "--exec", "--"), "want a command"),
+    ((*PLACE, "--echo", "cat"), "'cat' is in the way of --echo"),
+    ((*PLACE, "--echo", "--protocol", "lines"), "--protocol lines: want --exec CMD"),
+    (("--bogus",), "unrecognized arguments"),
+    ((*PLACE, "--echo", "--token-file", "/nowhere/token"), "not both"),
+    ((*PLACE[:2], "--echo", "--token-file", "/nowhere/token"), "--token-file /nowhere/token"),
+    ((*PLACE, "--echo", "--session-file", "x", "--new-session"), "not both"),
+    ((*PLACE, "--preset", "claude"), "--preset: want --directory PATH"),
+    ((*PLACE, "--preset", "claude", "--directory", "/no/such"), "--directory /no/such: no such directory"),
+    ((*PLACE, "--preset", "claude", "--directory", "."), "claude is not installed (npm install -g @anthropic-ai/"),
+    ((*PLACE, "--preset", "openclaw", "--directory", "."), "openclaw has no read-only mode"),
+    ((*PLACE, "--preset", "claude", "--echo"), "want one of --echo, --exec CMD, --preset NAME and --mcp"),
+    ((*PLACE, "--echo", "--access", "write"), "--directory and --access: want --preset NAME"),
+    ((*PLACE, "--preset", "claude", "--protocol", "lines"), "--protocol lines: want --exec CMD"),
+    ((*PLACE, "--agnt", "--echo"), "--agnt: want --exec CMD"),
+    ((*PLACE, "--agnt"), "want one of --echo"),
+    ((*PLACE, "--agnt", "--protocol", "lines", "--exec", "cat"), "--agnt: want --exec CMD"),
+    ((*PLACE, "--agnt", "--gateway", "--name", "a", "--exec", "cat"), "--agnt: want --exec CMD"),
+    ((*PLACE, "--agnt-secret-file", "x", "--exec", "cat"), "--agnt-secret-file: want --agnt"),
+    ((*PLACE, "--agnt", "--agnt-secret-file", "/absent/file", "--exec", "cat"), "No such file"),
+    ((*PLACE, "--agnt", "--agnt-secret-file", os.devnull, "--exec", "cat"), "it is empty"),
+    ((*PLACE, "--gateway", "--echo"), "--gateway: want --name"),
+    ((*PLACE, "--gateway", "--name", "1", "--echo"), "--gateway: want --name"),
+    ((*PLACE, "--name", "a", "--votes", "--echo"), "--votes: want --gateway"),
+    ((*PLACE, "--gateway", "--name", "a", "--new-session", "--echo"), "--gateway: a seat goes by its --name"),
+]
+
+
+def test_arguments_that_cannot_be_right_are_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "/nowhere")
+    for number, (arguments, complaint) in enumerate(REFUSED):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / str(number)))  # each holds a file of its session
+        assert complaint in refused(capsys, *arguments)
+    monkeypatch.setenv("PATH", os.defpath)
+    for secret in ("hex:xx", "one two three"):
+        monkeypatch.setenv("CLAWBRIDGE_AGNT_SECRET", secret)
+        errors = refused(capsys, *PLACE, "--new-session", "--agnt", "--exec", "cat")
+        assert ("CLAWBRIDGE_AGNT_SECRET: want" in errors, secret in errors) == (True, False), errors

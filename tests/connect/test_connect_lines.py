@@ -11,22 +11,9 @@ from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Reject
 from connect.frames import Question
 from connect.lines import Lines, read_line
 from connect.replies import ProgramReply
+from tests.connect.command_lines import FEATURES
 
-FEATURES = ["cancel", "task_artifact", "task_status"]
 TOKEN = "ck_live_test"
-
-
-@pytest.fixture
-async def modern(hub, start):
-    """Start the command and welcome it as a hub that takes more than text."""
-
-    async def modern(*arguments, features=FEATURES):
-        await start(*arguments)
-        visit = await hub.next_visit()
-        await visit.welcome(features=features)
-        return visit
-
-    return modern
 
 
 @pytest.fixture
@@ -46,16 +33,21 @@ def program(tmp_path):
     return program
 
 
-async def told(visit, count):
+async def told(visit, count, chat_id="c1"):
     """So many chat events: their types and payloads without chat ids."""
     events = [await visit.receive() for _ in range(count)]
-    assert {event["payload"].pop("chatId") for event in events} == {"c1"}
+    assert {event["payload"].pop("chatId") for event in events} == {chat_id}
     return [(event["eventType"], event["payload"]) for event in events]
 
 
-async def test_a_program_says_all_there_is_to_say(modern, program):
-    visit = await modern(
+async def test_a_program_says_all_there_is_to_say(online, program):
+    visit = await online(
         *program("""
+            if question["text"] != "hi":
+                print("begun")
+                say(type="usage", costUsd=1)
+                say(type=question["text"], text="words")
+                sys.exit(3)
             say(type="status", text="reading", metadata={"step": 1})
             say(type="text", text="one ")
             print("two")
@@ -63,38 +55,40 @@ async def test_a_program_says_all_there_is_to_say(modern, program):
             say(type="artifact", artifactId="a1", parts=[{"text": "more"}], append=True)
             say(type="input_required", text="which one?")
             say(type="text", text="no caller gets this")
-        """)
+        """),
+        features=FEATURES,
     )
     await visit.ask("hi")
+    artifact = {"artifactId": "a1", "parts": [{"data": {"n": [1, None]}}], "name": "n", "lastChunk": True}
     assert await told(visit, 5) == [
         ("task_status", {"state": "working", "text": "reading", "metadata": {"step": 1}}),
         ("reply_chunk", {"text": "one two\n", "done": False}),
-        (
-            "task_artifact",
-            {"artifactId": "a1", "parts": [{"data": {"n": [1, None]}}], "name": "n", "lastChunk": True},
-        ),
+        ("task_artifact", artifact),
         ("task_artifact", {"artifactId": "a1", "parts": [{"text": "more"}], "append": True}),
         ("task_status", {"state": "input_required", "text": "which one?"}),
     ]
+    for state in ("auth_required", "failed", "rejected", "input_required"):
+        await visit.ask(state, state)
+        assert await told(visit, 2, state) == [
+            ("reply_chunk", {"text": "begun\n", "done": False}),
+            ("task_status", {"state": state, "text": "words", "usage": {"costUsd": 1}}),
+        ]
 
 
-async def test_the_question_is_a_line_and_the_environment(modern, program):
-    visit = await modern(
+async def test_the_question_is_a_line_and_the_environment(online, program):
+    visit = await online(
         *program("""
             names = ("CHAT_ID", "ASKER", "TASK_ID", "CONTEXT_ID", "MESSAGE_ID", "TOKEN")
             env = [os.environ.get("CLAWBRIDGE_" + name) for name in names]
             say(type="text", text=json.dumps([question, env, os.environ.get("TRACEPARENT")]))
-        """)
+        """),
+        features=FEATURES,
     )
     parts = [{"text": "ü?"}, {"url": "https://files.example/x"}]
     more = {"taskId": "T", "contextId": "C", "messageId": "M", "parts": parts}
     more |= {"askerUser": "alice", "traceparent": "00-ab-cd-01"}
     line, env, trace = json.loads(await visit.answer("ü?", **more))
-    assert line == {
-        "type": "question",
-        "text": "ü?",
-        "chatId": "c1",
-        "taskId": "T",
+    assert line == {"type": "question", "text": "ü?", "chatId": "c1", "taskId": "T"} | {
         "contextId": "C",
         "messageId": "M",
         "parts": parts,
@@ -106,15 +100,8 @@ async def test_the_question_is_a_line_and_the_environment(modern, program):
     assert (line["parts"], line["taskId"], env[2], trace) == ([{"text": "plain"}], "", "", None)
 
 
-@pytest.mark.parametrize("kind", ["auth_required", "failed", "rejected"])
-async def test_other_ends_are_told_as_such(modern, program, kind):
-    visit = await modern(*program(f'say(type="{kind}", text="words"); sys.exit(3)'))
-    await visit.ask("hi")
-    assert await told(visit, 1) == [("task_status", {"state": kind, "text": "words"})]
-
-
-async def test_an_unknown_line_is_left_out_and_other_text_is_text(modern, program):
-    visit = await modern(
+async def test_an_unknown_line_is_left_out_and_other_text_is_text(online, program):
+    visit = await online(
         *program("""
             say(type="dance")
             say(type="status")
@@ -125,37 +112,34 @@ async def test_an_unknown_line_is_left_out_and_other_text_is_text(modern, progra
             print('{"type": "text", ')
             print("")
             sys.stdout.write("no newline")
-        """)
+        """),
+        features=FEATURES,
     )
     assert await visit.answer("hi") == '[1]\n{"a": 1}\n{"type": "text", \n\nno newline'
 
 
-async def test_text_is_passed_on_before_its_line_ends(modern, program):
-    visit = await modern(*program('sys.stdout.write("begun"); sys.stdout.flush(); sys.stdin.readline()'))
-    await visit.ask("hi")
-    assert await told(visit, 1) == [("reply_chunk", {"text": "begun", "done": False})]
-    await visit.send(type="cancel", chatId="c1")
-    await told(visit, 1)
-
-
-async def test_a_cancel_is_a_line_and_then_time_to_end(modern, program, tmp_path):
-    visit = await modern(
+async def test_a_cancel_is_a_line_and_then_time_to_end(online, program, tmp_path):
+    visit = await online(
         *program(f"""
-            say(type="status", text="on it")
+            sys.stdout.write("begun")
+            sys.stdout.flush()
             line = sys.stdin.readline()
             say(type="text", text="too late to say anything")
             open({str(tmp_path / "left")!r}, "w").write(line)
-        """)
+        """),
+        features=FEATURES,
     )
     await visit.ask("hi")
-    await told(visit, 1)
+    assert await told(visit, 1) == [("reply_chunk", {"text": "begun", "done": False})]  # before its line ends
     await visit.send(type="cancel", chatId="c1")
     assert await told(visit, 1) == [("task_status", {"state": "failed", "text": "canceled"})]
     assert json.loads((tmp_path / "left").read_text()) == {"type": "cancel"}
 
 
-async def test_a_cancel_ends_a_program_that_speaks_text(modern, lifeline):
-    visit = await modern("--exec", "sh", "-c", f"exec 9> {lifeline.path}; echo on; sleep 60 & sleep 60")
+async def test_a_cancel_ends_a_program_that_speaks_text(online, lifeline):
+    visit = await online(
+        "--exec", "sh", "-c", f"exec 9> {lifeline.path}; echo on; sleep 60 & sleep 60", features=FEATURES
+    )
     await visit.ask("hi")
     await told(visit, 1)
     await visit.send(type="cancel", chatId="c1")
@@ -163,8 +147,8 @@ async def test_a_cancel_ends_a_program_that_speaks_text(modern, lifeline):
     assert await told(visit, 1) == [("task_status", {"state": "failed", "text": "canceled"})]
 
 
-async def test_a_cancel_of_something_else_changes_nothing(modern):
-    visit = await modern("--exec", "sh", "-c", "read line; echo $line")
+async def test_a_cancel_of_something_else_changes_nothing(online):
+    visit = await online("--exec", "sh", "-c", "read line; echo $line", features=FEATURES)
     await visit.send(type="cancel", chatId="other")
     assert await visit.answer("hi\n") == "hi\n"
     await visit.send(type="cancel", chatId="c1")
@@ -195,8 +179,8 @@ async def test_a_question_in_line_is_canceled_before_it_begins(hub):
     await run
 
 
-async def test_a_failing_command_fails_its_task(modern):
-    visit = await modern("--exec", "sh", "-c", "printf partial; echo why >&2; exit 3")
+async def test_a_failing_command_fails_its_task(online):
+    visit = await online("--exec", "sh", "-c", "printf partial; echo why >&2; exit 3", features=FEATURES)
     await visit.ask("hi")
     assert await told(visit, 2) == [
         ("reply_chunk", {"text": "partial", "done": False}),
@@ -204,9 +188,9 @@ async def test_a_failing_command_fails_its_task(modern):
     ]
 
 
-async def test_the_caller_learns_that_a_program_of_text_gets_no_file(modern):
+async def test_the_caller_learns_that_a_program_of_text_gets_no_file(online):
     parts = [{"text": "see"}, {"raw": "YQ==", "mediaType": "image/png"}, {"url": "https://files.example/x"}]
-    visit = await modern("--exec", "cat")
+    visit = await online("--exec", "cat", features=FEATURES)
     await visit.ask("see\n\nfile (part 2)", parts=parts)
     left_out = ["message.parts[1]"]
     text = "Left out, the agent reads text alone: message.parts[1]"
@@ -218,26 +202,26 @@ async def test_the_caller_learns_that_a_program_of_text_gets_no_file(modern):
 
 
 @pytest.mark.parametrize("features", [[], ["task_status"], None, "task_status", [7]])
-async def test_an_older_hub_gets_text(modern, program, features):
-    visit = await modern(
-        *program("""
-            say(type="status", text="left out")
-            say(type="text", text="so far")
-            say(type="artifact", artifactId="a", parts=[{"text": "result"}, {"data": 1}])
-            say(type="artifact", artifactId="b", parts=[{"raw": "YQ==", "filename": "b.png"}, {"url": "https://c"}])
-            say(type="input_required", text="which one?")
-        """),
-        features=features,
-    )
-    assert await visit.answer("hi") == "so far\nresult\n1\n[left out: a file, b.png]\nhttps://c\nwhich one?"
+async def test_an_older_hub_gets_text(hub, features):
+    async def answer(question):
+        yield Status(text="left out")
+        yield "so far"
+        yield Artifact(artifact_id="a", parts=[{"text": "result"}, {"data": 1}])
+        yield Artifact(artifact_id="b", parts=[{"raw": "YQ==", "filename": "b.png"}, {"url": "https://c"}])
+        yield InputRequired("which one?")
+
+    visit, stop = await answering(hub, answer, features=features)
+    expected = "so far\nresult\n1\n[left out: a file, b.png]\nhttps://c\nwhich one?"
+    assert "".join(await visit.chunks()) == expected
+    await stop()
 
 
-async def answering(hub, answer, **options):
-    """An agent of that answer, online on a hub that takes more than text: its end of the socket, and its end."""
+async def answering(hub, answer, features=FEATURES, **options):
+    """An agent of that answer that was asked by a hub with these features: its end of the socket, and its end."""
     agent = Agent(hub=hub.url, token=TOKEN, answer=answer, **options)
     run = asyncio.create_task(agent.run())
     visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    await visit.welcome(features=features)
     await visit.ask("hi")
 
     async def end():
@@ -335,26 +319,19 @@ def test_output_may_be_cut_anywhere():
         assert "".join(one for one in said if isinstance(one, str)) == "text\nmore"
 
 
-@pytest.mark.parametrize("line", ["", "[" * 100_000, "{" * 100_000, '{"type":7}', "null", "NaN"])
-def test_what_is_no_line_is_text(line):
-    assert read_line(line) == (line or None)
+def test_what_is_no_line_is_text():
+    for line in ("", "[" * 100_000, "{" * 100_000, '{"type":7}', "null", "NaN"):
+        assert read_line(line) == (line or None)
 
 
-async def test_lines_need_a_command(start):
-    program = await start("--echo", "--protocol", "lines")
-    code, errors = await program.ended()
-    assert code == 2
-    assert "--protocol lines: want --exec CMD" in errors
-
-
-async def test_what_an_answer_used_goes_with_its_end(modern, program):
+async def test_what_an_answer_used_goes_with_its_end(online, program):
     body = """
             say(type="usage", inputTokens=1)
             print("one")
             say(type="usage", inputTokens=1200, costUsd=0.042)
             say(type="usage", costUsd=-1)
         """
-    visit = await modern(*program(body))
+    visit = await online(*program(body), features=FEATURES)
     await visit.ask("go")
     events = [await visit.receive()]
     while events[-1]["eventType"] == "reply_chunk" and not events[-1]["payload"]["done"]:
@@ -377,18 +354,8 @@ async def test_a_whole_reply_has_what_it_used():
     assert sent == [{"chatId": "c1", "text": "so", "usage": {"costUsd": 0.5}}]
 
 
-async def test_what_a_question_back_used_goes_with_it(modern, program):
-    visit = await modern(*program('say(type="usage", costUsd=1); say(type="input_required", text="which?")'))
-    await visit.ask("go")
-    assert await told(visit, 1) == [
-        ("task_status", {"state": "input_required", "text": "which?", "usage": {"costUsd": 1}})
-    ]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"cost_usd": -1}, {"cost_usd": 10_001}, {"input_tokens": 1.5}, {"cost_usd": True}]
-)
-def test_usage_that_the_hub_would_refuse_is_an_error_at_once(wrong):
-    with pytest.raises(ValueError, match="want a number from 0"):
-        Usage(**wrong)
+def test_usage_that_the_hub_would_refuse_is_an_error_at_once():
+    for wrong in ({"cost_usd": -1}, {"cost_usd": 10_001}, {"input_tokens": 1.5}, {"cost_usd": True}):
+        with pytest.raises(ValueError, match="want a number from 0"):
+            Usage(**wrong)
     assert read_line('{"type":"usage","costUsd":"free"}') is None

@@ -21,12 +21,12 @@ from connect.mcp_answer import build_mcp_answer
 from connect.mcp_servers import MAX_LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES
 from connect.reply_parts import Artifact, Failed, Rejected, Status
 from lab.waiting import eventually
+from tests.connect.command_lines import FEATURES
 
 HERE = Path(__file__).parent
 LONG_S = 60.0
 TOOL = {"name": "work", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
 TEXT = {"type": "text", "text": "done"}
-FEATURES = ["cancel", "task_artifact", "task_status"]
 
 
 def command(script, *arguments):
@@ -182,17 +182,20 @@ BODIES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "headers", "body"), BODIES)
-async def test_an_address_that_speaks_no_mcp_is_one_line(status, headers, body):
+async def test_an_address_that_speaks_no_mcp_is_one_line():
+    bodies = iter(BODIES)
+
     async def app(scope, receive, send):
         if scope["type"] == "http":
+            status, headers, body = next(bodies)
             named = [(name.encode(), value.encode()) for name, value in headers.items()]
             await send({"type": "http.response.start", "status": status, "headers": named})
             await send({"type": "http.response.body", "body": body})
 
     async with serving(app) as origin:
-        with pytest.raises(CannotStart, match="cannot be reached, or does not speak MCP"):
-            await tool("shout", f"{origin}/mcp").__aenter__()
+        for where in (*[f"{origin}/mcp"] * len(BODIES), "http://127.0.0.1:1/mcp"):  # no server is at the last one
+            with pytest.raises(CannotStart, match="cannot be reached, or does not speak MCP"):
+                await tool("shout", where).__aenter__()
 
 
 async def test_a_session_that_the_server_ended_is_begun_anew():
@@ -231,11 +234,6 @@ async def test_a_session_that_the_server_ended_is_begun_anew():
         sessions.append("another")
         assert await ask(answer, "two") == ["done"]
         assert (sessions, calls) == (["s0", "another", "s2"], ["tools/list", "tools/call"] * 2)
-
-
-async def test_an_address_where_no_server_is_is_one_line():
-    with pytest.raises(CannotStart, match="cannot be reached"):
-        await tool("shout", "http://127.0.0.1:1/mcp").__aenter__()
 
 
 async def test_the_command_line_answers_and_ends_its_server(hub, start, tmp_path, lifeline):
@@ -306,14 +304,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "error"), REFUSED)
-def test_what_cannot_begin_is_one_line(capsys, tmp_path, arguments, error):
-    given = [one.replace("BAD", command("bad_tool_server.py", str(tmp_path))) for one in arguments]
+def test_what_cannot_begin_is_one_line(capsys, tmp_path):
     place = ("--hub", "http://127.0.0.1:1", "--token", "ck_live_x", "--new-session")
-    assert run_cli(*place, *given) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("connect: ")
-    assert error in last
+    for arguments, error in REFUSED:
+        given = [one.replace("BAD", command("bad_tool_server.py", str(tmp_path))) for one in arguments]
+        assert run_cli(*place, *given) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("connect: ")
+        assert error in last
 
 
 async def test_connect_pyz_without_the_sdk_says_what_to_install(start, tmp_path):

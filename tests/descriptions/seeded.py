@@ -10,7 +10,7 @@ from lab.callers import bearer, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from tests.gateway.triad import Voter
+from tests.gateway.client import GatewayClient
 from tests.http_json import client
 
 WITHIN_S = 30
@@ -176,7 +176,7 @@ def seed(hub: HubProcess) -> Seeded:
 
 async def _propose(seeded: Seeded) -> int:
     """A proposal of the demo's team; its row."""
-    async with Voter(seeded.hub.url, seeded.tokens["bearer"]) as operator:
+    async with GatewayClient(seeded.hub.url, seeded.tokens["bearer"]) as operator:
         await operator.propose("p-1")
     return int(seeded.call("GET", "/team/proposals")["items"][0]["id"])
 

@@ -1,4 +1,4 @@
-"""A client of `a2a-v1`, and an agent with a seat.
+"""A client of `a2a-v1`, agents with a seat, and teams of them.
 
 A stand-in for the reference client of the protocol's specification, which is JavaScript and in no registry. It
 offers the subprotocol and sends the same frames.
@@ -7,7 +7,9 @@ offers the subprotocol and sends the same frames.
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -21,6 +23,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 
 WITHIN_S = 15
+PUSHED = ("proposal", "vote")  # also sent to others, with the same id
 _numbers = itertools.count(1)
 
 
@@ -85,12 +88,25 @@ class GatewayClient:
         await self.send("handshake", {"action": "advertise", "capabilities": advertised})
         return await self.find("handshake", lambda frame: self.frames.index(frame) >= before)
 
+    async def ask(self, type_name: str, content: Json | None = None, **more: Any) -> Json:
+        """Send a frame with a correlation id, its own unless `metadata` has one; the answer, or the error."""
+        metadata = {"correlationId": f"corr-{next(_numbers)}"} | more.pop("metadata", {})
+        before = len(self.frames)
+        await self.send(type_name, content, metadata=metadata, **more)
+        return await self.reply(metadata["correlationId"], "" if type_name in PUSHED else type_name, after=before)
+
+    async def reply(self, correlation_id: str, type_name: str = "message", *, after: int = 0) -> Json:
+        """The frame of that type, or the response, or the error, with that correlation id."""
+
+        def is_it(frame: Json) -> bool:
+            is_about_it = frame.get("metadata", {}).get("correlationId") == correlation_id
+            return is_about_it and frame["type"] in (type_name, "response", "error")
+
+        return await self.find_any(is_it, after=after)
+
     async def discover(self) -> dict[str, str]:
         """The agents that discovery lists, each with its status."""
-        correlation_id = f"corr-{next(_numbers)}"
-        await self.send("discovery", {"action": "list"}, metadata={"correlationId": correlation_id})
-        about = {"correlationId": correlation_id}
-        listed = await self.find("discovery", lambda frame: frame.get("metadata") == about)
+        listed = await self.ask("discovery", {"action": "list"})
         return {one["name"]: one["status"] for one in listed["content"]["agents"]}
 
     async def send_message(
@@ -99,32 +115,54 @@ class GatewayClient:
         """Send a message that wants a response; its reply, or the error that has its id."""
         correlation_id = f"corr-{next(_numbers)}"
         wanted = {**metadata, "requiresResponse": True, "correlationId": correlation_id}
-        content = {"role": role, "content": text}
         more = {"sessionId": session} if session else {}
-        await self.send("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted, **more)
-        return await self.reply(correlation_id)
+        content = {"role": role, "content": text}
+        return await self.ask("message", content, agent=agent, id=f"msg-{correlation_id}", metadata=wanted, **more)
+
+    async def tell(self, agent: str, text: object, *, role: str = "agent", **more: Any) -> None:
+        """Send a message that wants no response."""
+        await self.send("message", {"role": role, "content": text}, agent=agent, **more)
+
+    async def respond(self, message: Json, result: object = "done") -> None:
+        """Answer a message that wants a response."""
+        about = {"correlationId": message["metadata"]["correlationId"]}
+        await self.send("response", {"result": result}, metadata=about)
 
     async def request(self, service: str, **params: object) -> Json:
-        """Ask for a service of the gateway; the content of its response."""
-        about = {"correlationId": f"corr-{next(_numbers)}"}
-        await self.send("request", {"service": service, "params": params}, metadata=about)
-        response = await self.find("response", lambda frame: frame.get("metadata") == about)
-        content: Json = response["content"]
-        return content
+        """Ask for a service of the gateway; the result, or the content of the error."""
+        content: Json = (await self.ask("request", {"service": service, "params": params}))["content"]
+        return content.get("result", content)
 
-    async def reply(self, correlation_id: str, type_name: str = "message") -> Json:
-        """The message, or frame of another type, or the error with that correlation id."""
+    async def propose(self, key: str, text: str = "Write it in Rust", **content: Any) -> Json:
+        """Propose; what acknowledges it, or the error."""
+        about = {"requiresResponse": True, "correlationId": key}
+        found = (await self.ask("proposal", {"proposal": text, **content}, metadata=about))["content"]
+        return found.get("result", found)
 
-        def has_id(frame: Json) -> bool:
-            return frame.get("metadata", {}).get("correlationId") == correlation_id
+    async def vote(self, key: str, vote: str, **content: Any) -> Json:
+        """Vote; what acknowledges it, or the error."""
+        given = {"proposalId": key, "vote": vote, **content}
+        found = (await self.ask("vote", given, metadata={"correlationId": key}))["content"]
+        return found.get("result", found)
 
-        tasks = [asyncio.create_task(self.find(name, has_id)) for name in (type_name, "error")]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return done.pop().result()
-        finally:
-            for task in tasks:
-                task.cancel()
+    async def decision(self, key: str) -> Json:
+        """The content of the decision on a proposal."""
+        found = await self.find("decision", lambda frame: frame["content"]["proposalId"] == key)
+        return dict(found["content"])
+
+    def of(self, *types: str) -> list[Json]:
+        """The frames of these types that came."""
+        return [one for one in self.frames if one["type"] in types]
+
+    def count(self, type_name: str, key: str) -> int:
+        """How many frames of a type about a proposal came."""
+        return sum(one["content"].get("proposalId") == key for one in self.of(type_name))
+
+    async def settle(self) -> None:
+        """Wait until the gateway has answered a ping: what it sent before has come."""
+        before = len(self.frames)
+        await self.send("ping")
+        await self.find_any(lambda frame: frame["type"] == "pong", after=before)
 
     async def answer(self, message: Json) -> None:
         """What the client does with a message that it is sent."""
@@ -162,6 +200,32 @@ class SilentSeat(GatewayClient):
     """An agent that reads its messages and answers none."""
 
 
+@asynccontextmanager
+async def seat(url: str, token: str, name: str, kind: type[GatewayClient] = GatewayClient) -> AsyncIterator[Any]:
+    """A seat that is taken."""
+    async with kind(url, token, agentId=name) as client:
+        await client.find("auth-response")
+        yield client
+
+
+@asynccontextmanager
+async def team(
+    hub: HubProcess, owner: str, *names: str, **kinds: type[GatewayClient]
+) -> AsyncIterator[list[GatewayClient]]:
+    """Seats of the agents of an owner, spread over the processes of a hub; `name=kind` for other clients."""
+    token = hub.mint(owner, "channel")
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(seat(hub.urls[number % len(hub.urls)], token, name, kind))
+            for number, (name, kind) in enumerate((dict.fromkeys(names, GatewayClient) | kinds).items())
+        ]
+
+
+def owner_of(hub: HubProcess, login: str) -> GatewayClient:
+    """A client without a seat, with a session of a user."""
+    return GatewayClient(hub.urls[0], hub.mint(login, "session"))
+
+
 async def publish(hub: HubProcess, owner: str, name: str, **details: object) -> str:
     """Publish the session of a seat over REST; its handle."""
     headers = bearer(hub.mint(owner, "session"))
@@ -183,6 +247,20 @@ async def session_id(client: httpx.AsyncClient, headers: dict[str, str], name: s
     return str(session["id"])
 
 
+async def change_policy(hub: HubProcess, owner: str, **rules: object) -> None:
+    """Change the rules of a team over REST. They count within a second."""
+    async with web(hub.url, headers=bearer(hub.mint(owner, "session"))) as rest:
+        answer = await rest.patch("/api/v1/team/policy", json=rules)
+    assert answer.status_code == 200, answer.text
+
+
 def code_of(frame: Json) -> tuple[int, str]:
-    """The code and the reason of an error."""
-    return frame["content"]["code"], frame["content"].get("reason", "")
+    """The code and the reason of an error, or of a response that holds one; else 0."""
+    content = frame["content"]
+    error = content if "code" in content else content.get("error") or {}
+    return error.get("code", 0), error.get("reason", "")
+
+
+def in_ms(seconds: float) -> int:
+    """A moment in so many seconds, as the protocol writes it."""
+    return int((time.time() + seconds) * 1000)

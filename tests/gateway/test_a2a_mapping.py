@@ -2,7 +2,7 @@
 
 from lab.callers import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient, publish
+from tests.gateway.client import EchoSeat, GatewayClient, publish, team
 from tests.v1.caller import Caller
 
 
@@ -10,25 +10,22 @@ class PlainSeat(GatewayClient):
     """An agent that answers with an object, or with an error, as the text says."""
 
     async def answer(self, message: Json) -> None:
-        about = {"correlationId": message["metadata"]["correlationId"]}
         if "fail" in str(message["content"]["content"]):
+            about = {"correlationId": message["metadata"]["correlationId"]}
             await self.send("error", {"message": "I cannot"}, error="AGENT_ERROR", metadata=about)
         else:
-            await self.send("response", {"result": {"rows": [1, 2]}}, metadata=about)
+            await self.respond(message, {"rows": [1, 2]})
 
 
 async def test_texts_data_contexts_and_failures_are_translated(embedded_hub: HubProcess) -> None:
-    hub, token = embedded_hub, embedded_hub.mint("mapping", "channel")
-    plain = PlainSeat(hub.url, token, agentId="plain")
-    async with plain, EchoSeat(hub.url, token, agentId="echo") as echo:
-        await plain.find("auth-response")
-        await echo.find("auth-response")
+    hub = embedded_hub
+    async with team(hub, "mapping", plain=PlainSeat, echo=EchoSeat) as (_, echo):
         handles = {one: await publish(hub, "mapping", one) for one in ("plain", "echo")}
         alice = hub.mint("alice", "session")
         callers = {one: Caller(hub.url, handle, alice) for one, handle in handles.items()}
         first = await callers["echo"].send("", parts=[{"text": "see"}, {"data": {"a": 1}}])
         await callers["echo"].send("hi", contextId=first["contextId"])
-        seen = [one for one in echo.frames if one["type"] == "message"]
+        seen = echo.of("message")
         assert seen[0]["content"]["content"]["parts"][1]["data"] == {"a": 1}
         assert seen[1]["content"]["content"] == "hi"
         assert {one["content"]["role"] for one in seen} == {"user"}

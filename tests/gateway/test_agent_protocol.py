@@ -23,7 +23,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat
+from tests.gateway.client import EchoSeat, team
 from tests.gateway.lowered import lower
 
 TASKS = "/ap/v1/agent/tasks"
@@ -42,9 +42,8 @@ async def step(client: httpx.AsyncClient, task: Json, text: str | None = None) -
 
 
 async def test_a_task_asks_a_seat_step_by_step(hub: HubProcess) -> None:
-    seat = EchoSeat(hub.url, hub.mint("protocol", "channel"), agentId="main")
-    async with seat, web(hub.urls[-1], headers=bearer(hub.mint("protocol", "session"))) as client:
-        await seat.find("auth-response")
+    headers = bearer(hub.mint("protocol", "session"))
+    async with team(hub, "protocol", main=EchoSeat) as (seat,), web(hub.urls[-1], headers=headers) as client:
         made = await client.post(TASKS, json={"input": "first"})
         task = made.json()
         assert (task["input"], task["additional_input"], task["artifacts"]) == ("first", None, [])
@@ -54,7 +53,7 @@ async def test_a_task_asks_a_seat_step_by_step(hub: HubProcess) -> None:
         assert (await step(client, task)).status_code == 422
         second = (await step(client, task, "second")).json()
         assert second["output"] == "echo: second"
-        asked = [one["sessionId"] for one in seat.frames if one["type"] == "message"]
+        asked = [one["sessionId"] for one in seat.of("message")]
         assert (len(asked), len(set(asked))) == (2, 1)  # one conversation
         listed = (await client.get(f"{TASKS}/{task['task_id']}/steps?page_size=1&current_page=2")).json()
         assert listed["steps"] == [second]
@@ -69,8 +68,9 @@ async def test_a_task_asks_a_seat_step_by_step(hub: HubProcess) -> None:
         assert '"echo: second"' in events
 
 
-async def test_a_reply_that_asks_back_is_not_the_last(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent, web(hub.urls[-1], headers=bearer(alice)) as client:
+async def test_a_reply_that_asks_back_is_not_the_last(embedded_hub: HubProcess) -> None:
+    alice = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url, headers=bearer(alice)) as client:
         task = await make_task(client, f"@{agent.handle}")
         asked = (await step(client, task, "say hm | ask which one?")).json()
         assert (asked["is_last"], asked["output"]) == (False, "hm\n\nwhich one?")
@@ -79,8 +79,9 @@ async def test_a_reply_that_asks_back_is_not_the_last(hub: HubProcess, alice: st
         assert agent.prompts[0]["contextId"] == agent.prompts[1]["contextId"]
 
 
-async def test_artifacts_go_to_the_agent_and_come_back(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent, web(hub.urls[-1], headers=bearer(alice)) as client:
+async def test_artifacts_go_to_the_agent_and_come_back(embedded_hub: HubProcess) -> None:
+    alice = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, web(embedded_hub.url, headers=bearer(alice)) as client:
         task = await make_task(client, f"@{agent.handle}")
         path = f"{TASKS}/{task['task_id']}/artifacts"
         file = {"file": ("../notes.txt", b"hello \x00 world", "text/plain")}
@@ -90,11 +91,7 @@ async def test_artifacts_go_to_the_agent_and_come_back(hub: HubProcess, alice: s
         assert (shown["file_name"], shown["relative_path"], shown["agent_created"]) == ("notes.txt", "a/b", False)
         done = (await step(client, task, "say done | raw r made")).json()
         sent = agent.prompts[0]["parts"][1]
-        assert (sent["filename"], sent["raw"], sent["mediaType"]) == (
-            "a/b/notes.txt",
-            "aGVsbG8gACB3b3JsZA==",
-            "text/plain",
-        )
+        assert sent == {"filename": "a/b/notes.txt", "raw": "aGVsbG8gACB3b3JsZA==", "mediaType": "text/plain"}
         (made,) = done["artifacts"]
         assert (made["file_name"], made["agent_created"]) == ("r.txt", True)
         got = await client.get(f"{path}/{made['artifact_id']}")
@@ -215,10 +212,7 @@ async def test_a_token_that_is_revoked_ends_the_wait_for_a_step(embedded_hub: Hu
         async with web(hub.url, headers=bearer(minted["token"])) as app:
             waiting = asyncio.create_task(app.post(path, json={"input": "hi"}))
 
-            async def is_asked() -> bool:
-                return bool(agent.prompts)
-
-            await eventually(is_asked, "the agent is asked")
+            await agent.heard("prompt")
             assert (await client.delete(f"/api/v1/tokens/{minted['id']}")).status_code == 204
             assert (await waiting).status_code == 401
         agent.release.set()

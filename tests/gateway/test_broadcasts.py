@@ -1,80 +1,51 @@
 """Frames to all agents of a team, and requests of services: of the gateway, and of an agent."""
 
-import asyncio
-
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
-from tests.gateway.client import EchoSeat, GatewayClient, code_of
+from tests.gateway.client import GatewayClient, code_of, team
 
 
 async def test_services_answer_requests(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("asks-services", "channel")
-    async with EchoSeat(embedded_hub.url, token, agentId="coder") as seat:
-        for number, (content, wanted) in enumerate(
-            [
-                ({"service": "agents.get", "params": {"name": "coder"}}, "coder"),
-                ({"service": "agents.get", "params": {"name": "absent"}}, 3001),
-                ({"service": "agents.get"}, 2002),
-            ]
+    async with team(embedded_hub, "asks-services", "coder") as (seat,):
+        assert (await seat.request("agents.get", name="coder"))["agent"]["name"] == "coder"
+        for content, code in (
+            ({"service": "agents.get", "params": {"name": "absent"}}, 3001),
+            ({"service": "agents.get"}, 2002),
+            ({"service": "nope"}, 2005),
         ):
-            about = {"correlationId": f"r-{number}"}
-            await seat.send("request", content, metadata=about)
-            shown = (await seat.find("response", lambda frame, about=about: frame["metadata"] == about))["content"]
-            found = shown["error"]["code"] if "error" in shown else shown["result"]["agent"]["name"]
-            assert found == wanted
-        await seat.send("request", {"service": "nope"}, metadata={"correlationId": "r-9"})
-        assert code_of(await seat.find("error"))[0] == 2005
+            assert code_of(await seat.ask("request", content))[0] == code
 
 
 async def test_a_broadcast_reaches_the_other_agents_of_the_team(hub: HubProcess) -> None:
-    token, foreign = hub.mint("broadcaster", "channel"), hub.mint("bystander", "channel")
-    here, far = hub.url, hub.urls[-1]
     async with (
-        GatewayClient(here, token, agentId="steward") as steward,
-        GatewayClient(far, token, agentId="alpha") as alpha,
-        GatewayClient(here, token, agentId="beta") as beta,
-        GatewayClient(here, foreign, agentId="stranger") as stranger,
+        team(hub, "broadcaster", "steward", "alpha", "beta") as (steward, alpha, beta),
+        team(hub, "bystander", "stranger") as (stranger,),
     ):
         await beta.shake_hands(supportedMessageTypes=["message"])
-        for one in (steward, alpha, stranger):
-            await one.find("auth-response")
-        about = {"correlationId": "b-1"}
-        await steward.send("broadcast", {"message": "stop", "scope": "all"}, id="m-1", metadata=about)
-        result = (await steward.find("response"))["content"]["result"]
+        content = {"message": "stop", "scope": "all"}
+        result = (await steward.ask("broadcast", content, id="m-1"))["content"]["result"]
         wanted = [{"agentId": name, "success": True} for name in ("alpha", "beta")]
         assert result == {"success": True, "totalSent": 2, "results": wanted}
         told = await alpha.find("broadcast")
-        assert (told["from"], told["id"], told["content"]) == (
-            "steward",
-            "m-1",
-            {"message": "stop", "scope": "all"},
-        )
+        assert (told["from"], told["id"], told["content"]) == ("steward", "m-1", content)
         assert (await beta.find("message"))["content"] == {"role": "agent", "content": "stop"}
-        await steward.send("message", {"role": "agent", "content": "go on"}, agent="broadcast")
+        await steward.tell("broadcast", "go on")
         assert (await alpha.find("broadcast", lambda frame: frame is not told))["content"]["message"] == "go on"
-        await stranger.send("broadcast", {"message": "mine"})
-        assert (await stranger.find("response"))["content"]["result"]["totalSent"] == 0
-        assert not [one for one in stranger.frames if one["type"] == "broadcast"]
+        assert (await stranger.ask("broadcast", {"message": "mine"}))["content"]["result"]["totalSent"] == 0
+        assert stranger.of("broadcast") == []
 
 
 async def test_a_user_who_is_halted_as_a_caller_broadcasts_nothing(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("halted-caller", "channel")
-    alpha, beta = (GatewayClient(embedded_hub.url, token, agentId=name) for name in ("alpha", "beta"))
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(embedded_hub, "halted-caller", "alpha", "beta") as (alpha, beta):
         sql(
             embedded_hub,
             "INSERT INTO agents_halt (kind, user_id, by_staff, reason, made_at)"
             " SELECT 'caller', id, true, '', CURRENT_TIMESTAMP FROM accounts_user WHERE login = 'halted-caller'",
         )
-        for number, (type_name, content) in enumerate(
-            (("broadcast", {"message": "stop"}), ("message", {"role": "agent", "content": "stop"}))
-        ):
-            about = {"correlationId": f"c-{number}", "requiresResponse": True}
-            await alpha.send(type_name, content, agent="broadcast", metadata=about)
-            assert code_of(await alpha.reply(f"c-{number}", "response")) == (5004, "halted")
-        assert [one for one in beta.frames if one["type"] in ("broadcast", "message")] == []
+        assert code_of(await alpha.ask("broadcast", {"message": "stop"})) == (5004, "halted")
+        assert code_of(await alpha.send_message("broadcast", "stop")) == (5004, "halted")
+        assert beta.of("broadcast", "message") == []
 
 
 class ServingSeat(GatewayClient):
@@ -88,24 +59,12 @@ class ServingSeat(GatewayClient):
 
 
 async def test_a_request_is_served_by_an_agent(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("serves-requests", "channel")
-    async with (
-        ServingSeat(embedded_hub.url, token, agentId="adder") as adder,
-        GatewayClient(embedded_hub.url, token, agentId="asker") as asker,
-    ):
-        await adder.find("auth-response")
-        for key, numbers in (("q-1", [1, 2]), ("q-2", [])):
-            content = {"service": "add", "params": {"numbers": numbers}}
-            await asker.send("request", content, agent="adder", metadata={"correlationId": key})
+    async with team(embedded_hub, "serves-requests", "asker", adder=ServingSeat) as (asker, adder):
+        contents = [{"service": "add", "params": {"numbers": numbers}} for numbers in ([1, 2], [])]
+        added, failed = [await asker.ask("request", content, agent="adder") for content in contents]
         asked = await adder.find("request")
-        assert (asked["from"], asked["content"]) == ("asker", {"service": "add", "params": {"numbers": [1, 2]}})
-        answers = {key: await asker.reply(key, "response") for key in ("q-1", "q-2")}
-        assert (answers["q-1"]["from"], answers["q-1"]["content"]) == ("adder", {"result": {"sum": 3}})
-        failed = answers["q-2"]["content"]
-        assert (failed["error"]["code"], failed["error"]["message"], "result" in failed) == (
-            3004,
-            "nothing to add",
-            False,
-        )
-        await asker.send("request", {"service": "add"}, agent="absent", metadata={"correlationId": "q-3"})
-        assert (await asker.reply("q-3", "response"))["content"]["error"]["code"] == 3001
+        assert (asked["from"], asked["content"]) == ("asker", contents[0])
+        assert (added["from"], added["content"]) == ("adder", {"result": {"sum": 3}})
+        assert (code_of(failed)[0], failed["content"]["error"]["message"]) == (3004, "nothing to add")
+        assert "result" not in failed["content"]
+        assert code_of(await asker.ask("request", {"service": "add"}, agent="absent"))[0] == 3001

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -21,107 +20,74 @@ from gateway.service.team.health import HealthReport
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient, code_of, publish
-from tests.gateway.triad import Voter
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, publish, seat, team
 
 
-async def subscribed(client: GatewayClient, channel: str, agents: list[str] | None = None) -> Json:
-    """Subscribe; the acknowledgement."""
-    return await answered(client, "subscribe", {"channel": channel} | ({"agents": agents} if agents else {}))
-
-
-async def answered(client: GatewayClient, type_name: str, content: Json, **more: Any) -> Json:
-    """Send a frame; the answer of the same type, or the error."""
-    about = {"correlationId": f"a-{type_name}-{len(client.frames)}-{content.get('channel')}"}
-    await client.send(type_name, content, metadata=about, **more)
-    return await client.reply(about["correlationId"], type_name)
+async def subscribed(client: GatewayClient, channel: str, *agents: str) -> Json:
+    """Subscribe; the acknowledgement, or the error."""
+    return await client.ask("subscribe", {"channel": channel} | ({"agents": agents} if agents else {}))
 
 
 def statuses_of(client: GatewayClient, agent: str) -> list[str]:
     """The statuses of an agent that a client was pushed, in order."""
-    shown = [one["content"] for one in client.frames if one["type"] == "status"]
+    shown = [one["content"] for one in client.of("status")]
     return [one["status"] for one in shown if one["agent"] == agent]
 
 
 async def test_subscribers_are_pushed_the_statuses_of_their_team(hub: HubProcess) -> None:
-    owner, token = hub.mint("watched-team", "session"), hub.mint("watched-team", "channel")
-    first, last = hub.urls[0], hub.urls[-1]
-    async with (
-        GatewayClient(first, owner) as watcher,
-        GatewayClient(first, hub.mint("stranger", "session")) as other,
-    ):
-        assert (await subscribed(watcher, "agent:status"))["content"] == {
-            "channel": "agent:status",
-            "status": "subscribed",
-        }
+    async with owner_of(hub, "watched-team") as watcher, owner_of(hub, "stranger") as other:
+        acknowledged = await subscribed(watcher, "agent:status")
+        assert acknowledged["content"] == {"channel": "agent:status", "status": "subscribed"}
         await subscribed(other, "agent:status")
-        async with EchoSeat(last, token, agentId="alpha") as alpha:
-            came = await watcher.find("status")
-            assert came["content"] | {"lastSeen": 0} == {
-                "agent": "alpha",
-                "status": "online",
-                "previous": "offline",
-                "lastSeen": 0,
-            }
+        async with seat(hub.urls[-1], hub.mint("watched-team", "channel"), "alpha") as alpha:
+            came = (await watcher.find("status"))["content"]
+            wanted = {"agent": "alpha", "status": "online", "previous": "offline", "lastSeen": came["lastSeen"]}
+            assert came == wanted
             await alpha.send("status", {"agent": "alpha", "status": "busy"})
             busy = await watcher.find("status", lambda one: one["content"]["status"] == "busy")
             assert busy["content"]["previous"] == "online"
-            async with GatewayClient(first, owner) as late:  # a snapshot follows the acknowledgement
-                await subscribed(late, "agent:status", ["alpha"])
+            async with owner_of(hub, "watched-team") as late:  # a snapshot follows the acknowledgement
+                await subscribed(late, "agent:status", "alpha")
                 assert (await late.find("status"))["content"]["status"] == "busy"
                 await alpha.send("status", {"status": "idle"})
                 await late.find("status", lambda one: one["content"]["status"] == "idle")
         gone = await watcher.find("status", lambda one: one["content"]["status"] == "offline")
-        assert gone["content"]["previous"] == "idle"
-        assert [one for one in other.frames if one["type"] == "status"] == []
+        assert (gone["content"]["previous"], other.of("status")) == ("idle", [])
 
 
 async def test_agents_narrow_a_subscription_and_the_next_one_replaces_them(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("narrow", "channel")
-    async with AsyncExitStack() as seats:
-        alpha, beta = [
-            await seats.enter_async_context(GatewayClient(embedded_hub.url, token, agentId=name))
-            for name in ("alpha", "beta")
-        ]
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
-        watcher = await seats.enter_async_context(
-            GatewayClient(embedded_hub.url, embedded_hub.mint("narrow", "session"))
-        )
+    hub = embedded_hub
+    async with team(hub, "narrow", "alpha", "beta") as (alpha, beta), owner_of(hub, "narrow") as watcher:
 
         async def set_each(status: str) -> None:
             await alpha.send("status", {"status": status})
             await beta.send("status", {"status": status})
             await asyncio.gather(alpha.discover(), beta.discover())  # both are published now
 
-        await subscribed(watcher, "agent:status", ["alpha"])
+        await subscribed(watcher, "agent:status", "alpha")
         await set_each("idle")
-        await subscribed(watcher, "agent:status", ["beta"])
+        await subscribed(watcher, "agent:status", "beta")
         await watcher.find("status", lambda one: one["content"]["agent"] == "beta")
         await set_each("busy")
-        await answered(watcher, "unsubscribe", {"channel": "agent:status", "agents": ["beta"]})
+        await watcher.ask("unsubscribe", {"channel": "agent:status", "agents": ["beta"]})
         await set_each("idle")
         await subscribed(watcher, "agent:status")  # all, with a snapshot
         await watcher.find("status", lambda one: one["content"]["agent"] == "alpha")
-        await answered(watcher, "unsubscribe", {"channel": "agent:status", "agents": ["alpha"]})
+        await watcher.ask("unsubscribe", {"channel": "agent:status", "agents": ["alpha"]})
         await set_each("error")
         await watcher.find("status", lambda one: one["content"]["status"] == "error")
-        left = await answered(watcher, "unsubscribe", {"channel": "agent:status"})
+        left = await watcher.ask("unsubscribe", {"channel": "agent:status"})
         assert left["content"] == {"channel": "agent:status", "status": "unsubscribed"}
         await set_each("online")
-        again = await answered(watcher, "unsubscribe", {"channel": "agent:status"})
+        again = await watcher.ask("unsubscribe", {"channel": "agent:status"})
         assert again["content"]["status"] == "unsubscribed"
         assert statuses_of(watcher, "alpha") == ["online", "idle", "idle"]
         assert statuses_of(watcher, "beta") == ["idle", "busy", "idle", "error"]
 
 
 async def test_subscriptions_that_are_refused(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("refused-sub", "channel")
-    async with (
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, token, agentId="beta") as beta,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("refused-sub", "session")) as owner,
-    ):
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    hub = embedded_hub
+    async with team(hub, "refused-sub", "alpha", "beta") as (alpha, _), owner_of(hub, "refused-sub") as owner:
         wanted: list[tuple[GatewayClient, Json, int]] = [
             (alpha, {"channel": "agent:beta:inbox"}, 5004),
             (alpha, {"channel": "agent:absent:inbox"}, 5004),
@@ -135,50 +101,30 @@ async def test_subscriptions_that_are_refused(embedded_hub: HubProcess) -> None:
             (alpha, {"channel": "agent:status", "agents": ["Not A Name"]}, 3001),
             (alpha, {"channel": "agent:status", "agents": [f"a{number}" for number in range(501)]}, 2005),
         ]
-        assert [code_of(await answered(who, "subscribe", content))[0] for who, content, _ in wanted] == [
-            code for *_, code in wanted
-        ]
+        codes = [code_of(await who.ask("subscribe", content))[0] for who, content, _ in wanted]
+        assert codes == [code for *_, code in wanted]
         for who in (alpha, owner):
-            ack = await subscribed(who, "agent:alpha:inbox")
-            assert ack["content"]["status"] == "subscribed"
-
-
-async def test_a_proposal_is_subscribed_to_by_its_own_team_alone(embedded_hub: HubProcess) -> None:
-    """Its id tells another team nothing: it is refused like an id that does not exist."""
-    url = embedded_hub.url
-    async with (
-        Voter(url, embedded_hub.mint("proposes", "session")) as alice,
-        Voter(url, embedded_hub.mint("subscribes", "session")) as bob,
-    ):
-        assert (await alice.propose("secret-1"))["state"] == "pending"
-        assert (await subscribed(alice, "triad:secret-1"))["content"]["status"] == "subscribed"
-        refusals = [await subscribed(bob, f"triad:{one}") for one in ("secret-1", "absent-1")]
-        assert [code_of(one) for one in refusals] == [(2005, "proposal_not_found")] * 2
-        assert refusals[0]["content"] == refusals[1]["content"]
+            assert (await subscribed(who, "agent:alpha:inbox"))["content"]["status"] == "subscribed"
 
 
 async def test_a_connection_has_at_most_100_subscriptions(embedded_hub: HubProcess) -> None:
-    async with Voter(embedded_hub.url, embedded_hub.mint("many-subs", "session")) as client:
+    async with owner_of(embedded_hub, "many-subs") as client:
         for number in range(0, 102, 2):  # each has two ids
             about = {"correlationId": f"p-{number}"}
-            await client.send("proposal", {"proposal": "p"}, id=f"p-{number + 1}", metadata=about)
-            await client.answer_after(0, f"p-{number}")
+            await client.ask("proposal", {"proposal": "p"}, id=f"p-{number + 1}", metadata=about)
         for number in range(101):
             await client.send("subscribe", {"channel": f"triad:p-{number}"})
         assert code_of(await client.find("error")) == (2005, "too_many_subscriptions")
         again = await subscribed(client, "triad:p-7")  # one that it has
         assert again["content"]["status"] == "subscribed"
-        await answered(client, "unsubscribe", {"channel": "triad:p-0"})
+        await client.ask("unsubscribe", {"channel": "triad:p-0"})
         assert (await subscribed(client, "triad:p-100"))["content"]["status"] == "subscribed"
 
 
-async def test_events_reach_the_subscribers_of_their_channel(hub: HubProcess) -> None:
-    token = hub.mint("events-team", "channel")
-    first, last = hub.urls[0], hub.urls[-1]
-    async with (
-        GatewayClient(first, hub.mint("events-team", "session")) as owner,
-        GatewayClient(last, token, agentId="alpha") as alpha,
-    ):
+async def test_events_reach_the_subscribers_of_their_channel(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    alpha = GatewayClient(hub.urls[-1], hub.mint("events-team", "channel"), agentId="alpha")
+    async with owner_of(hub, "events-team") as owner, alpha:
         await alpha.find("auth-response")
         await subscribed(owner, "agent:a2a")
         await subscribed(alpha, "agent:activity")
@@ -197,21 +143,16 @@ async def test_events_reach_the_subscribers_of_their_channel(hub: HubProcess) ->
             ({"event": ""}, 2005),
             ({"event": "x", "channel": "agent:status"}, 2005),
         ]
-        for number, (content, code) in enumerate(wanted):
-            await alpha.send("event", content, id=f"bad-{number}")
-            error = await alpha.find("error", lambda one, n=number: one["metadata"]["parentId"] == f"bad-{n}")
-            assert error["content"]["code"] == code
+        for content, code in wanted:
+            assert code_of(await alpha.ask("event", content))[0] == code
 
 
 async def test_messages_of_seats_are_copied_without_their_text(hub: HubProcess) -> None:
-    token, last = hub.mint("copied", "channel"), hub.urls[-1]
     async with (
-        GatewayClient(hub.urls[0], hub.mint("copied", "session")) as owner,
-        GatewayClient(hub.urls[0], hub.mint("copied", "session")) as inbox,
-        GatewayClient(last, token, agentId="alpha") as alpha,
-        EchoSeat(last, token, agentId="beta") as beta,
+        owner_of(hub, "copied") as owner,
+        owner_of(hub, "copied") as inbox,
+        team(hub, "copied", "alpha", beta=EchoSeat) as (alpha, _),
     ):
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
         await subscribed(owner, "agent:message")
         await subscribed(inbox, "agent:beta:inbox")
         reply = await alpha.send_message("beta", "the secret plan")
@@ -226,14 +167,9 @@ async def test_messages_of_seats_are_copied_without_their_text(hub: HubProcess) 
 
 
 async def test_types_that_a_client_does_not_take_are_not_pushed(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("filtered", "channel")
-    async with (
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("filtered", "session")) as owner,
-    ):
-        await alpha.find("auth-response")
+    async with team(embedded_hub, "filtered", "alpha") as (alpha,), owner_of(embedded_hub, "filtered") as owner:
         await owner.shake_hands(supportedMessageTypes=["event"])
-        await subscribed(owner, "agent:status", ["alpha"])
+        await subscribed(owner, "agent:status", "alpha")
         await subscribed(owner, "agent:a2a")
         await alpha.send("status", {"status": "idle"})
         await alpha.send("event", {"event": "after"})
@@ -242,14 +178,10 @@ async def test_types_that_a_client_does_not_take_are_not_pushed(embedded_hub: Hu
 
 
 async def test_an_agent_that_works_for_another_owner_reaches_nothing_of_its_team(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("lent", "channel")
     async with (
-        GatewayClient(embedded_hub.url, token, agentId="oracle") as oracle,
-        GatewayClient(embedded_hub.url, token, agentId="colleague") as colleague,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("borrower", "session")) as caller,
+        team(embedded_hub, "lent", "oracle", "colleague") as (oracle, colleague),
+        owner_of(embedded_hub, "borrower") as caller,
     ):
-        await oracle.find("auth-response")
-        await colleague.find("auth-response")
         before = len(colleague.frames)
         handle = await publish(embedded_hub, "lent", "oracle", isolated=False)
         asking = asyncio.create_task(caller.send_message(f"@{handle}", "hi"))
@@ -260,12 +192,11 @@ async def test_an_agent_that_works_for_another_owner_reaches_nothing_of_its_team
             ("workspace", {"action": "list"}),
             ("broadcast", {"message": "stop"}),
         ):
-            assert code_of(await answered(oracle, type_name, content)) == (5004, "works_for_another")
+            assert code_of(await oracle.ask(type_name, content)) == (5004, "works_for_another")
         for service in ("get", "unread", "count", "list", "mark_read", "clear"):
             refused = (await oracle.request(f"inbox.{service}"))["error"]
             assert (refused["code"], refused["reason"]) == (5004, "works_for_another"), service
-        told = await oracle.send_message("broadcast", "stop")
-        assert (told["content"]["code"], told["content"]["reason"]) == (5004, "works_for_another")
+        assert code_of(await oracle.send_message("broadcast", "stop")) == (5004, "works_for_another")
         assert colleague.frames[before:] == []
         asking.cancel()
 

@@ -14,6 +14,7 @@ import pytest
 from connect.__main__ import main
 from connect.gateway_client import GatewayClient, GatewayError
 from lab.hub_process import HubProcess
+from tests.gateway.client import team
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 30
@@ -71,38 +72,19 @@ async def test_the_connector_answers_for_a_seat(embedded_hub: HubProcess) -> Non
             assert await process.wait() == 0
 
 
-async def test_a_newer_connector_has_the_seat_and_a_wrong_token_is_refused(embedded_hub: HubProcess) -> None:
+async def test_a_newer_connector_has_the_seat(embedded_hub: HubProcess) -> None:
     async with (
         connector(embedded_hub, "--echo", owner="newer", name="one") as old,
-        connector(embedded_hub, "--echo", owner="newer", name="one"),
+        team(embedded_hub, "newer", "one"),
         asyncio.timeout(WITHIN_S),
     ):
         assert await old.wait() == 3
-    wrong = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "connect", "--gateway", "--name", "one", "--echo"),
-        *("--hub", embedded_hub.url, "--token", "ck_live_wrong"),
-        cwd=ROOT,
-        stderr=PIPE,
-    )
-    async with asyncio.timeout(WITHIN_S):
-        _, complaints = await wrong.communicate()
-    assert (wrong.returncode, b"the gateway refused the token" in complaints) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--gateway", "--echo"], "--gateway: want --name"),
-        (["--gateway", "--name", "1", "--echo"], "--gateway: want --name"),
-        (["--name", "a", "--votes", "--echo"], "--votes: want --gateway"),
-        (["--gateway", "--name", "a", "--new-session", "--echo"], "--gateway: a seat goes by its --name"),
-    ],
-)
-def test_options_that_cannot_be_right_are_said(
-    capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
-) -> None:
-    assert main(["--hub", "http://127.0.0.1:9", "--token", "ck_live_x", *options]) == 2
-    assert complaint in capsys.readouterr().err
+def test_a_connector_with_a_wrong_token_ends(embedded_hub: HubProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    place = ("--hub", embedded_hub.url, "--token", "ck_live_wrong")
+    assert main([*place, "--gateway", "--name", "one", "--echo"]) == 2
+    assert "the gateway refused the token" in capsys.readouterr().err
 
 
 async def test_two_clients_of_the_library_talk(embedded_hub: HubProcess) -> None:

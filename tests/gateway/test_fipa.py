@@ -1,6 +1,6 @@
 """ACL messages of FIPA: the table of performatives, round trips, and the entrance over HTTP."""
 
-import asyncio
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from gateway.wire.fipa import FRAME_OF, as_information, from_acl, to_acl
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient, publish, session_id
+from tests.gateway.client import EchoSeat, publish, session_id, team
 
 NOW_MS = 1_767_225_600_000  # 2026-01-01
 PATH = "/api/v1/gateway/fipa"
@@ -49,45 +49,34 @@ PERFORMATIVES = {  # of FIPA's standard, each with the type of its frame
 }
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_a_frame_has_its_performative(name: str) -> None:
-    performative, frame = FRAMES[name]
-    acl = to_acl({"from": "alpha", "agent": "beta", "metadata": {"correlationId": "c", "threadId": "t"}, **frame})
-    assert (acl["performative"], acl["sender"], acl["receiver"]) == (performative, "alpha", "beta")
-    assert (acl["content"], acl["language"], acl["ontology"]) == (frame["content"], "json", "heretek-v1")
-    asks = frame["type"] in ("request", "proposal")
-    assert acl["conversation-id"] == "t"
-    assert acl["reply-with" if asks else "in-reply-to"] == "c"
+def test_a_frame_has_its_performative() -> None:
+    about = {"from": "alpha", "agent": "beta", "metadata": {"correlationId": "c", "threadId": "t"}}
+    for name, (performative, frame) in FRAMES.items():
+        reply = "reply-with" if frame["type"] in ("request", "proposal") else "in-reply-to"
+        expected = {"performative": performative, "sender": "alpha", "receiver": "beta", "conversation-id": "t"}
+        expected |= {"content": frame["content"], "language": "json", "ontology": "heretek-v1", reply: "c"}
+        assert expected.items() <= to_acl({**about, **frame}).items(), name
 
 
-@pytest.mark.parametrize("performative", PERFORMATIVES)
-@pytest.mark.parametrize(
-    "content", ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}, {"role": "user"}]
-)
-def test_a_message_becomes_a_sound_frame_and_comes_back(performative: str, content: Any) -> None:
-    acl = {
-        "performative": performative,
-        "sender": "alice",
-        "receiver": "beta",
-        "content": content,
-        "language": "fipa-sl",
-        "ontology": "planning",
-        "protocol": "fipa-contract-net",
-        "conversation-id": "t",
-        "reply-with": "c",
-        "X-own": {"kept": True},
-    }
-    frame = from_acl(acl, NOW_MS)
-    assert frame["type"] == PERFORMATIVES[performative] == FRAME_OF.get(performative, "message")
-    envelope = check_frame(frame, read_type(frame))
-    assert (envelope.agent, envelope.sender, envelope.correlation_id) == ("beta", "alice", "c")
-    back = to_acl(frame)
-    kept = {key: back[key] for key in ("performative", "language", "ontology", "protocol", "X-own")}
-    assert kept == {key: acl[key] for key in kept}
-    if frame["type"] in ("message", "request", "broadcast"):
-        assert back == acl
-    if isinstance(content, str) and frame["type"] not in ("response", "decision"):
-        assert back["content"] == content
+CONTENTS: list[Any] = ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}, {"role": "user"}]
+
+
+def test_a_message_becomes_a_sound_frame_and_comes_back() -> None:
+    for performative, content in product(PERFORMATIVES, CONTENTS):
+        acl = {"performative": performative, "sender": "alice", "receiver": "beta", "content": content}
+        acl |= {"language": "fipa-sl", "ontology": "planning", "protocol": "fipa-contract-net"}
+        acl |= {"conversation-id": "t", "reply-with": "c", "X-own": {"kept": True}}
+        frame = from_acl(acl, NOW_MS)
+        assert frame["type"] == PERFORMATIVES[performative] == FRAME_OF.get(performative, "message")
+        envelope = check_frame(frame, read_type(frame))
+        assert (envelope.agent, envelope.sender, envelope.correlation_id) == ("beta", "alice", "c")
+        back = to_acl(frame)
+        for key in ("performative", "language", "ontology", "protocol", "X-own"):
+            assert back[key] == acl[key], (acl, back)
+        if frame["type"] in ("message", "request", "broadcast"):
+            assert back == acl
+        if isinstance(content, str) and frame["type"] not in ("response", "decision"):
+            assert back["content"] == content
 
 
 def test_times_ids_and_receivers_are_translated() -> None:
@@ -109,25 +98,23 @@ def test_times_ids_and_receivers_are_translated() -> None:
     assert "reply-by" not in to_acl({"type": "message", "timestamp": 1, "metadata": {"ttl": 2**53}})
 
 
-@pytest.mark.parametrize(
-    ("acl", "code", "field"),
-    [
+def test_a_message_that_is_not_in_order_is_refused() -> None:
+    inform = {"performative": "inform", "content": "x"}
+    for acl, code, field in (
         ({}, 2002, "performative"),
         ({"performative": 1}, 2003, "performative"),
         ({"performative": "inform"}, 2002, "content"),
-        ({"performative": "inform", "content": "x", "receiver": 1}, 2003, "receiver"),
-        ({"performative": "inform", "content": "x", "receiver": ["a"] * 101}, 2005, "receiver"),
-        ({"performative": "inform", "content": "x", "sender": {"name": 1}}, 2003, "sender"),
-        ({"performative": "inform", "content": "x", "reply-by": "soon"}, 2003, "reply-by"),
-        ({"performative": "inform", "content": "x", "reply-by": NOW_MS}, 2005, "reply-by"),
-        ({"performative": "inform", "content": "x", "reply-by": 10**400}, 2003, "reply-by"),
-        ({"performative": "inform", "content": "x", "reply-with": []}, 2003, "reply-with"),
-    ],
-)
-def test_a_message_that_is_not_in_order_is_refused(acl: Json, code: int, field: str) -> None:
-    with pytest.raises(FrameRefused) as refused:
-        from_acl(acl, NOW_MS)
-    assert (refused.value.code, refused.value.field) == (code, field)
+        (inform | {"receiver": 1}, 2003, "receiver"),
+        (inform | {"receiver": ["a"] * 101}, 2005, "receiver"),
+        (inform | {"sender": {"name": 1}}, 2003, "sender"),
+        (inform | {"reply-by": "soon"}, 2003, "reply-by"),
+        (inform | {"reply-by": NOW_MS}, 2005, "reply-by"),
+        (inform | {"reply-by": 10**400}, 2003, "reply-by"),
+        (inform | {"reply-with": []}, 2003, "reply-with"),
+    ):
+        with pytest.raises(FrameRefused) as refused:
+            from_acl(acl, NOW_MS)
+        assert (refused.value.code, refused.value.field) == (code, field)
 
 
 def test_a_decision_for_another_team_is_information() -> None:
@@ -137,10 +124,10 @@ def test_a_decision_for_another_team_is_information() -> None:
     assert "requiresResponse" not in told.metadata
 
 
-async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubProcess) -> None:
-    seat = EchoSeat(hub.url, hub.mint("fipa", "channel"), agentId="beta")
-    async with seat, web(hub.urls[-1], headers=bearer(hub.mint("fipa", "session"))) as client:
-        await seat.find("auth-response")
+async def test_a_message_over_http_is_sent_and_its_answer_comes_back(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    headers = bearer(hub.mint("fipa", "session"))
+    async with team(hub, "fipa", beta=EchoSeat) as (seat,), web(hub.urls[-1], headers=headers) as client:
         asked = {"performative": "query-ref", "content": "agents.list", "reply-with": "q", "sender": "fipa"}
         listed = (await client.post(PATH, json=asked)).json()
         assert (listed["performative"], listed["in-reply-to"], listed["receiver"]) == ("inform", "q", "fipa")
@@ -160,35 +147,38 @@ async def test_a_message_over_http_is_sent_and_its_answer_comes_back(hub: HubPro
         assert await seat.find("message", lambda frame: frame["content"]["content"] == "told")
 
 
-@pytest.mark.parametrize(
-    ("performative", "type_name", "content"),
-    [
-        ("agree", "response", {"result": {"vote": "approve", "reason": "why not"}}),
-        ("refuse", "response", {"result": {"vote": "reject", "reason": "why not"}}),
-        ("failure", "response", {"error": {"code": 3004, "error": "AGENT_ERROR", "message": "why not"}}),
-        ("accept-proposal", "decision", {"result": "approved", "reason": "why not"}),
-        ("reject-proposal", "decision", {"result": "rejected", "reason": "why not"}),
-    ],
-)
-async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
-    hub: HubProcess, performative: str, type_name: str, content: Json
-) -> None:
-    owner = f"fipa-{performative}"
-    seat = EchoSeat(hub.url, hub.mint(owner, "channel"), agentId="beta")
-    async with seat, web(hub.urls[-1], headers=bearer(hub.mint(owner, "session"))) as client:
-        await seat.find("auth-response")
-        said = {"performative": performative, "receiver": "beta", "content": "why not", "in-reply-to": "p"}
-        answer = await client.post(PATH, json=said)
-        assert (answer.status_code, answer.content) == (204, b"")
-        frame = await seat.find(type_name)
-        assert (frame["content"], frame["from"], frame["agent"]) == (content, owner, "beta")
-        assert (frame["metadata"]["correlationId"], to_acl(frame)["performative"]) == ("p", performative)
-        for receiver in ({}, {"receiver": ["beta", "gamma"]}):
-            said = {"performative": performative, "content": "x"} | receiver
-            refused = (await client.post(PATH, json=said)).json()
-            assert (refused["performative"], refused["content"]["code"]) == ("failure", 2002)
-        absent = (await client.post(PATH, json=said | {"receiver": "absent"})).json()
-        assert (absent["performative"], absent["content"]["code"]) == ("failure", 3001)
+REPLIES: dict[str, tuple[str, Json]] = {  # each with its frame
+    "agree": ("response", {"result": {"vote": "approve", "reason": "why not"}}),
+    "refuse": ("response", {"result": {"vote": "reject", "reason": "why not"}}),
+    "failure": ("response", {"error": {"code": 3004, "error": "AGENT_ERROR", "message": "why not"}}),
+    "accept-proposal": ("decision", {"result": "approved", "reason": "why not"}),
+    "reject-proposal": ("decision", {"result": "rejected", "reason": "why not"}),
+}
+
+
+async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
+    headers = bearer(hub.mint("fipa-replies", "session"))
+    async with team(hub, "fipa-replies", "beta") as (seat,), web(hub.url, headers=headers) as client:
+        for performative, (type_name, content) in REPLIES.items():
+            said = {
+                "performative": performative,
+                "receiver": "beta",
+                "content": "why not",
+                "in-reply-to": performative,
+            }
+            answer = await client.post(PATH, json=said)
+            assert (answer.status_code, answer.content) == (204, b"")
+            frame = await seat.find(type_name, lambda one: one["metadata"]["correlationId"] == performative)  # noqa: B023
+            assert (frame["content"], frame["from"], frame["agent"]) == (content, "fipa-replies", "beta")
+            assert to_acl(frame)["performative"] == performative
+            for receiver, code in (
+                ({}, 2002),
+                ({"receiver": ["beta", "gamma"]}, 2002),
+                ({"receiver": "absent"}, 3001),
+            ):
+                refused = await client.post(PATH, json={"performative": performative, "content": "x"} | receiver)
+                assert (refused.json()["performative"], refused.json()["content"]["code"]) == ("failure", code)
 
 
 async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_about_it(
@@ -196,9 +186,7 @@ async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_
 ) -> None:
     """A decision and a reply from outside the agent's team, and an error from any caller."""
     hub = embedded_hub
-    seat = EchoSeat(hub.url, hub.mint("fipa-host", "channel"), agentId="oracle")
-    async with seat, web(hub.url) as client:
-        await seat.find("auth-response")
+    async with team(hub, "fipa-host", "oracle") as (seat,), web(hub.url) as client:
         handle = await publish(hub, "fipa-host", "oracle")
         hub.mint("fipa-friend", "session")
         owner = bearer(hub.mint("fipa-host", "session"))
@@ -222,10 +210,9 @@ async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_
 
 
 async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub: HubProcess) -> None:
-    hub, token = embedded_hub, embedded_hub.mint("fipa-team", "channel")
-    alpha, beta = (GatewayClient(hub.url, token, agentId=name) for name in ("alpha", "beta"))
-    async with alpha, beta, web(hub.url, headers=bearer(hub.mint("fipa-team", "session"))) as client:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    hub = embedded_hub
+    headers = bearer(hub.mint("fipa-team", "session"))
+    async with team(hub, "fipa-team", "alpha", "beta") as seats, web(hub.url, headers=headers) as client:
         for key, vote, performative in (
             ("p-1", "approve", "accept-proposal"),
             ("p-2", "reject", "reject-proposal"),
@@ -233,9 +220,8 @@ async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub:
             proposed = {"performative": "propose", "content": f"ship {key}", "reply-with": key}
             first = (await client.post(PATH, json=proposed)).json()
             assert (first["performative"], first["in-reply-to"]) == ("inform", key)
-            for seat in (alpha, beta):
-                await seat.send("vote", {"proposalId": key, "vote": vote})
-                await seat.find("response", lambda one: one["content"]["result"]["proposalId"] == key)  # noqa: B023
+            for seat in seats:
+                await seat.vote(key, vote)
             decided = (await client.post(PATH, json=proposed)).json()
             assert (decided["performative"], decided["in-reply-to"]) == (performative, key)
             assert decided["content"]["proposalId"] == key
@@ -243,9 +229,8 @@ async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub:
 
 async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    silent = GatewayClient(hub.url, hub.mint("fipa2", "channel"), agentId="beta")
-    async with silent, web(hub.url, headers=bearer(hub.mint("fipa2", "session"))) as client:
-        await silent.find("auth-response")
+    headers = bearer(hub.mint("fipa2", "session"))
+    async with team(hub, "fipa2", "beta") as (silent,), web(hub.url, headers=headers) as client:
         ask = {"performative": "inform", "receiver": "beta", "content": "hi", "reply-with": "c"}
         cases: list[tuple[Json, str, int]] = [
             ({"receiver": "stranger"}, "failure", 3001),
@@ -267,4 +252,4 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
         assert (await client.get(PATH)).status_code == 405
         client.headers.update(bearer(hub.mint("fipa2", "channel")))
         assert (await client.post(PATH, json=ask)).status_code == 401
-        assert not [one for one in silent.frames if one["type"] == "message"]
+        assert silent.of("message") == []

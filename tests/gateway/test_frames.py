@@ -100,57 +100,57 @@ def test_every_type_that_clients_may_send_has_a_sound_frame() -> None:
     assert [name for name, frame in SOUND.items() if not isinstance(checked(frame), Envelope)] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "field", "closes"),
-    [
-        (None, 1004, "", 1003),
-        ('"' + "x" * MAX_FRAME_BYTES + '"', 1004, "", 1009),
-        ("{", 2001, "", 0),
-        ('{"type":"ping"} x', 2001, "", 0),
-        ('{"type":"ping","type":"pong"}', 2001, "", 0),
-        ("[" * 65 + "]" * 65, 2001, "", 0),
-        ('{"type":NaN}', 2001, "", 0),
-        ('{"type":"ping","x":"\\u0000"}', 2005, "$", 0),
-        ("[]", 2003, "$", 0),
-        ("null", 2003, "$", 0),
-        ("7", 2003, "$", 0),
-        ("{}", 2002, "type", 0),
-        ('{"type":""}', 2002, "type", 0),
-        ('{"type":7}', 2003, "type", 0),
-        ('{"type":"nope"}', 2004, "type", 0),
-        ('{"type":"0x01"}', 2004, "type", 0),
-        ('{"type":"auth-response","content":{}}', 5004, "type", 0),
-        ('{"type":"decision","content":{}}', 5004, "type", 0),
-        ('{"type":"message"}', 2002, "content", 0),
-        ('{"type":"message","content":[]}', 2003, "content", 0),
-        ('{"type":"message","agent":7,"content":{}}', 2002, "content.role", 0),
-    ],
+FLAWS: list[tuple[str | None, int, str, int]] = [
+    (None, 1004, "", 1003),
+    ('"' + "x" * MAX_FRAME_BYTES + '"', 1004, "", 1009),
+    ("{", 2001, "", 0),
+    ('{"type":"ping"} x', 2001, "", 0),
+    ('{"type":"ping","type":"pong"}', 2001, "", 0),
+    ("[" * 65 + "]" * 65, 2001, "", 0),
+    ('{"type":NaN}', 2001, "", 0),
+    ('{"type":"ping","x":"\\u0000"}', 2005, "$", 0),
+    ("[]", 2003, "$", 0),
+    ("null", 2003, "$", 0),
+    ("7", 2003, "$", 0),
+    ("{}", 2002, "type", 0),
+    ('{"type":""}', 2002, "type", 0),
+    ('{"type":7}', 2003, "type", 0),
+    ('{"type":"nope"}', 2004, "type", 0),
+    ('{"type":"0x01"}', 2004, "type", 0),
+    ('{"type":"auth-response","content":{}}', 5004, "type", 0),
+    ('{"type":"decision","content":{}}', 5004, "type", 0),
+    ('{"type":"message"}', 2002, "content", 0),
+    ('{"type":"message","content":[]}', 2003, "content", 0),
+    ('{"type":"message","agent":7,"content":{}}', 2002, "content.role", 0),
+]
+
+
+def test_the_first_flaw_in_the_order_of_checks_answers() -> None:
+    for text, *expected in FLAWS:
+        refused = refusal(text)
+        assert [refused.code, refused.field, refused.close_code] == expected, text and text[:80]
+
+
+REQUIRED = (
+    ("message", "content.role", "content.content", "agent"),
+    *(("event", "event"), ("handshake", "content.action"), ("subscribe", "content.channel")),
+    *(("unsubscribe", "content.channel"), ("auth", "content.token"), ("disconnect", "content.reason")),
+    *(("proposal", "content.proposal"), ("request", "content.service"), ("response", "content.result")),
+    ("broadcast", "content.message"),
 )
-def test_the_first_flaw_in_the_order_of_checks_answers(
-    text: str | None, code: int, field: str, closes: int
-) -> None:
-    refused = refusal(text)
-    assert (refused.code, refused.field, refused.close_code) == (code, field, closes)
-
-
 MATRIX = [
-    ("message", "content.role", GONE, 2002),
+    *[(type_name, path, GONE, 2002) for type_name, *paths in REQUIRED for path in paths],
     ("message", "content.role", "boss", 2005),
     ("message", "content.role", 7, 2003),
-    ("message", "content.content", GONE, 2002),
-    ("message", "content.content", "", 2005),
-    ("message", "content.content", " ", 2005),
+    *[("message", "content.content", value, 2005) for value in ("", " ")],
     *[("message", "content.content", value, 2003) for value in (7, [], True, None)],
-    ("message", "agent", GONE, 2002),
     ("message", "agent", 7, 2003),
     *[("message", "agent", name, 2005) for name in ("", "Coder", "-a", "1a", "a b", "a" * 65, "@owner", "@o/S")],
     ("message", "id", 7, 2003),
-    ("message", "id", "", 2005),
-    ("message", "id", "x" * 129, 2005),
+    *[("message", "id", value, 2005) for value in ("", "x" * 129)],
     ("message", "from", [], 2003),
     ("message", "sessionId", 1, 2003),
-    ("message", "timestamp", "soon", 2003),
-    ("message", "timestamp", True, 2003),
+    *[("message", "timestamp", value, 2003) for value in ("soon", True)],
     ("message", "metadata", [], 2003),
     ("message", "metadata.priority", "urgent", 2003),
     ("message", "metadata.requiresResponse", "yes", 2003),
@@ -158,44 +158,34 @@ MATRIX = [
     ("message", "metadata.correlationId", 7, 2003),
     ("message", "metadata.threadId", {}, 2003),
     ("status", "content.status", "asleep", 2005),
-    ("event", "event", GONE, 2002),
     ("handshake", "content.action", "wave", 2005),
     ("handshake", "content.action", 7, 2003),
-    ("handshake", "content.action", GONE, 2002),
     ("handshake", "content.capabilities", [], 2003),
     ("handshake", "content.capabilities.supportedMessageTypes", "message", 2003),
     ("discovery", "content.action", "find", 2005),
     ("workspace", "content.action", "drop", 2005),
-    ("subscribe", "content.channel", GONE, 2002),
     ("subscribe", "content.agents", "alpha", 2003),
-    ("unsubscribe", "content.channel", GONE, 2002),
-    ("auth", "content.token", GONE, 2002),
     ("auth", "content.token", 7, 2003),
     ("auth", "content.token", "", 2005),
-    ("disconnect", "content.reason", GONE, 2002),
     ("disconnect", "content.reason", "bored", 2005),
-    ("proposal", "content.proposal", GONE, 2002),
     ("proposal", "content.deadline", "noon", 2003),
     ("vote", "content.vote", "maybe", 2005),
     ("vote", "content.vote", 1, 2003),
-    ("request", "content.service", GONE, 2002),
-    ("response", "content.result", GONE, 2002),
-    ("broadcast", "content.message", GONE, 2002),
 ]
 
 
-@pytest.mark.parametrize(("type_name", "path", "value", "code"), MATRIX)
-def test_a_field_of_the_wrong_kind_or_value_is_named(type_name: str, path: str, value: object, code: int) -> None:
-    assert checked(with_field(SOUND[type_name], path, value)) == (code, path)
+def test_a_field_of_the_wrong_kind_or_value_is_named() -> None:
+    found = [(*case, checked(with_field(SOUND[case[0]], case[1], case[2]))) for case in MATRIX]
+    assert [one for one in found if one[4] != (one[3], one[1])] == []
 
 
-@pytest.mark.parametrize("agent", ["a", "coder-2", "@owner/coder", "@Owner.x/7-of-9"])
-def test_what_the_protocol_does_not_name_is_kept(agent: str) -> None:
-    frame = MESSAGE | {"agent": agent, "timestamp": "1970-01-01T00:00:02Z", "trace": [1], "metadata": {"x": 1}}
-    envelope = checked(frame)
-    assert isinstance(envelope, Envelope)
-    kept = (envelope.agent, envelope.timestamp_ms, envelope.extra, envelope.metadata)
-    assert kept == (agent, 2000, {"trace": [1]}, {"x": 1})
+def test_what_the_protocol_does_not_name_is_kept() -> None:
+    for agent in ("a", "coder-2", "@owner/coder", "@Owner.x/7-of-9"):
+        frame = MESSAGE | {"agent": agent, "timestamp": "1970-01-01T00:00:02Z", "trace": [1], "metadata": {"x": 1}}
+        envelope = checked(frame)
+        assert isinstance(envelope, Envelope)
+        kept = (envelope.agent, envelope.timestamp_ms, envelope.extra, envelope.metadata)
+        assert kept == (agent, 2000, {"trace": [1]}, {"x": 1})
 
 
 def test_a_response_may_hold_an_error_and_an_event_its_name_in_its_content() -> None:
@@ -203,15 +193,13 @@ def test_a_response_may_hold_an_error_and_an_event_its_name_in_its_content() -> 
     assert isinstance(checked({"type": "event", "content": {"event": "x"}}), Envelope)
 
 
-@pytest.mark.parametrize("type_name", sorted(FRAME_TYPES))
-def test_only_frames_that_need_no_caller_are_taken_before_auth(type_name: str) -> None:
-    made, frame = protocol(is_authenticated=False), SOUND.get(type_name)
-    if frame is None:
-        return
-    if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
-        assert made.read(json.dumps(frame)).type == type_name
-    else:
-        assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
+def test_only_frames_that_need_no_caller_are_taken_before_auth() -> None:
+    for type_name, frame in SOUND.items():
+        made = protocol(is_authenticated=False)
+        if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
+            assert made.read(json.dumps(frame)).type == type_name
+        else:
+            assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
 
 
 def test_an_error_names_its_frame_and_its_code_in_both_places() -> None:
@@ -262,11 +250,6 @@ def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
     assert (ending.code, ending.close_code) == (ErrorCode.PROTOCOL_ERROR, 1008)
 
 
-def test_the_third_wrong_token_ends_the_connection() -> None:
-    made = protocol(is_authenticated=False)
-    assert [made.count_auth_failure() for _ in range(3)] == [0, 0, 4001]
-
-
 def test_capabilities_replace_each_other_and_filter_pushes() -> None:
     made = protocol()
     made.take_capabilities({"supportedMessageTypes": ["status", "nope"], "version": "1.7"})
@@ -303,18 +286,11 @@ def test_the_upgrade_names_protocol_agent_and_times() -> None:
     assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)
 
 
-@pytest.mark.parametrize(
-    ("query", "offered"),
-    [
-        ("", ["x"]),
-        ("protocol=x", []),
-        ("protocol=a2a-v1", ["y", "z"]),
-        ("&".join(f"a{number}=1" for number in range(51)), []),
-    ],
-)
-def test_an_upgrade_to_another_protocol_is_refused(query: str, offered: list[str]) -> None:
-    with pytest.raises(UpgradeRefused):
-        read_parameters(query, offered)
+def test_an_upgrade_to_another_protocol_is_refused() -> None:
+    many = "&".join(f"a{number}=1" for number in range(51))
+    for query, offered in (("", ["x"]), ("protocol=x", []), ("protocol=a2a-v1", ["y", "z"]), (many, [])):
+        with pytest.raises(UpgradeRefused):
+            read_parameters(query, offered)
     assert read_parameters("protocol=x", ["a2a-v1"]).subprotocol == "a2a-v1"
 
 
@@ -324,19 +300,16 @@ def test_an_error_is_never_answered() -> None:
     assert refusal('{"type":"error"}', protocol(is_authenticated=False)).is_silent
 
 
-def test_a_disconnect_with_another_reason_closes_all_the_same() -> None:
-    assert refusal('{"type":"disconnect","content":{"reason":"bored"}}').close_code == 1000
-
-
-@pytest.mark.parametrize("denied", sorted(Denied.__subclasses__(), key=str))
-def test_every_refusal_and_failure_of_the_hub_has_its_code(denied: type[Denied]) -> None:
+def test_every_refusal_and_failure_of_the_hub_has_its_code() -> None:
     """No agent is 3001; an agent that cannot be asked now says so; what the hub forbids is 5004 or 1005."""
     known = {Offline: 3002, Busy: 3003, OverCap: 3003, RateLimited: 1005, Blocked: 5004, Halted: 5004}
-    made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
-    shown = refuse_denied(made)
-    assert shown.code == known.get(denied, 2005 if denied in (TooDeep, Cycle) else 3004)
-    assert shown.reason == ("" if denied is RateLimited else denied.reason)
-    assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
+    known |= {TooDeep: 2005, Cycle: 2005}
+    for denied in Denied.__subclasses__():
+        made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
+        shown = refuse_denied(made)
+        assert shown.code == known.get(denied, 3004)
+        assert shown.reason == ("" if denied is RateLimited else denied.reason)
+        assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
     failed = {reason: int(refuse_failed(reason, "").code) for reason in Failure}
     lost = {Failure.CHANNEL_LOST, Failure.NOT_DELIVERED, Failure.PROCESS_DIED, Failure.SHUTDOWN}
     assert failed == {reason: 3002 if reason in lost else 3004 for reason in Failure}

@@ -9,7 +9,7 @@ from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import owner_of, team
 
 UNAUTHORIZED: Json = {"error": "Unauthorized", "status": 401}
 ASKS_FOR_JSON = {"Accept": "application/json"}
@@ -23,16 +23,15 @@ async def read(hub: HubProcess, path: str, token: str) -> Json:
 
 
 async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubProcess) -> None:
-    seats, caller = embedded_hub.mint("watched", "channel"), embedded_hub.mint("watched", "session")
-    async with EchoSeat(embedded_hub.url, seats, agentId="alpha") as alpha_seat:
-        await alpha_seat.find("auth-response")
-        for token in (seats, caller):
+    caller = embedded_hub.mint("watched", "session")
+    async with team(embedded_hub, "watched", "alpha") as (alpha_seat,):
+        for token in (embedded_hub.mint("watched", "channel"), caller):
             health = await read(embedded_hub, "/health", token)
             assert (health["status"], health["running"], health["connectedAgents"]) == ("ok", True, 1)
             assert health["agents"] == ["alpha"]
             assert embedded_hub.url == f"http://{health['host']}:{health['port']}"
             assert health.keys() >= {"timestamp", "version", "uptime", "redisConnected", "pendingResponses"}
-        asked = (await alpha_seat.request("gateway.status"))["result"]
+        asked = await alpha_seat.request("gateway.status")
         assert asked.keys() == health.keys()
         assert (asked["status"], asked["agents"], asked["redisConnected"]) == ("ok", ["alpha"], False)
         assert await read(embedded_hub, "/agents", caller) == {"connected": ["alpha"], "count": 1}
@@ -52,8 +51,7 @@ async def test_a_team_sees_which_of_its_agents_are_connected(embedded_hub: HubPr
 
 
 async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess) -> None:
-    async with EchoSeat(embedded_hub.url, embedded_hub.mint("keeper", "channel"), agentId="hidden") as seat:
-        await seat.find("auth-response")
+    async with team(embedded_hub, "keeper", "hidden"):
         stranger = embedded_hub.mint("stranger", "session")
         assert (await read(embedded_hub, "/agents", stranger))["connected"] == []
         assert (await read(embedded_hub, "/health", stranger))["agents"] == []
@@ -66,42 +64,22 @@ async def test_the_health_of_a_team_is_its_owners_alone(embedded_hub: HubProcess
         assert (absent.status_code, absent.json()["error"]) == (404, "Not found")
 
 
-@pytest.mark.parametrize("path", ["/health", "/agents", "/agent-status", "/agent-status/alpha"])
-async def test_without_a_live_token_health_is_401(embedded_hub: HubProcess, path: str) -> None:
-    cookie = {"Cookie": f"cw_session={embedded_hub.mint('watched', 'session')}"}
+async def test_health_is_read_with_a_live_token_alone(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("watched", "session")
+    cookie = {"Cookie": f"cw_session={token}"}
     async with web(embedded_hub.url) as client:
-        for headers in (
-            ASKS_FOR_JSON,
-            bearer("cw_sess_unknown"),
-            {"Authorization": "Basic eA=="},
-            cookie | ASKS_FOR_JSON,
-        ):
-            answer = await client.get(path, headers=headers)
-            assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED), headers
-
-
-async def test_browsers_get_the_pages_of_health_and_agents_as_before(embedded_hub: HubProcess) -> None:
-    async with web(embedded_hub.url, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}) as client:
-        assert (await client.get("/health")).status_code == 404
-        directory = await client.get("/agents")
-        assert (directory.status_code, directory.headers["content-type"].partition(";")[0]) == (200, "text/html")
-
-
-async def test_health_is_read_and_not_written(embedded_hub: HubProcess) -> None:
-    async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("watched", "session"))) as client:
-        answer = await client.post("/agent-status", json={})
+        for path in ("/health", "/agents", "/agent-status", "/agent-status/alpha"):
+            for headers in (bearer("cw_sess_unknown"), {"Authorization": "Basic eA=="}, ASKS_FOR_JSON, cookie):
+                answer = await client.get(path, headers=ASKS_FOR_JSON | headers)
+                assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED), headers
+        answer = await client.post("/agent-status", json={}, headers=bearer(token))
         assert (answer.status_code, answer.json()["status"]) == (405, 405)
-
-
-async def test_without_the_gateway_its_health_is_not_there(start_hub: StartHub, make_storage: MakeStorage) -> None:
-    hub = start_hub(make_storage("embedded"), GATEWAY=0)
-    async with web(hub.url, headers=bearer(hub.mint("watched", "session"))) as client:
-        assert (await client.get("/agent-status")).status_code == 404
-        assert (await client.get("/health")).status_code == 404
-        assert (await client.get("/desk/team")).status_code == 404
-    # The hub says so, whatever the environment of the command has.
-    done = run_command({**hub.home.env, "GATEWAY": "1"}, "gateway", "status")
-    assert (done.returncode, "running: no: GATEWAY is not 1" in done.stdout) == (2, True)
+        pages = {
+            "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"
+        }  # browsers get pages at two of the addresses
+        assert (await client.get("/health", headers=pages)).status_code == 404
+        directory = await client.get("/agents", headers=pages)
+        assert (directory.status_code, directory.headers["content-type"].partition(";")[0]) == (200, "text/html")
 
 
 async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
@@ -109,8 +87,7 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
 ) -> None:
     hub = start_hub(make_storage("embedded"))
     settings = {**hub.home.env, "PUBLIC_URL": "https://other.example", "PORT": "1", "GATEWAY": "0"}
-    async with EchoSeat(hub.url, hub.mint("watched", "channel"), agentId="alpha") as seat:
-        await seat.find("auth-response")
+    async with team(hub, "watched", "alpha"):
         done = run_command(settings, "gateway", "status", "--deep", "--login", "watched")
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stdout + done.stderr
@@ -122,26 +99,22 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
     assert lines["agent alpha"].startswith("online, last heartbeat")
     assert (lines["redis"], lines["oldest pending correlation"]) == ("not used", "none")
     assert run_command(settings, "gateway", "status", "--deep", "--login", "unknown").returncode == 2
-    await hub_stopped(hub)
+    hub.kill9()  # its heartbeat is recent for a while
+    done = run_command(settings, "gateway", "status")
+    said = done.stdout.splitlines()
+    assert (done.returncode, said[0], said[-1]) == (2, f"running: no: no answer at {hub.url}", "status: down")
+    await asyncio.to_thread(hub.serve, 0)
+    assert run_command(settings, "gateway", "status").returncode == 0
+    hub.terminate()  # in order: the hub deletes its row of a process
+    assert await hub.exit_code() == 0
     done = run_command(settings, "gateway", "status")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "status: down")
 
 
-async def test_the_command_says_down_at_once_when_no_hub_answers(
-    start_hub: StartHub, make_storage: MakeStorage
-) -> None:
-    hub = start_hub(make_storage("embedded"))
-    env = {**hub.home.env, "GATEWAY": "1"}
-    hub.kill9()  # its heartbeat is recent for a while
-    done = run_command(env, "gateway", "status")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (2, f"running: no: no answer at {hub.url}")
-    assert done.stdout.splitlines()[-1] == "status: down"
-    await asyncio.to_thread(hub.serve, 0)
-    assert run_command(env, "gateway", "status").returncode == 0
-
-
 @pytest.mark.slow
+@pytest.mark.deep
 async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make_storage: MakeStorage) -> None:
+    """Of one process: `test_the_command_says_healthy_while_a_hub_runs_and_down_after`."""
     hub = start_hub(make_storage("grown"), processes=2)
     done = run_command(hub.home.env, "gateway", "status")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -158,12 +131,6 @@ async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make
     assert run_command(hub.home.env, "gateway", "status").returncode == 0
 
 
-async def hub_stopped(hub: HubProcess) -> None:
-    """It stops in order, and takes its row of a process with it."""
-    hub.terminate()
-    assert await hub.exit_code() == 0
-
-
 async def test_clients_and_subscriptions_are_counted(embedded_hub: HubProcess) -> None:
     async with web(embedded_hub.url) as metrics:
 
@@ -173,9 +140,8 @@ async def test_clients_and_subscriptions_are_counted(embedded_hub: HubProcess) -
             names = ("clawbridge_gateway_clients", "clawbridge_gateway_subscriptions")
             return float(values[names[0]]), float(values[names[1]])
 
-        async with GatewayClient(embedded_hub.url, embedded_hub.mint("counted", "session")) as client:
-            await client.send("subscribe", {"channel": "agent:status"})
-            await client.find("subscribe")
+        async with owner_of(embedded_hub, "counted") as client:
+            await client.ask("subscribe", {"channel": "agent:status"})
             clients, subscriptions = await counted()
             assert min(clients, subscriptions) >= 1
 

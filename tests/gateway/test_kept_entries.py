@@ -1,4 +1,4 @@
-"""kill -9 of a hub during a chat: delivered messages are in the session afterwards."""
+"""kill -9 of a hub during a chat: delivered messages are in the session afterwards, stored ones are delivered."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, team
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,6 @@ class Chat:
     def __init__(self, alpha: GatewayClient) -> None:
         self._alpha = alpha
         self._numbers = itertools.count()
-        self.sent = 0
         self.replies: list[Json] = []
         self.has_enough = asyncio.Event()
 
@@ -42,9 +41,7 @@ class Chat:
                 await self._send(f"tell-{key}", {})
 
     async def _send(self, key: str, metadata: Json) -> None:
-        content = {"role": "user", "content": f"text of {key}"}
-        self.sent += 1
-        await self._alpha.send("message", content, agent="beta", id=key, sessionId=SESSION, metadata=metadata)
+        await self._alpha.tell("beta", f"text of {key}", id=key, sessionId=SESSION, metadata=metadata)
 
 
 async def read_ids(client: GatewayClient, agent: str) -> list[str]:
@@ -52,34 +49,38 @@ async def read_ids(client: GatewayClient, agent: str) -> list[str]:
     ids: list[str] = []
     after = 0
     while True:
-        got = (await client.request("sessions.get", agent=agent, sessionId=SESSION, limit=100, after=after))[
-            "result"
-        ]
+        got = await client.request("sessions.get", agent=agent, sessionId=SESSION, limit=100, after=after)
         ids += [one["id"] for one in got["entries"]]
         if not (after := got.get("next", 0)):
             return ids
 
 
-@pytest.mark.parametrize(("kind", "processes"), [("embedded", 1), ("grown", 2)])
+@pytest.mark.parametrize(
+    ("kind", "processes"), [("embedded", 1), pytest.param("grown", 2, marks=pytest.mark.deep)]
+)
 async def test_what_was_delivered_when_the_hub_was_killed_is_in_the_session(
     make_storage: MakeStorage, start_hub: StartHub, kind: str, processes: int
 ) -> None:
-    """Kills the only process, or the sender's process and then the recipient's process."""
+    """Kills the only process; `deep`: the sender's process, and then the recipient's process.
+
+    `test_session_rows.py::test_what_a_killed_process_held_is_written_once` shows what another process writes.
+    """
     hub = start_hub(make_storage(kind), processes=processes)
     for killed in range(processes):
         await chat_until_killed(hub, killed, f"chatty-{killed}")
 
 
-async def chat_until_killed(hub: HubProcess, killed: int, team: str) -> None:
+async def chat_until_killed(hub: HubProcess, killed: int, login: str) -> None:
     """Kill a process while the agents of a team talk, one at each process, and start it again."""
-    token, owner = hub.mint(team, "channel"), hub.mint(team, "session")
-    alpha = GatewayClient(hub.urls[0], token, agentId="alpha")
-    beta = EchoSeat(hub.urls[-1], token, agentId="beta")
+    async with team(hub, login, "gamma"):
+        pass
+    owner = hub.mint(login, "session")
     watcher = GatewayClient(hub.urls[1 - killed if len(hub.urls) > 1 else 0], owner)
-    async with alpha, beta, watcher:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
-        await watcher.send("subscribe", {"channel": "agent:message"})
-        await watcher.find("subscribe")
+    async with team(hub, login, "alpha", beta=EchoSeat) as (alpha, beta), watcher:
+        await watcher.ask("subscribe", {"channel": "agent:message"})
+        for number in range(3):  # stored messages for an agent that is away
+            await alpha.tell("gamma", f"note {number}", id=f"note-{number}", metadata={"ttl": 600})
+        await alpha.find("event", lambda frame: frame["content"]["messageId"] == "note-2")
         chat = Chat(alpha)
         asking = [asyncio.create_task(chat.ask()) for _ in range(AT_ONCE)]
         await asyncio.wait_for(chat.has_enough.wait(), 60)
@@ -88,7 +89,7 @@ async def chat_until_killed(hub: HubProcess, killed: int, team: str) -> None:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-    reached = {one["id"] for one in beta.frames if one["type"] == "message"}
+    reached = {one["id"] for one in beta.of("message")}
     reported = {one["content"]["id"] for one in watcher.frames if one.get("event") == "message.delivered"}
     replied = [one for one in chat.replies if one["type"] == "message"]
     assert len(replied) >= KILLED_AFTER
@@ -96,6 +97,9 @@ async def chat_until_killed(hub: HubProcess, killed: int, team: str) -> None:
     wanted = reached | reported | {one["metadata"]["correlationId"] for one in replied}
     wanted |= {one["id"] for one in replied}
     await check_kept(hub, killed, owner, wanted)
+    async with GatewayClient(hub.urls[killed], hub.mint(login, "channel"), agentId="gamma") as gamma:
+        await gamma.find("message", lambda frame: frame["id"] == "note-2")
+        assert [one["id"] for one in gamma.of("message")] == [f"note-{number}" for number in range(3)]
 
 
 async def check_kept(hub: HubProcess, killed: int, owner: str, wanted: set[str]) -> None:

@@ -308,17 +308,6 @@ def test_the_database_holds_no_text_of_a_message_that_waits_nor_of_its_reply(ans
     assert waiting.bytes > len("note of a secret")  # the size of the frame as sent
 
 
-def test_a_letter_of_another_team_is_as_absent_as_none(answered: Letter) -> None:
-    path, stranger = (
-        f"/api/v1/team/letters/{answered.pk}",
-        api(mint(user("bob"), Credential.Kind.SESSION, "t").token),
-    )
-    before = list(Letter.objects.values())
-    calls = stranger.get(path), stranger.delete(path), stranger.post(f"{path}/retry")
-    assert [call.status_code for call in calls] == [404, 404, 404]
-    assert list(Letter.objects.values()) == before
-
-
 def test_a_letter_that_is_being_delivered_is_listed_as_queued(beta: Session) -> None:
     waiting, sending, read = (store(draft(beta, number)) for number in range(3))
     other = store(draft(seat(beta.owner, "gamma", online=True), 4))

@@ -2,16 +2,15 @@
 
 import asyncio
 import contextlib
-import itertools
 import re
 from typing import Any
 
-from lab.callers import bearer, reply_text, send, web
+from lab.callers import reply_text, send, web
 from lab.frames import Json
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat, code_of, publish
+from tests.channel.agents import sql
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, publish, seat, team
 
 
 async def know(hub: HubProcess, owner: str, *names: str) -> str:
@@ -25,8 +24,7 @@ async def know(hub: HubProcess, owner: str, *names: str) -> str:
 
 async def tell(sender: GatewayClient, agent: str, number: object, **metadata: Any) -> None:
     """Send a message that wants no response; its id is `m-<number>`."""
-    content = {"role": "agent", "content": f"note {number}"}
-    await sender.send("message", content, agent=agent, id=f"m-{number}", metadata=metadata)
+    await sender.tell(agent, f"note {number}", id=f"m-{number}", metadata=metadata)
 
 
 async def event(client: GatewayClient, name: str, message_id: str) -> Json:
@@ -38,16 +36,8 @@ async def event(client: GatewayClient, name: str, message_id: str) -> Json:
     return await client.find("event", is_it)
 
 
-async def ask_service(client: GatewayClient, service: str, correlation_id: str, **params: Any) -> Json:
-    """The content of the response of a service."""
-    about = {"correlationId": correlation_id}
-    await client.send("request", {"service": service, "params": params}, metadata=about)
-    answered = await client.find("response", lambda frame: frame["metadata"]["correlationId"] == correlation_id)
-    return dict(answered["content"])
-
-
 def told(seat: GatewayClient) -> list[str]:
-    return [one["id"] for one in seat.frames if one["type"] == "message"]
+    return [one["id"] for one in seat.of("message")]
 
 
 async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubProcess) -> None:
@@ -57,7 +47,7 @@ async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubPro
             await tell(alpha, "beta", number, ttl=60, priority=priority, correlationId=f"c-{number}")
             queued = await event(alpha, "message.queued", f"m-{number}")
             assert queued["metadata"] == {"correlationId": f"c-{number}", "parentId": f"m-{number}"}
-        async with SilentSeat(hub.urls[-1], token, agentId="beta") as beta:
+        async with GatewayClient(hub.urls[-1], token, agentId="beta") as beta:
             last = await beta.find("message", lambda frame: frame["id"] == "m-0")
             assert told(beta) == ["m-4", "m-2", "m-1", "m-3", "m-0"]
             assert (last["from"], last["content"]["content"]) == ("alpha", "note 0")
@@ -67,17 +57,11 @@ async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubPro
             # What comes now is sent at once.
             await tell(alpha, "beta", 5)
             await beta.find("message", lambda frame: frame["id"] == "m-5")
-        assert [one for one in alpha.frames if one["type"] == "error"] == []
+        assert alpha.of("error") == []
 
 
-async def test_a_message_that_may_not_wait_is_refused_as_before(embedded_hub: HubProcess) -> None:
-    token = await know(embedded_hub, "no-waiters", "alpha", "beta")
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        await tell(alpha, "beta", 1, correlationId="c-1")
-        assert code_of(await alpha.reply("c-1")) == (3002, "offline")
-
-
-async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: HubProcess) -> None:
+async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(embedded_hub: HubProcess) -> None:
+    hub = embedded_hub
     token = await know(hub, "patient", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
         waiting = asyncio.create_task(alpha.send_message("beta", "late?", ttl=60, threadId="t"))
@@ -92,18 +76,17 @@ async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(hub: 
 
 async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "died-unsent", "alpha", "beta")
-    content = {"role": "user", "content": "hi"}
     wanted = {"requiresResponse": True, "ttl": 1}
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
         await tell(alpha, "beta", 1, ttl=1, correlationId="c-1")
-        await alpha.send("message", content, agent="beta", id="m-2", metadata=wanted | {"correlationId": "c-2"})
+        await alpha.tell("beta", "hi", id="m-2", metadata=wanted | {"correlationId": "c-2"})
         for correlation_id in ("c-1", "c-2"):
             assert code_of(await alpha.reply(correlation_id)) == (3002, "ttl_expired")
         async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
             await tell(alpha, "beta", 1, ttl=60, correlationId="c-3")
             await beta.find("message", lambda frame: frame["id"] == "m-1")
             again = wanted | {"ttl": 60, "correlationId": "c-4"}
-            await alpha.send("message", content, agent="beta", id="m-2", metadata=again)
+            await alpha.tell("beta", "hi", id="m-2", metadata=again)
             assert (await alpha.reply("c-4"))["content"]["content"] == "echo: hi"
             await tell(alpha, "beta", 1, ttl=60)  # these were delivered: they are not again
             await tell(alpha, "beta", 3)
@@ -111,26 +94,8 @@ async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub
             assert told(beta) == ["m-1", "m-2", "m-3"]
 
 
-async def test_a_letter_dies_with_its_ttl_and_is_never_late(embedded_hub: HubProcess) -> None:
-    token = await know(embedded_hub, "short-lived", "alpha", "beta")
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        await tell(alpha, "beta", 1, ttl=1, correlationId="c-1")
-        assert code_of(await alpha.send_message("beta", "hi", ttl=1)) == (3002, "ttl_expired")
-        assert code_of(await alpha.reply("c-1")) == (3002, "ttl_expired")
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("auth-response")
-            await tell(alpha, "beta", 2)
-            await beta.find("message", lambda frame: frame["id"] == "m-2")
-            assert told(beta) == ["m-2"]
-
-
 async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("worker", "channel")
-    async with (
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        SilentSeat(embedded_hub.url, token, agentId="beta") as beta,
-    ):
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(embedded_hub, "worker", "alpha", "beta") as (alpha, beta):
         handle = await publish(embedded_hub, "worker", "beta")
         asking = asyncio.create_task(send(embedded_hub.url, handle, "work", embedded_hub.mint("alice", "session")))
         asked = await beta.find("message", lambda frame: frame["from"] == "alice")
@@ -138,8 +103,7 @@ async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubPr
         assert code_of(await alpha.reply("c-1")) == (3003, "busy")
         await tell(alpha, "beta", 2, ttl=60)
         await event(alpha, "message.queued", "m-2")
-        about = {"correlationId": asked["metadata"]["correlationId"]}
-        await beta.send("message", {"role": "agent", "content": "done"}, agent="alice", metadata=about)
+        await beta.respond(asked)
         assert reply_text(await asking) == "done"
         await beta.find("message", lambda frame: frame["id"] == "m-2")
 
@@ -148,96 +112,66 @@ async def test_messages_do_not_overtake_letters_and_none_comes_twice_over_two_pr
     """The process of the sender delivers, too: what is sent while letters wait joins them."""
     token = await know(hub, "racers", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        for number in range(10):
+        for number in range(5):
             await tell(alpha, "beta", number, ttl=60)
-        await event(alpha, "message.queued", "m-9")
-        async with SilentSeat(hub.urls[-1], token, agentId="beta") as beta:
-            for number in range(10, 30):
+        await event(alpha, "message.queued", "m-4")
+        async with GatewayClient(hub.urls[-1], token, agentId="beta") as beta:
+            for number in range(5, 15):
                 await tell(alpha, "beta", number, ttl=60)
-            await beta.find("message", lambda frame: frame["id"] == "m-29")
-            assert told(beta) == [f"m-{number}" for number in range(30)]
-        assert [one for one in alpha.frames if one["type"] == "error"] == []
+            await beta.find("message", lambda frame: frame["id"] == "m-14")
+            assert told(beta) == [f"m-{number}" for number in range(15)]
+        assert alpha.of("error") == []
 
 
 async def test_a_seat_that_changes_hands_gets_each_letter_once(hub: HubProcess) -> None:
     token = await know(hub, "movers", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        for number in range(15):
+        for number in range(9):
             await tell(alpha, "beta", number, ttl=60)
-        await event(alpha, "message.queued", "m-14")
+        await event(alpha, "message.queued", "m-8")
         async with contextlib.AsyncExitStack() as stack:
             seats = []
             for url in (hub.url, hub.urls[-1], hub.url):
-                seats.append(await stack.enter_async_context(SilentSeat(url, token, agentId="beta")))
+                seats.append(await stack.enter_async_context(GatewayClient(url, token, agentId="beta")))
                 await seats[-1].find("auth-response")
 
             async def has_all() -> bool:
-                return len({one for seat in seats for one in told(seat)}) == 15
+                return len({one for seat in seats for one in told(seat)}) == 9
 
             assert await eventually(has_all, "every letter comes")
-            await event(alpha, "message.delivered", "m-14")
+            await event(alpha, "message.delivered", "m-8")
             got = [one for seat in seats for one in told(seat)]
         # A connection that ends takes what was on its way with it, unless it is known that it was not written.
         assert len(got) - len(set(got)) <= 2, got
-        assert sorted(set(got)) == sorted(f"m-{number}" for number in range(15))
-
-
-async def test_letters_outlive_a_process_that_is_killed(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"))
-    token = await know(hub, "team", "alpha", "beta")
-    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        for number in range(3):
-            await tell(alpha, "beta", number, ttl=600)
-        await event(alpha, "message.queued", "m-2")
-        hub.kill9()
-        await alpha.closed()
-    await asyncio.to_thread(hub.serve, 0)
-    async with (
-        GatewayClient(hub.url, token, agentId="alpha") as alpha,
-        SilentSeat(hub.url, token, agentId="beta") as beta,
-    ):
-        await beta.find("message", lambda frame: frame["id"] == "m-2")
-        assert told(beta) == ["m-0", "m-1", "m-2"]
-        numbers = itertools.count()
-
-        async def is_delivered() -> bool:
-            asked = await ask_service(alpha, "inbox.receipt", f"r-{next(numbers)}", messageId="m-2")
-            return bool(asked["result"]["receipts"][0]["state"] == "delivered")
-
-        assert await eventually(is_delivered, "the sender finds the receipt")
+        assert sorted(set(got)) == sorted(f"m-{number}" for number in range(9))
 
 
 async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "repeaters", "alpha", "beta", "gone")
     wanted = {"requiresResponse": True, "correlationId": "c-1"}
-    question = {"role": "user", "content": "once"}
-    async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
-        await beta.find("auth-response")
+    async with seat(embedded_hub.url, token, "beta", EchoSeat) as beta:
         for _ in range(2):  # the second time from a new connection
-            async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-                await alpha.find("auth-response")
-                await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+            async with seat(embedded_hub.url, token, "alpha") as alpha:
+                await alpha.tell("beta", "once", id="q-1", metadata=wanted)
                 assert (await alpha.reply("c-1"))["content"]["content"] == "echo: once"
-        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-            await alpha.find("auth-response")
+        async with seat(embedded_hub.url, token, "alpha") as alpha:
             # Another content under the same id is another message.
-            other = {"role": "user", "content": "twice"}
-            await alpha.send("message", other, agent="beta", id="q-1", metadata=wanted | {"correlationId": "c-2"})
+            await alpha.tell("beta", "twice", id="q-1", metadata=wanted | {"correlationId": "c-2"})
             assert (await alpha.reply("c-2"))["content"]["content"] == "echo: twice"
             for _ in range(2):
                 await tell(alpha, "gone", 1, ttl=60, correlationId="c-3")
 
             async def is_said_twice() -> bool:
-                return len([one for one in alpha.frames if one["type"] == "event"]) == 2
+                return len(alpha.of("event")) == 2
 
             assert await eventually(is_said_twice, "the earlier outcome is repeated")
-            receipts = (await ask_service(alpha, "inbox.receipt", "r-1", messageId="m-1"))["result"]["receipts"]
+            receipts = (await alpha.request("inbox.receipt", messageId="m-1"))["receipts"]
             assert len(receipts) == 1
         assert told(beta) == ["q-1", "q-1"]
 
 
 async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedded_hub: HubProcess) -> None:
-    token, owner = await know(embedded_hub, "fleeting", "beta"), embedded_hub.mint("fleeting", "session")
+    token = await know(embedded_hub, "fleeting", "beta")
     async with web(embedded_hub.url) as client:
 
         async def count() -> float:
@@ -246,11 +180,11 @@ async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedde
 
         before = await count()
         for number in range(20):
-            async with GatewayClient(embedded_hub.url, owner) as sender:
+            async with owner_of(embedded_hub, "fleeting") as sender:
                 await sender.find("auth-response")
                 await tell(sender, "beta", number, ttl=60)
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await eventually(lambda: _has_told(beta, 20), "all letters came")
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
+            await beta.find("message", lambda frame: len(told(beta)) == 20)
 
         async def is_as_before() -> bool:
             return await count() <= before
@@ -258,88 +192,70 @@ async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedde
         await eventually(is_as_before, "the subscriptions are as before", within_s=15)
 
 
-async def _has_told(seat: GatewayClient, count: int) -> bool:
-    return len(told(seat)) >= count
-
-
 async def test_who_leaves_and_repeats_its_message_gets_the_reply(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("returners", "channel")
-    question = {"role": "user", "content": "slow"}
     wanted = {"requiresResponse": True, "correlationId": "c-1"}
-    async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-        await beta.find("auth-response")
-        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+    async with team(embedded_hub, "returners", "beta") as (beta,):
+        async with team(embedded_hub, "returners", "alpha") as (alpha,):
+            await alpha.tell("beta", "slow", id="q-1", metadata=wanted)
             asked = await beta.find("message")
-        about = {"correlationId": asked["metadata"]["correlationId"]}
 
         async def is_gone() -> bool:
             return (await beta.discover())["alpha"] == "offline"
 
         assert await eventually(is_gone, "the sender has left")
-        await beta.send("message", {"role": "agent", "content": "done"}, agent="alpha", metadata=about)
-        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-            await alpha.find("auth-response")
-            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+        await beta.respond(asked)
+        async with team(embedded_hub, "returners", "alpha") as (alpha,):
+            await alpha.tell("beta", "slow", id="q-1", metadata=wanted)
             assert (await alpha.reply("c-1"))["content"]["content"] == "done"
         assert told(beta) == ["q-1"]
 
 
 async def test_a_message_that_was_refused_may_be_sent_again(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "triers", "alpha", "beta")
-    question = {"role": "user", "content": "there?"}
-    wanted = {"requiresResponse": True, "correlationId": "c-1"}
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
+        await tell(alpha, "beta", 1, correlationId="c-1")
         assert code_of(await alpha.reply("c-1")) == (3002, "offline")
-        async with EchoSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("auth-response")
-            wanted["correlationId"] = "c-2"
-            await alpha.send("message", question, agent="beta", id="q-1", metadata=wanted)
-            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: there?"
+        async with seat(embedded_hub.url, token, "beta", EchoSeat):
+            await tell(alpha, "beta", 1, correlationId="c-2", requiresResponse=True)
+            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: note 1"
 
 
 async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "readers", "alpha", "beta")
-    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
-    owner = GatewayClient(embedded_hub.url, embedded_hub.mint("readers", "session"))
-    async with alpha, owner:
-        await asyncio.gather(alpha.find("auth-response"), owner.find("auth-response"))
-        sent = await ask_service(
-            alpha, "inbox.send", "s-1", agent="beta", content="one", id="m-1", priority="high"
-        )
-        assert sent["result"] == {"messageId": "m-1", "agent": "beta", "state": "queued"}
-        await ask_service(alpha, "inbox.send", "s-2", agent="beta", content={"n": 2}, id="m-2")
-        receipt = (await ask_service(alpha, "inbox.receipt", "s-3", messageId="m-1"))["result"]["receipts"][0]
+    async with seat(embedded_hub.url, token, "alpha") as alpha, owner_of(embedded_hub, "readers") as owner:
+        sent = await alpha.request("inbox.send", agent="beta", content="one", id="m-1", priority="high")
+        assert sent == {"messageId": "m-1", "agent": "beta", "state": "queued"}
+        await alpha.request("inbox.send", agent="beta", content={"n": 2}, id="m-2")
+        receipt = (await alpha.request("inbox.receipt", messageId="m-1"))["receipts"][0]
         assert (receipt["state"], receipt["agent"], receipt["priority"]) == ("queued", "beta", "high")
         # The owner reads the inbox of each agent; an agent its own alone.
-        seen = (await ask_service(owner, "inbox.get", "o-1", agent="beta", limit=1))["result"]["messages"]
+        seen = (await owner.request("inbox.get", agent="beta", limit=1))["messages"]
         assert [(one["messageId"], one["from"], one["content"]["content"]) for one in seen] == [
             ("m-2", "alpha", {"n": 2})
         ]
-        listed = (await ask_service(owner, "inbox.list", "o-2"))["result"]["inboxes"]
+        listed = (await owner.request("inbox.list"))["inboxes"]
         assert [(one["agent"], one["queued"]) for one in listed] == [("alpha", 0), ("beta", 2)]
-        refused = (await ask_service(alpha, "inbox.get", "s-4", agent="beta"))["error"]
+        refused = (await alpha.request("inbox.get", agent="beta"))["error"]
         assert refused["code"] == 5004
-        assert (await ask_service(owner, "inbox.clear", "o-3"))["error"]["code"] == 5004
-        assert (await ask_service(owner, "inbox.get", "o-4", agent="absent"))["error"]["code"] == 3001
-        assert (await ask_service(alpha, "inbox.get", "s-5", limit="all"))["error"]["code"] == 2003
-        assert (await ask_service(alpha, "inbox.send", "s-6", agent="beta"))["error"]["code"] == 2003
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
+        assert (await owner.request("inbox.clear"))["error"]["code"] == 5004
+        assert (await owner.request("inbox.get", agent="absent"))["error"]["code"] == 3001
+        assert (await alpha.request("inbox.get", limit="all"))["error"]["code"] == 2003
+        assert (await alpha.request("inbox.send", agent="beta"))["error"]["code"] == 2003
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
             await beta.find("message", lambda frame: frame["id"] == "m-2")
             await event(alpha, "message.delivered", "m-2")
-            assert (await ask_service(beta, "inbox.count", "b-1"))["result"] == {
+            assert (await beta.request("inbox.count")) == {
                 "total": 2,
                 "unread": 2,
                 "queued": 0,
             }
-            assert (await ask_service(beta, "inbox.mark_read", "b-2", ids=["m-1"]))["result"] == {"marked": 1}
+            assert (await beta.request("inbox.mark_read", ids=["m-1"])) == {"marked": 1}
             await event(alpha, "message.read", "m-1")
-            unread = (await ask_service(beta, "inbox.unread", "b-3"))["result"]["messages"]
+            unread = (await beta.request("inbox.unread"))["messages"]
             assert [one["messageId"] for one in unread] == ["m-2"]
-            assert (await ask_service(beta, "inbox.clear", "b-4"))["result"] == {"deleted": 2, "ended": 0}
-            assert (await ask_service(beta, "inbox.count", "b-5"))["result"]["total"] == 0
-        receipts = await ask_service(alpha, "inbox.receipt", "s-7", messageId="m-1")
+            assert (await beta.request("inbox.clear")) == {"deleted": 2, "ended": 0}
+            assert (await beta.request("inbox.count"))["total"] == 0
+        receipts = await alpha.request("inbox.receipt", messageId="m-1")
         assert receipts["error"]["reason"] == "message_not_found"
 
 
@@ -349,54 +265,24 @@ async def test_a_stranger_leaves_no_letter_and_sees_no_inbox(embedded_hub: HubPr
     async with GatewayClient(embedded_hub.url, stranger, agentId="alpha") as alpha:
         errors = [await alpha.send_message(name, "hi", ttl=60) for name in ("@neighbour/beta", "@neighbour/none")]
         assert [code_of(one)[0] for one in errors] == [3001, 3001]
-        refused = await ask_service(alpha, "inbox.send", "s-1", agent="@neighbour/beta", content="hi")
+        refused = await alpha.request("inbox.send", agent="@neighbour/beta", content="hi")
         assert refused["error"]["code"] == 3001
-    async with GatewayClient(embedded_hub.url, embedded_hub.mint("prowler", "session")) as owner:
-        assert (await ask_service(owner, "inbox.get", "o-1", agent="beta"))["error"]["code"] == 3001
+    async with owner_of(embedded_hub, "prowler") as owner:
+        assert (await owner.request("inbox.get", agent="beta"))["error"]["code"] == 3001
 
 
-async def test_an_owner_sees_dead_letters_and_sends_them_again_or_deletes_them(embedded_hub: HubProcess) -> None:
-    token = await know(embedded_hub, "sorters", "alpha", "beta")
-    own = bearer(embedded_hub.mint("sorters", "session"))
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha, web(embedded_hub.url) as client:
-        for number in range(2):
-            await tell(alpha, "beta", number, ttl=0.5, correlationId=f"c-{number}")
-            assert code_of(await alpha.reply(f"c-{number}")) == (3002, "ttl_expired")
-        dead = (await client.get("/api/v1/team/letters?state=dead&agent=beta", headers=own)).json()
-        assert [(one["messageId"], one["reason"]) for one in dead["items"]] == [
-            ("m-1", "ttl_expired"),
-            ("m-0", "ttl_expired"),
-        ]
-        second, first = (f"/api/v1/team/letters/{one['id']}" for one in dead["items"])
-        shown = (await client.get(first, headers=own)).json()
-        assert (shown["content"]["content"], shown["sender"], shown["agent"]) == ("note 0", "alpha", "beta")
-        stranger = bearer(embedded_hub.mint("snoops", "session"))
-        assert (await client.get(first, headers=stranger)).status_code == 404
-        assert (await client.delete(second, headers=own)).status_code == 204
-        again = await client.post(f"{first}/retry", headers=own)
-        assert (again.status_code, again.json()["state"]) == (202, "queued")
-        assert (await client.post(f"{first}/retry", headers=own)).status_code == 409
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("message", lambda frame: frame["id"] == "m-0")
-            assert told(beta) == ["m-0"]
-
-
-async def test_a_letter_that_no_key_opens_dies_and_the_next_one_comes(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    home = make_storage("embedded")
-    first = start_hub(home, WEBHOOK_KEYS="k" * 40)
-    token = await know(first, "forgetful", "alpha", "beta")
-    async with GatewayClient(first.url, token, agentId="alpha") as alpha:
-        await tell(alpha, "beta", 1, ttl=600)
-        await event(alpha, "message.queued", "m-1")
-    first.stop()
-    hub = start_hub(home)
-    async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        await alpha.find("auth-response")
-        await tell(alpha, "beta", 2, ttl=600)
-        await event(alpha, "message.queued", "m-2")
-        async with SilentSeat(hub.url, token, agentId="beta") as beta:
+async def test_a_letter_that_no_key_opens_dies_and_the_next_one_comes(embedded_hub: HubProcess) -> None:
+    token = await know(embedded_hub, "forgetful", "alpha", "beta")
+    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
+        for number in (1, 2):
+            await tell(alpha, "beta", number, ttl=600)
+            await event(alpha, "message.queued", f"m-{number}")
+        name = "(SELECT id FROM accounts_user WHERE login = 'forgetful')"
+        sql(
+            embedded_hub,
+            f"UPDATE gateway_letter SET envelope = 'lost' WHERE message_id = 'm-1' AND owner_id = {name}",
+        )
+        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
             await beta.find("message", lambda frame: frame["id"] == "m-2")
             assert code_of(await alpha.find("error")) == (3004, "unreadable")
             assert told(beta) == ["m-2"]

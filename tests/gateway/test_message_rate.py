@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient, SilentSeat, publish
+from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient, publish, team
 
 ASKS_A_MINUTE = 3
 BURST = 200
@@ -27,27 +26,19 @@ def limited_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     hub.stop()
 
 
-def frames_of(client: GatewayClient, type_name: str) -> list[Json]:
-    return [one for one in client.frames if one["type"] == type_name]
-
-
 async def test_a_burst_of_messages_arrives_in_order_and_the_rest_must_wait(limited_hub: HubProcess) -> None:
-    token = limited_hub.mint("bursting", "channel")
-    alpha = GatewayClient(limited_hub.url, token, agentId="alpha")
-    beta = GatewayClient(limited_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(limited_hub, "bursting", "alpha", "beta") as (alpha, beta):
         for number in range(SENT):
-            await alpha.send("message", {"role": "agent", "content": "x"}, agent="beta", id=f"m-{number}")
+            await alpha.tell("beta", "x", id=f"m-{number}")
 
         async def are_all_dealt_with() -> bool:
-            return len(frames_of(alpha, "error")) + len(frames_of(beta, "message")) == SENT
+            return len(alpha.of("error")) + len(beta.of("message")) == SENT
 
         assert await eventually(are_all_dealt_with, "each message arrived or was refused")
-        arrived = [int(one["id"].removeprefix("m-")) for one in frames_of(beta, "message")]
+        arrived = [int(one["id"].removeprefix("m-")) for one in beta.of("message")]
         assert arrived == sorted(arrived)
         assert arrived[:BURST] == list(range(BURST))
-        refused = [one["content"] for one in frames_of(alpha, "error")]
+        refused = [one["content"] for one in alpha.of("error")]
         assert {(one["code"], one["retryAfterMs"] > 0) for one in refused} == {(1005, True)}
         # The speed of the machine decides which limit is reached first, the connection's or the token's.
         assert {one["message"] for one in refused} <= {FRAMES_TEXT, MESSAGES_TEXT}
@@ -59,47 +50,34 @@ async def test_a_token_that_sends_too_much_over_several_connections_is_told_its_
     """No connection sends more than it may at once; the messages of all of them count together."""
     token = limited_hub.mint("spreading", "session")
     clients = [GatewayClient(limited_hub.url, token) for _ in range(4)]
-    async with SilentSeat(limited_hub.url, limited_hub.mint("spreading", "channel"), agentId="beta") as beta:
-        await beta.find("auth-response")
-        async with clients[0], clients[1], clients[2], clients[3]:
-            await asyncio.gather(*(client.find("auth-response") for client in clients))
-            for number in range(BURST - 50):
-                for client in clients:
-                    await client.send("message", {"role": "user", "content": f"{number}"}, agent="beta")
-            sent = [asyncio.create_task(client.find("error")) for client in clients]
-            done, waiting = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED, timeout=WITHIN_S)
-            for task in waiting:
-                task.cancel()
-            (refused, *_) = [task.result()["content"] for task in done]
-            assert (refused["code"], refused["message"]) == (1005, MESSAGES_TEXT)
+    async with team(limited_hub, "spreading", "beta"), clients[0], clients[1], clients[2], clients[3]:
+        await asyncio.gather(*(client.find("auth-response") for client in clients))
+        for number in range(BURST - 50):
+            for client in clients:
+                await client.tell("beta", f"{number}", role="user")
+        sent = [asyncio.create_task(client.find("error")) for client in clients]
+        done, waiting = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED, timeout=WITHIN_S)
+        for task in waiting:
+            task.cancel()
+        (refused, *_) = [task.result()["content"] for task in done]
+        assert (refused["code"], refused["message"]) == (1005, MESSAGES_TEXT)
 
 
 async def test_many_messages_to_one_agent_are_open_at_once(limited_hub: HubProcess) -> None:
-    token = limited_hub.mint("waiting", "channel")
-    alpha = GatewayClient(limited_hub.url, token, agentId="alpha")
-    beta = GatewayClient(limited_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(limited_hub, "waiting", "alpha", "beta") as (alpha, beta):
         asked = [asyncio.create_task(alpha.send_message("beta", f"question {number}")) for number in range(OPEN)]
 
         async def have_all_arrived() -> bool:
-            return len(frames_of(beta, "message")) == OPEN
+            return len(beta.of("message")) == OPEN
 
-        assert await eventually(
-            have_all_arrived,
-            "the agent has all messages",
-        )
-        for message in frames_of(beta, "message"):
-            about = {"correlationId": message["metadata"]["correlationId"]}
-            await beta.send("message", {"role": "agent", "content": "done"}, agent="alpha", metadata=about)
+        assert await eventually(have_all_arrived, "the agent has all messages")
+        for message in beta.of("message"):
+            await beta.respond(message)
         assert [one["content"]["content"] for one in await asyncio.gather(*asked)] == ["done"] * OPEN
 
 
 async def test_a_message_to_the_agent_of_another_owner_is_an_ask_of_its_caller(limited_hub: HubProcess) -> None:
-    token = limited_hub.mint("foreigner", "channel")
-    seat = EchoSeat(limited_hub.url, limited_hub.mint("host", "channel"), agentId="oracle")
-    async with seat, GatewayClient(limited_hub.url, token, agentId="alpha") as alpha:
-        await asyncio.gather(alpha.find("auth-response"), seat.find("auth-response"))
+    async with team(limited_hub, "host", oracle=EchoSeat), team(limited_hub, "foreigner", "alpha") as (alpha,):
         handle = await publish(limited_hub, "host", "oracle")
         answers = [await alpha.send_message(f"@{handle}", "what?") for _ in range(ASKS_A_MINUTE + 1)]
         assert [one["type"] for one in answers] == ["message"] * ASKS_A_MINUTE + ["error"]

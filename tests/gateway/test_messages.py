@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import msgspec
-import pytest
 
 from agents.core.post import Prompt
 from agents.transcript.pieces import Part
@@ -16,7 +15,16 @@ from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient, SilentSeat, code_of, publish, session_id
+from tests.gateway.client import (
+    EchoSeat,
+    GatewayClient,
+    change_policy,
+    code_of,
+    owner_of,
+    publish,
+    session_id,
+    team,
+)
 
 
 class ForwardingSeat(GatewayClient):
@@ -34,24 +42,18 @@ class ForwardingSeat(GatewayClient):
     async def _pass_on(self, message: Json) -> None:
         got = await self.send_message(self.to, message["content"]["content"], parentId=message["id"])
         text = got["content"].get("content", got["content"].get("reason", got["content"].get("error")))
-        about = {"correlationId": message["metadata"]["correlationId"]}
-        await self.send("response", {"result": f"{self.to}: {text}"}, metadata=about)
+        await self.respond(message, f"{self.to}: {text}")
 
 
 async def test_a_published_seat_is_asked_over_a2a(hub: HubProcess) -> None:
-    token = hub.mint("publisher", "channel")
-    async with EchoSeat(hub.url, token, agentId="oracle") as seat:
-        await seat.find("auth-response")
+    async with team(hub, "publisher", oracle=EchoSeat) as (seat,):
         handle = await publish(hub, "publisher", "oracle")
         for url in {hub.url, hub.urls[-1]}:  # also by a process that does not hold the seat
             task = await send(url, handle, "what?", hub.mint("alice", "session"))
             assert reply_text(task) == "echo: what?"
         asked = await seat.find("message")
-        assert (asked["agent"], asked["from"], asked["content"]) == (
-            "oracle",
-            "alice",
-            {"role": "user", "content": "what?"},
-        )
+        assert (asked["agent"], asked["from"]) == ("oracle", "alice")
+        assert asked["content"] == {"role": "user", "content": "what?"}
         assert asked["metadata"]["requiresResponse"] is True
         # The turn is in the caller's list, and question and reply are in the transcript of the seat's owner.
         async with web(hub.url) as client:
@@ -85,9 +87,7 @@ def test_a_part_of_a_caller_is_no_envelope() -> None:
 
 
 async def test_agents_of_an_owner_find_and_message_each_other(hub: HubProcess) -> None:
-    token, far = hub.mint("family", "channel"), hub.urls[-1]
-    async with EchoSeat(hub.url, token, agentId="alpha") as alpha, EchoSeat(far, token, agentId="beta") as beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(hub, "family", alpha=EchoSeat, beta=EchoSeat) as (alpha, beta):
         assert (await alpha.shake_hands())["content"]["availableAgents"] == ["alpha", "beta"]
         assert await beta.discover() == {"alpha": "online", "beta": "online"}
         reply = await alpha.send_message("beta", "hi", threadId="t", priority="high")
@@ -102,58 +102,47 @@ async def test_agents_of_an_owner_find_and_message_each_other(hub: HubProcess) -
 
 
 async def test_a_told_message_ends_with_its_delivery(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("tellers", "channel")
-    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
-    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(embedded_hub, "tellers", "alpha", "beta") as (alpha, beta):
         for number in range(10):
-            content = {"role": "agent", "content": f"note {number}"}
-            await alpha.send("message", content, agent="beta", id=f"m-{number}", extra={"n": number})
+            await alpha.tell("beta", f"note {number}", id=f"m-{number}", extra={"n": number})
         last = await beta.find("message", lambda frame: frame["id"] == "m-9")
         assert (last["from"], last["extra"], "correlationId" in last["metadata"]) == ("alpha", {"n": 9}, False)
-        assert [one["id"] for one in beta.frames if one["type"] == "message"] == [f"m-{n}" for n in range(10)]
+        assert [one["id"] for one in beta.of("message")] == [f"m-{n}" for n in range(10)]
 
         async def is_free() -> bool:
             return await alpha.discover() == {"alpha": "online", "beta": "online"}
 
         assert await eventually(is_free, "no claim stays")
-        assert [one for one in alpha.frames if one["type"] == "error"] == []
+        assert alpha.of("error") == []
 
 
-@pytest.mark.parametrize("wants_response", [True, False])
-async def test_an_error_has_the_correlation_id(embedded_hub: HubProcess, wants_response: bool) -> None:
-    stranger = embedded_hub.mint("stranger", "channel")
-    token = embedded_hub.mint(f"erring-{wants_response}", "channel")
-    async with GatewayClient(embedded_hub.url, stranger, agentId="secret") as secret:
-        await secret.find("auth-response")
-        async with GatewayClient(embedded_hub.url, token, agentId="gone") as gone:
-            await gone.find("auth-response")
-        async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-            await alpha.find("auth-response")
-            # A foreign agent is not told from one that is not there.
-            wanted = [("nope", 3001), ("secret", 3001), ("@stranger/secret", 3001), ("gone", 3002)]
-            for number, (name, _) in enumerate(wanted):
-                metadata = {"correlationId": f"c-{number}", "requiresResponse": wants_response}
-                content = {"role": "user", "content": "hi"}
-                await alpha.send("message", content, agent=name, metadata=metadata)
-            errors = [await alpha.reply(f"c-{number}") for number in range(len(wanted))]
-            assert [code_of(one)[0] for one in errors] == [code for _, code in wanted]
-        assert {one["content"]["message"] for one in errors[:3]} == {errors[0]["content"]["message"]}
+async def test_an_error_has_the_correlation_id(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "stranger", "secret"), team(embedded_hub, "erring", "alpha") as (alpha,):
+        async with team(embedded_hub, "erring", "gone"):
+            pass
+        # A foreign agent is not told from one that is not there.
+        for wants_response in (True, False):
+            errors = [
+                await alpha.ask(
+                    "message",
+                    {"role": "user", "content": f"hi {wants_response}"},
+                    agent=name,
+                    metadata={"requiresResponse": wants_response},
+                )
+                for name in ("nope", "secret", "@stranger/secret", "gone")
+            ]
+            assert [code_of(one)[0] for one in errors] == [3001, 3001, 3001, 3002]
+            assert {one["content"]["message"] for one in errors[:3]} == {errors[0]["content"]["message"]}
 
 
 async def test_a_message_that_is_not_answered_in_time_or_by_a_lost_agent_fails(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("slow", "channel")
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("auth-response")
+    async with team(embedded_hub, "slow", "alpha") as (alpha,):
+        async with team(embedded_hub, "slow", "beta") as (beta,):
             assert code_of(await alpha.send_message("beta", "now", ttl=0.3)) == (3004, "response_timeout")
             waiting = asyncio.create_task(alpha.send_message("beta", "later"))
             asked = await beta.find("message", lambda frame: frame["content"]["content"] == "later")
-            metadata = asked["metadata"]
-            about = {"correlationId": metadata["correlationId"], "requiresResponse": True}
-            again = {"role": "user", "content": "again"}
-            await alpha.send("message", again, agent="beta", id="twin", metadata=about)
+            about = {"correlationId": asked["metadata"]["correlationId"], "requiresResponse": True}
+            await alpha.tell("beta", "again", id="twin", metadata=about)
             twin = await alpha.find("error", lambda frame: frame["metadata"].get("parentId") == "twin")
             assert code_of(twin) == (2005, "correlation_in_use")
             await beta.send("error", {"error": "AGENT_ERROR", "message": "no idea"}, metadata=about)
@@ -166,21 +155,16 @@ async def test_a_message_that_is_not_answered_in_time_or_by_a_lost_agent_fails(e
 
 
 async def test_a_second_answer_is_dropped(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("twice", "channel")
-    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
-    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(embedded_hub, "twice", "alpha", "beta") as (alpha, beta):
         waiting = asyncio.create_task(alpha.send_message("beta", "once"))
         asked = await beta.find("message")
-        about = {"correlationId": asked["metadata"]["correlationId"]}
         for text in ("first", "second"):
-            await beta.send("message", {"role": "agent", "content": text}, agent="alpha", metadata=about)
-        await beta.send("response", {"result": "third"}, metadata=about)
+            await beta.tell("alpha", text, metadata={"correlationId": asked["metadata"]["correlationId"]})
+        await beta.respond(asked, "third")
         await beta.discover()  # all of it was read
         assert (await waiting)["content"]["content"] == "first"
-        assert [one["type"] for one in beta.frames if one["type"] == "error"] == []
-    assert len([one for one in alpha.frames if one["type"] == "message"]) == 1
+        assert beta.of("error") == []
+    assert len(alpha.of("message")) == 1
 
 
 async def test_a_seat_acts_for_the_caller_whom_it_answers(embedded_hub: HubProcess) -> None:
@@ -192,98 +176,58 @@ async def test_a_seat_acts_for_the_caller_whom_it_answers(embedded_hub: HubProce
         handle = await publish(embedded_hub, "private", "front", isolated=False)
         task = await send(embedded_hub.url, handle, "open", embedded_hub.mint("alice", "session"))
         assert reply_text(task) == "vault: AGENT_NOT_FOUND"
-        assert [one for one in vault.frames if one["type"] == "message"] == []
-        async with GatewayClient(embedded_hub.url, embedded_hub.mint("private", "session")) as owner:
+        assert vault.of("message") == []
+        async with owner_of(embedded_hub, "private") as owner:
             reply = await owner.send_message("inner", "open")
         assert reply["content"]["content"] == "vault: echo: open"
 
 
-async def test_an_agent_that_comes_back_without_an_answer_reaches_its_team(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("returning", "channel")
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        async with SilentSeat(embedded_hub.url, token, agentId="beta") as beta:
-            await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
-            waiting = asyncio.create_task(alpha.send_message("beta", "question"))
-            await beta.find("message")
-        assert code_of(await waiting) == (3002, "")
-        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
-            assert await beta.discover() == {"alpha": "online", "beta": "online"}
-            await beta.send("message", {"role": "agent", "content": "I am back"}, agent="alpha")
-            assert (await alpha.find("message"))["content"]["content"] == "I am back"
-
-
-async def test_an_agent_that_comes_back_works_for_the_caller_from_outside(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("resumed", "channel")
-    async with SilentSeat(embedded_hub.url, token, agentId="front") as front:
-        await front.find("auth-response")
-        handle = await publish(embedded_hub, "resumed", "front")
-        asking = asyncio.create_task(send(embedded_hub.url, handle, "open", embedded_hub.mint("alice", "session")))
-        await front.find("message")
-    await asking
-    async with GatewayClient(embedded_hub.url, token, agentId="front") as front:
-        await front.send("discovery", {"action": "list"})
-        assert code_of(await front.find("error")) == (5004, "isolated")
-
-
-async def test_an_error_that_is_null_is_none(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("null", "channel")
-    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
-    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
-        waiting = asyncio.create_task(alpha.send_message("beta", "question"))
-        about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
-        await beta.send("response", {"result": {"x": 1}, "error": None}, metadata=about)
-        assert (await waiting)["content"]["content"] == {"x": 1}
-
-
-async def test_a_reply_that_is_too_large_fails_at_once(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("large", "channel")
-    alpha = GatewayClient(embedded_hub.url, token, agentId="alpha")
-    beta = SilentSeat(embedded_hub.url, token, agentId="beta")
-    async with alpha, beta:
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
-        waiting = asyncio.create_task(alpha.send_message("beta", "question", ttl=600))
-        about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
-        frame = json.dumps({"type": "response", "content": {"result": "LARGE"}, "metadata": about})
-        # Short as it is sent; written in full it is over a mebibyte.
-        await beta.socket.send(frame.replace('"LARGE"', f"[{','.join(['1e15'] * 60_000)}]"))
-        assert code_of(await waiting)[0] == 3004
+async def test_an_error_that_is_null_is_none_and_a_reply_that_is_too_large_fails_at_once(
+    embedded_hub: HubProcess,
+) -> None:
+    # Short as it is sent; written in full the second is over a mebibyte.
+    for number, (content, wanted) in enumerate(
+        (
+            ('{"result": {"x": 1}, "error": null}', {"x": 1}),
+            (f'{{"result": [{",".join(["1e15"] * 60_000)}]}}', 3004),
+        ),
+        start=1,
+    ):
+        async with team(embedded_hub, "odd-answers", "alpha", f"beta-{number}") as (alpha, beta):
+            waiting = asyncio.create_task(alpha.send_message(f"beta-{number}", "question", ttl=600))
+            about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
+            await beta.socket.send(
+                f'{{"type": "response", "content": {content}, "metadata": {json.dumps(about)}}}'
+            )
+            answer = (await waiting)["content"]
+            assert answer.get("content", answer.get("code")) == wanted
 
 
 async def test_an_agent_sees_which_other_owner_sends(embedded_hub: HubProcess) -> None:
     async with (
-        SilentSeat(embedded_hub.url, embedded_hub.mint("host", "channel"), agentId="oracle") as oracle,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("guest", "channel"), agentId="steward") as seat,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("guest", "session")) as client,
+        team(embedded_hub, "host", "oracle") as (oracle,),
+        team(embedded_hub, "guest", "steward") as (seat,),
+        owner_of(embedded_hub, "guest") as client,
     ):
-        await asyncio.gather(oracle.find("auth-response"), seat.find("auth-response"))
         handle = await publish(embedded_hub, "host", "oracle", concurrencyCap=5)
-        for sender in (seat, client):
-            content = {"role": "user", "content": "hi"}
-            await sender.send("message", content, agent=f"@{handle}", metadata={"caller": "host"})
-            shown = await oracle.find("message", lambda frame: frame["from"] != "@guest/steward" or sender is seat)  # noqa: B023
+        for sender, name in ((seat, "@guest/steward"), (client, "guest")):
+            await sender.tell(f"@{handle}", "hi", role="user", metadata={"caller": "host"})
+            shown = await oracle.find("message", lambda frame: frame["from"] == name)  # noqa: B023
             assert shown["metadata"]["caller"] == "guest"
-            assert shown["from"] == ("@guest/steward" if sender is seat else "guest")
 
 
 async def test_clients_reach_agents_of_every_link_and_of_others_by_handle(embedded_hub: HubProcess) -> None:
-    async with (
-        online(embedded_hub, Echo) as agent,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("visitor", "session")) as client,
-    ):
-        reply = await client.send_message(f"@{agent.handle}", "hello")
-        assert reply["content"]["content"] == "echo: hello"
-        own = GatewayClient(embedded_hub.url, embedded_hub.mint(agent.handle.split("/")[0], "session"))
-        async with own:
-            reply = await own.send_message(f"@{agent.handle}", "from the owner")
-            assert reply["content"]["content"] == "echo: from the owner"
+    async with online(embedded_hub, Echo) as agent:
+        for login in ("visitor", agent.handle.split("/")[0]):
+            async with owner_of(embedded_hub, login) as client:
+                reply = await client.send_message(f"@{agent.handle}", f"from {login}")
+                assert reply["content"]["content"] == f"echo: from {login}"
 
 
 async def test_a_reply_names_the_artifacts_that_it_does_not_hold(embedded_hub: HubProcess) -> None:
     async with (
         online(embedded_hub, TaskPeer) as agent,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("visitor", "session")) as client,
+        owner_of(embedded_hub, "visitor") as client,
     ):
         reply = await client.send_message(f"@{agent.handle}", 'raw f bytes | data d {"n": 1} | say done')
         data = await client.send_message(f"@{agent.handle}", 'raw f bytes | data d {"n": 1} | complete')
@@ -295,16 +239,12 @@ async def test_a_reply_names_the_artifacts_that_it_does_not_hold(embedded_hub: H
 
 
 async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embedded_hub: HubProcess) -> None:
-    token, own = embedded_hub.mint("relays", "channel"), bearer(embedded_hub.mint("relays", "session"))
+    own = bearer(embedded_hub.mint("relays", "session"))
     async with (
         web(embedded_hub.url) as rest,
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        EchoSeat(embedded_hub.url, token, agentId="beta") as beta,
+        team(embedded_hub, "relays", "alpha", beta=EchoSeat) as (alpha, beta),
     ):
-        await beta.find("auth-response")
-        assert (
-            await rest.patch("/api/v1/team/policy", json={"storesTold": False}, headers=own)
-        ).status_code == 200
+        await change_policy(embedded_hub, "relays", storesTold=False)
 
         async def stored() -> list[str]:
             session = await session_id(rest, own, "beta")
@@ -313,29 +253,20 @@ async def test_told_messages_pass_without_a_turn_where_the_team_stores_none(embe
 
         async def is_relayed() -> bool:
             """A change of the rules counts within a second: until then the transcript shows what is told."""
-            number = len([one for one in beta.frames if one["type"] == "message"])
-            content = {"role": "agent", "content": f"told-{number}"}
-            await alpha.send("message", content, agent="beta", id=f"m-{number}", sessionId="s", metadata={"x": 1})
+            number = len(beta.of("message"))
+            await alpha.tell("beta", f"told-{number}", id=f"m-{number}", sessionId="s", metadata={"x": 1})
             await beta.find("message", lambda frame: frame["id"] == f"m-{number}")
             return f"told-{number}" not in await stored()
 
         assert await eventually(is_relayed, "a message is not stored", every_s=0.3)
-        told = [one for one in beta.frames if one["type"] == "message"][-1]
-        assert (told["from"], told["agent"], told["sessionId"], told["metadata"]) == (
-            "alpha",
-            "beta",
-            "s",
-            {"x": 1},
-        )
+        told = beta.of("message")[-1]
+        assert (told["from"], told["agent"], told["sessionId"]) == ("alpha", "beta", "s")
+        assert told["metadata"] == {"x": 1}
         reply = await alpha.send_message("beta", "asked")  # a turn, as before
         assert reply["content"]["content"] == "echo: asked"
-        again = {"role": "agent", "content": "again"}
-        for number in (1, 1, 2):  # a repeated one is delivered once
-            await alpha.send("message", again, agent="beta", id=f"again-{number}")
-        await beta.find("message", lambda frame: frame["id"] == "again-2")
-        assert [one["id"] for one in beta.frames if one.get("content") == again] == ["again-1", "again-2"]
-        ids = [f"m-{number}" for number in range(100, 120)]
-        for frame_id in ids:
-            await alpha.send("message", {"role": "agent", "content": "told"}, agent="beta", id=frame_id)
+        before = len(beta.of("message"))
+        ids = [f"again-{number}" for number in range(20)]
+        for frame_id in (ids[0], *ids):  # a repeated one is delivered once
+            await alpha.tell("beta", "again", id=frame_id)
         await beta.find("message", lambda frame: frame["id"] == ids[-1])
-        assert [one["id"] for one in beta.frames if one.get("id") in ids] == ids
+        assert [one["id"] for one in beta.of("message")[before:]] == ids

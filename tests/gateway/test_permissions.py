@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from accounts.authn import Identity
 from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.envelope import Envelope, check_frame, read_object, read_type
@@ -24,7 +22,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
 from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
 
@@ -60,38 +58,37 @@ def is_refused(role: Role, frame: Json, seat: str = "alpha") -> bool:
     return False
 
 
-@pytest.mark.parametrize("role", Role)
-def test_each_kind_of_token_has_its_role(role: Role) -> None:
-    assert find_role(identity_of(role)) is role
+def test_each_kind_of_token_has_its_role() -> None:
+    assert [find_role(identity_of(role)) for role in Role] == list(Role)
 
 
-def test_every_type_of_frames_and_every_action_has_a_rule() -> None:
+def test_every_type_of_frames_every_service_and_every_action_has_a_rule() -> None:
     served = {name for name, one in FRAME_TYPES.items() if one.for_gateway and not one.before_auth}
     assert OF_FRAMES.keys() == served - {"request", "error"}  # an error answers a message that was sent to it
     assert MAY.keys() == set(Action)
-
-
-def test_every_service_has_a_rule() -> None:
     assert SERVICES.keys() <= OF_SERVICES.keys()
 
 
-@pytest.mark.parametrize("name", sorted(OF_FRAMES))
-def test_the_table_of_roles_holds_for_every_type_of_frames(name: str) -> None:
-    refused = {role for role in Role if is_refused(role, SOUND[name])}
-    expected = {Role.OBSERVER} if name in MESSAGES or (name == "status" and SOUND[name].get("content")) else set()
-    assert refused == (expected | {Role.ADMIN, Role.OPERATOR} if name == "vote" else expected)
+def test_the_table_of_roles_holds_for_every_type_of_frames() -> None:
+    for name in OF_FRAMES:
+        refused = {role for role in Role if is_refused(role, SOUND[name])}
+        sends = name in MESSAGES or (name == "status" and SOUND[name].get("content"))
+        votes = {Role.ADMIN, Role.OPERATOR} if name == "vote" else set()
+        assert refused == votes | ({Role.OBSERVER} if sends else set()), name
 
 
-@pytest.mark.parametrize("service", sorted(OF_SERVICES))
-def test_an_agent_is_served_for_itself_alone(service: str) -> None:
-    frame = {"type": "request", "content": {"service": service, "params": {"agent": "beta"}}}
-    own = {"type": "request", "content": {"service": service, "params": {"agent": "alpha"}}}
-    concerns_one = OF_SERVICES[service] in (Action.READ_AGENT, Action.WRITE_AGENT, Action.MANAGE_AGENT)
-    assert is_refused(Role.AGENT, frame) == concerns_one
-    assert not is_refused(Role.AGENT, own)
-    assert not is_refused(Role.ADMIN, frame)
-    assert is_refused(Role.OPERATOR, frame) == (OF_SERVICES[service] is Action.WRITE_AGENT)
-    assert is_refused(Role.OBSERVER, frame) == (OF_SERVICES[service] is not Action.FIND)
+def test_an_agent_is_served_for_itself_alone() -> None:
+    for service, action in OF_SERVICES.items():
+        own, frame = (
+            {"type": "request", "content": {"service": service, "params": {"agent": name}}}
+            for name in ("alpha", "beta")
+        )
+        concerns_one = action in (Action.READ_AGENT, Action.WRITE_AGENT, Action.MANAGE_AGENT)
+        assert is_refused(Role.AGENT, frame) == concerns_one
+        assert not is_refused(Role.AGENT, own)
+        assert not is_refused(Role.ADMIN, frame)
+        assert is_refused(Role.OPERATOR, frame) == (action is Action.WRITE_AGENT)
+        assert is_refused(Role.OBSERVER, frame) == (action is not Action.FIND)
 
 
 def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
@@ -105,32 +102,28 @@ def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
     assert not is_refused(Role.OBSERVER, subscribe("agent:status"))
 
 
-@pytest.mark.parametrize(
-    ("scopes", "allowed"),
-    [
-        ("ask", {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND}),
-        ("ask read", {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND, Action.READ_AGENT}),
-        ("read", {Action.FIND}),
-        ("publish", set()),
-    ],
-)
-def test_scopes_narrow_a_role(scopes: str, allowed: set[Action]) -> None:
-    token = Identity(1, "app", "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
-    assert {one for one in Action if is_permitted(token, one)} == allowed
+def test_scopes_narrow_a_role() -> None:
+    asks = {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND}
+    for scopes, allowed in {
+        "ask": asks,
+        "ask read": asks | {Action.READ_AGENT},
+        "read": {Action.FIND},
+        "publish": set(),
+    }.items():
+        token = Identity(1, "app", "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
+        assert {one for one in Action if is_permitted(token, one)} == allowed
 
 
 async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:
-    login = "observed-team"
-    token = (await mint(embedded_hub, login, scopes=["read"]))["token"]
+    token = (await mint(embedded_hub, "observed-team", scopes=["read"]))["token"]
     async with (
-        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, token) as observer,
+        team(embedded_hub, "observed-team", "alpha") as (alpha,),
+        GatewayClient(embedded_hub.url, token) as one,
     ):
-        await alpha.find("auth-response")
-        assert await observer.discover() == {"alpha": "online"}
-        assert (await observer.send_message("alpha", "hello"))["content"]["code"] == 5004
-        assert (await observer.send_message("absent", "hello"))["content"]["code"] == 5004
-        assert all(one["type"] != "message" for one in alpha.frames)
+        assert await one.discover() == {"alpha": "online"}
+        for agent in ("alpha", "absent"):
+            assert code_of(await one.send_message(agent, "hello")) == (5004, "role")
+        assert alpha.of("message") == []
 
 
 async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] | None) -> None:
@@ -142,36 +135,30 @@ async def set_peers(hub: HubProcess, login: str, agent: str, **lists: list[str] 
 
 
 async def test_lists_of_peers_hold_in_each_direction(embedded_hub: HubProcess) -> None:
-    login = "peers-team"
-    token = embedded_hub.mint(login, "channel")
+    login, not_allowed = "peers-team", (5004, "peer_not_allowed")
     async with (
-        EchoSeat(embedded_hub.url, token, agentId="alpha") as alpha,
-        EchoSeat(embedded_hub.url, token, agentId="beta") as beta,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as admin,
+        team(embedded_hub, login, alpha=EchoSeat, beta=EchoSeat) as (alpha, beta),
+        owner_of(embedded_hub, login) as admin,
     ):
-        await alpha.find("auth-response")
-        await beta.find("auth-response")
 
         async def is_refused(sender: GatewayClient, agent: str) -> bool:
-            content = (await sender.send_message(agent, "hello"))["content"]
-            return (content.get("code"), content.get("reason")) == (5004, "peer_not_allowed")
+            return code_of(await sender.send_message(agent, "hello")) == not_allowed
 
         await set_peers(embedded_hub, login, "alpha", maySendTo=["gamma"], mayHearFrom=None)
         await eventually(lambda: is_refused(alpha, "beta"), "the list counts")
-        assert (await alpha.send_message("gamma", "hello"))["content"]["code"] == 3001
+        assert code_of(await alpha.send_message("gamma", "hello"))[0] == 3001
         assert not await is_refused(beta, "alpha")
         await set_peers(embedded_hub, login, "alpha", maySendTo=None, mayHearFrom=["gamma"])
         await eventually(lambda: is_refused(beta, "alpha"), "the other list counts")
         assert not await is_refused(alpha, "beta")
         assert not await is_refused(admin, "alpha")
-        await beta.send("broadcast", {"message": "stop"}, metadata={"correlationId": "to-all"})
-        sent = await beta.find("response", lambda one: one["metadata"].get("correlationId") == "to-all")
-        assert sent["content"]["result"]["totalSent"] == 0
+        for sent in (
+            await beta.ask("broadcast", {"message": "stop"}),
+            await beta.send_message("broadcast", "stop"),
+        ):
+            assert sent["content"]["result"]["totalSent"] == 0
         left = await beta.request("inbox.send", agent="alpha", content="hello")
-        assert (left["error"]["code"], left["error"]["reason"]) == (5004, "peer_not_allowed")
-        about = {"requiresResponse": True, "correlationId": "to-all-as-message"}
-        await beta.send("message", {"role": "agent", "content": "stop"}, agent="broadcast", metadata=about)
-        assert (await beta.reply("to-all-as-message", "response"))["content"]["result"]["totalSent"] == 0
+        assert (left["error"]["code"], left["error"]["reason"]) == not_allowed
         await set_peers(embedded_hub, login, "alpha", maySendTo=["beta"], mayHearFrom=["beta"])
 
         async def is_allowed() -> bool:

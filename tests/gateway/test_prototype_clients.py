@@ -11,8 +11,7 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.prototype.compare import ACCEPTED, FAILURE, find_differences
 from lab.prototype.record import read_steps
-from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat
 from tests.gateway.prototype import PrototypeClient, Replay, address_for
 
 
@@ -75,37 +74,3 @@ async def test_clients_of_both_dialects_ask_each_other(prototype_hub: HubProcess
         found = await client.find("discover")
         assert "gamma" in found["connectedAgents"]
         assert {"alpha", "beta"} <= set(found["registeredAgents"])
-
-
-async def test_a_message_waits_for_an_agent_that_is_offline(prototype_hub: HubProcess) -> None:
-    """The sender gets an error that says so, and the answer when the agent is back."""
-    address = address_for(prototype_hub, "waits")
-    content = {"role": "user", "content": "are you there?"}
-    async with (
-        GatewayClient(prototype_hub.url, prototype_hub.mint("waits", "session")) as owner,
-        connect(f"{address}&agentId=alpha", compression=None) as socket,
-    ):
-        alpha = PrototypeClient(socket)
-        async with connect(f"{address}&agentId=beta", compression=None) as earlier:
-            await PrototypeClient(earlier).find("welcome")
-            await alpha.send(type="discover")
-            await alpha.find("discover")
-
-        async def has_left() -> bool:
-            return (await owner.discover()).get("beta") == "offline"
-
-        await eventually(has_left, "beta has left")
-        await alpha.send(type="message", agent="beta", content=content, correlationId="c")
-        error = await alpha.find("error")
-        assert (error["error"], error["queued"], error["correlationId"]) == (
-            "Agent beta is not connected",
-            True,
-            "c",
-        )
-        async with connect(f"{address}&agentId=beta", compression=None) as later:
-            beta = PrototypeClient(later)
-            asked = await beta.find("message")
-            assert (asked["content"], asked["from"], asked["correlationId"]) == (content, "alpha", "c")
-            await beta.send(type="message", agent="alpha", content="yes", correlationId="c")
-            answer = await alpha.find("message")
-            assert (answer["content"], answer["from"], answer["correlationId"]) == ("yes", "beta", "c")

@@ -13,7 +13,7 @@ import pytest
 
 from lab.callers import Json
 from lab.hub_process import HubProcess
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, team
 from tests.sdks.environments import ENVIRONMENTS, Missing
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -56,9 +56,7 @@ def socket_url(hub: HubProcess, token: str) -> str:
 
 
 async def test_the_reference_client_is_answered(embedded_hub: HubProcess) -> None:
-    steward = embedded_hub.mint("reference", "channel")
-    async with EchoSeat(embedded_hub.url, steward, agentId="steward") as seat:
-        await seat.find("auth-response")
+    async with team(embedded_hub, "reference", steward=EchoSeat):
         url = socket_url(embedded_hub, embedded_hub.mint("reference", "session"))
         async with running_program("reference_client.js", GATEWAY_URL=url) as client:
             async with asyncio.timeout(ENDS_WITHIN_S):

@@ -11,14 +11,14 @@ from websockets.typing import Subprotocol
 
 from gateway.wire.protocol import BURST
 from kit.frame_queue import MOST_BYTES
-from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, change_policy, code_of, team
 
 SENT = 180  # below the burst of one client
 TEXT = "x" * 200_000  # so that all are more than what the hub and both ends of the socket hold
 PAUSE_S = 1.0
+COUNTS_AFTER_S = 1.2  # a change of the rules of a team
 WITHIN_S = 60
 
 
@@ -35,33 +35,21 @@ async def slow_seat(hub: HubProcess, token: str, name: str) -> AsyncIterator[Cli
         socket.transport.abort()
 
 
-async def store_no_told(hub: HubProcess, login: str) -> None:
-    """Let the messages of a team pass without a turn. It counts within a second."""
-    async with web(hub.url) as rest:
-        own = bearer(hub.mint_again(login, "session"))
-        changed = await rest.patch("/api/v1/team/policy", json={"storesTold": False}, headers=own)
-        assert changed.status_code == 200
-    await asyncio.sleep(1.2)
-
-
 async def flood(sender: GatewayClient, agent: str) -> None:
     assert SENT < BURST
     assert SENT * len(TEXT) > 3 * MOST_BYTES
     for number in range(SENT):
-        await sender.send("message", {"role": "agent", "content": TEXT}, agent=agent, id=f"m-{number}")
+        await sender.tell(agent, TEXT, id=f"m-{number}")
 
 
 async def test_a_sender_is_not_read_while_its_recipient_has_much_to_read(embedded_hub: HubProcess) -> None:
     login = "slow-reader"
-    token = embedded_hub.mint(login, "channel")
     async with (
-        slow_seat(embedded_hub, token, "beta") as beta,
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        EchoSeat(embedded_hub.url, token, agentId="delta") as delta,
-        GatewayClient(embedded_hub.url, token, agentId="gamma") as gamma,
+        slow_seat(embedded_hub, embedded_hub.mint(login, "channel"), "beta") as beta,
+        team(embedded_hub, login, "alpha", "gamma", delta=EchoSeat) as (alpha, gamma, _),
     ):
-        await asyncio.gather(*(one.find("auth-response") for one in (alpha, delta, gamma)))
-        await store_no_told(embedded_hub, login)
+        await change_policy(embedded_hub, login, storesTold=False)
+        await asyncio.sleep(COUNTS_AFTER_S)
         flooding = asyncio.create_task(flood(alpha, "beta"))
         await asyncio.sleep(PAUSE_S)
         began = time.monotonic()
@@ -77,28 +65,26 @@ async def test_a_sender_is_not_read_while_its_recipient_has_much_to_read(embedde
                     await asyncio.sleep(0.005)
             await flooding
         assert arrived == [f"m-{number}" for number in range(SENT)]
-        assert [one for one in alpha.frames if one["type"] == "error"] == []
+        assert alpha.of("error") == []
 
 
 async def test_a_recipient_that_never_reads_is_closed_and_its_sender_goes_on(embedded_hub: HubProcess) -> None:
     login = "never-reader"
-    token = embedded_hub.mint(login, "channel")
     async with (
-        slow_seat(embedded_hub, token, "beta"),
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
+        slow_seat(embedded_hub, embedded_hub.mint(login, "channel"), "beta"),
+        team(embedded_hub, login, "alpha") as (alpha,),
     ):
-        await alpha.find("auth-response")
-        await store_no_told(embedded_hub, login)
+        await change_policy(embedded_hub, login, storesTold=False)
+        await asyncio.sleep(COUNTS_AFTER_S)
         await flood(alpha, "beta")
         await alpha.send("ping")
 
         async def is_served() -> bool:
-            return any(one["type"] == "pong" for one in alpha.frames)
+            return bool(alpha.of("pong"))
 
         async def is_closed() -> bool:
             return (await alpha.discover())["beta"] == "offline"
 
         assert await eventually(is_served, "the sender goes on", within_s=WITHIN_S)
-        refused = [one["content"]["code"] for one in alpha.frames if one["type"] == "error"]
-        assert set(refused) == {3002}
+        assert {code_of(one)[0] for one in alpha.of("error")} == {3002}
         assert await eventually(is_closed, "the recipient is closed", within_s=WITHIN_S)

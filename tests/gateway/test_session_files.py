@@ -78,65 +78,31 @@ def test_lines_without_a_session_get_that_of_the_index() -> None:
     index["agent:beta:main"] = {"sessionId": "s-9"}
     assert read_file(bare, "beta", json.dumps(index).encode())[0].session_id == "s-9"
     assert refusal(bare) == "line 1"
-    for wrong in (
-        b"[]",
-        b"{}",
-        b"nope",
-        b'{"agent:beta:main": {}}',
-        b'{"agent:x:main": "a", "agent:y:main": "b"}',
-    ):
-        assert refusal(bare, wrong) == "index"
+    for wrong in ("[]", "{}", "nope", '{"agent:beta:main": {}}', '{"agent:x:main": "a", "agent:y:main": "b"}'):
+        assert refusal(bare, wrong.encode()) == "index"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        export({"export": 2}),
-        export({"export": True}),
-        export({"entries": 3}),
-        export({"entries": None}),
-        export({"sha256": "0" * 64}),
-        export({"agent": "No Agent"}),
-        export({"sessionId": ""}),
-        export({"sessionId": "s-2"}),
-        export(body=b""),
-        export()[:-1],
-        export()[:-9],
-    ],
-)
-def test_an_export_that_was_changed_is_refused(data: bytes) -> None:
-    assert refusal(data).startswith("line ")
+def test_an_export_that_was_changed_is_refused() -> None:
+    heads: list[Json] = [{"export": 2}, {"export": True}, {"entries": 3}, {"entries": None}, {"sha256": "0" * 64}]
+    heads += [{"agent": "No Agent"}, {"sessionId": ""}, {"sessionId": "s-2"}]
+    for data in (*map(export, heads), export(body=b""), export()[:-1], export()[:-9]):
+        assert refusal(data).startswith("line ")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"timestamp": None},
-        {"timestamp": "soon"},
-        {"timestamp": True},
-        {"timestamp": 10**400},
-        {"role": "owner"},
-        {"role": ["user"]},
-        {"content": None},
-        {"content": [1]},
-        {"sessionId": ""},
-        {"sessionId": 7},
-        {"sessionId": "a\nb"},
-        {"id": 7},
-        {"id": "x" * 129},
-        {"content": "\x00"},
-        {"content": "\ud800"},
-    ],
-)
-def test_a_line_with_a_wrong_value_is_named(wrong: dict[str, Any]) -> None:
-    assert refusal(lines(LINE, LINE | wrong, LINE)) == "line 2"
+WRONG: dict[str, list[Any]] = {
+    "timestamp": [None, "soon", True, 10**400],
+    "role": ["owner", ["user"]],
+    "content": [None, [1], "\x00", "\ud800"],
+    "sessionId": ["", 7, "a\nb"],
+    "id": [7, "x" * 129],
+}
+NO_ENTRIES = (b"", b"not json", b"[]", b"7", b"null", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"a": 1, "a": 2}')
 
 
-@pytest.mark.parametrize(
-    "line", [b"", b"not json", b"[]", b"7", b"null", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"a": 1, "a": 2}']
-)
-def test_a_line_that_is_no_entry_is_named(line: bytes) -> None:
-    assert refusal(lines(LINE) + line + b"\n" + lines(LINE)) == "line 2"
+def test_a_line_with_a_wrong_value_or_that_is_no_entry_is_named() -> None:
+    bad = [lines(LINE | {name: value}) for name, values in WRONG.items() for value in values]
+    for line in (*bad, *(one + b"\n" for one in NO_ENTRIES)):
+        assert refusal(lines(LINE) + line + lines(LINE)) == "line 2", line[:80]
 
 
 def test_any_byte_that_is_lost_or_changed_is_noticed() -> None:
@@ -146,12 +112,10 @@ def test_any_byte_that_is_lost_or_changed_is_noticed() -> None:
             refusal(changed)
 
 
-def test_a_file_holds_at_most_so_many_sessions() -> None:
+def test_a_file_holds_at_most_so_many_sessions_and_lines() -> None:
+    sessions = lines(*(LINE | {"sessionId": f"s-{number}"} for number in range(MAX_SESSIONS + 1)))
     with pytest.raises(FrameRefused, match=f"at most {MAX_SESSIONS} sessions"):
-        read_file(lines(*(LINE | {"sessionId": f"s-{number}"} for number in range(MAX_SESSIONS + 1))), "beta")
-
-
-def test_a_file_holds_at_most_so_many_lines() -> None:
+        read_file(sessions, "beta")
     with pytest.raises(FrameRefused, match=f"at most {MAX_LINES} lines") as refused:
         read_file(b"\n" * (MAX_LINES + 1), "beta")
     assert refused.value.reason == "too_large"

@@ -13,8 +13,7 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import sql
-from tests.gateway.client import EchoSeat, GatewayClient
-from tests.gateway.test_tokens import LIST, code_of
+from tests.gateway.client import change_policy, code_of, owner_of, team
 
 KEY = b"gwk_0123456789abcdef0123456789abcdef"
 FRAME: Json = {
@@ -79,56 +78,39 @@ async def key(embedded_hub: HubProcess) -> Json:
         return dict(made.json())
 
 
-async def demand(hub: HubProcess, login: str) -> None:
-    """Make a team demand signatures."""
-    async with web(hub.url) as client:
-        headers = bearer(hub.mint(login, "session"))
-        answer = await client.patch("/api/v1/team/policy", json={"requiresSignature": True}, headers=headers)
-        assert answer.status_code == 200, answer.text
-
-
 async def test_a_team_that_demands_signatures_takes_signed_frames_alone(
     embedded_hub: HubProcess, key: Json
 ) -> None:
-    login = "signing-team"
-    async with (
-        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client,
-    ):
-        await alpha.find("auth-response")
-        unsigned = signed({"type": "discovery", "content": {"action": "list"}}, b"wrong", key["keyId"])
-        assert await code_of(client, *LIST, metadata=unsigned["metadata"]) == 0  # passed on where none is demanded
-        await demand(embedded_hub, login)
+    login, list_agents = "signing-team", {"type": "discovery", "content": {"action": "list"}}
+    async with team(embedded_hub, login, "alpha"), owner_of(embedded_hub, login) as client:
+
+        async def code(**signature: Any) -> int:
+            return code_of(await client.ask("discovery", list_agents["content"], **signature))[0]
+
+        async def signed_code() -> int:
+            frame = list_agents | {"metadata": {"correlationId": f"signed-{len(client.frames)}"}}
+            await client.socket.send(json.dumps(signed(frame, key["secret"].encode(), key["keyId"])))
+            return code_of(await client.reply(frame["metadata"]["correlationId"], "discovery"))[0]
+
+        wrong = signed(list_agents, b"wrong", key["keyId"])["metadata"]
+        assert await code(metadata=wrong) == 0  # passed on where none is demanded
+        await change_policy(embedded_hub, login, requiresSignature=True)
 
         async def is_refused() -> bool:
-            return await code_of(client, *LIST) == 5002
+            return await code() == 5002
 
         await eventually(is_refused, "the policy counts")
-        error = next(one for one in client.frames if one["type"] == "error")
-        assert error["content"]["reason"] == "bad_signature"
-        frame = {"type": "discovery", "content": {"action": "list"}, "metadata": {"correlationId": "signed-1"}}
-        await client.socket.send(json.dumps(signed(frame, key["secret"].encode(), key["keyId"])))
-        found = await client.find("discovery", lambda one: one["metadata"] == {"correlationId": "signed-1"})
-        assert [one["name"] for one in found["content"]["agents"]] == ["alpha"]
-        await client.send("ping")
-        await client.find("pong")
-        async with web(embedded_hub.url) as rest:
-            headers = bearer(embedded_hub.mint(login, "session"))
+        assert code_of(client.of("error")[0]) == (5002, "bad_signature")
+        assert await signed_code() == 0
+        await client.settle()  # a ping needs none
+        async with web(embedded_hub.url, headers=bearer(embedded_hub.mint(login, "session"))) as rest:
             address = f"/api/v1/gateway/keys/{key['keyId']}"
-            assert (await rest.delete(address, headers=headers)).status_code == 204
-            assert (await rest.delete(address, headers=headers)).status_code == 404
+            assert [(await rest.delete(address)).status_code for _ in range(2)] == [204, 404]
 
         async def is_gone() -> bool:
-            before = len(client.frames)
-            await client.socket.send(json.dumps(signed(frame, key["secret"].encode(), key["keyId"])))
-            await eventually(lambda: _has_more(client, before), "an answer")
-            return bool(client.frames[before]["type"] == "error")
+            return await signed_code() == 5002
 
         await eventually(is_gone, "the deleted key signs no more")
-
-
-async def _has_more(client: GatewayClient, before: int) -> bool:
-    return len(client.frames) > before
 
 
 async def test_a_secret_is_shown_once_and_keys_are_their_owners(embedded_hub: HubProcess, key: Json) -> None:

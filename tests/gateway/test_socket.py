@@ -1,6 +1,5 @@
 """The socket of the gateway: who gets in, how it is closed, and whose seat it is."""
 
-import asyncio
 import json
 import time
 from typing import Any
@@ -12,19 +11,15 @@ from websockets.typing import Subprotocol
 
 from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
-from agents.core.post import LocalPost
-from agents.core.waiting import WaitingTurns
-from agents.links.sockets import SocketLink
-from gateway.service.client import Gateway
-from gateway.service.team.health import HealthReport
 from gateway.surface.connections.socket import GatewaySocket
 from kit.concurrency import ConcurrencyLimit
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
+from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
-from tests.gateway.client import WITHIN_S, EchoSeat, GatewayClient
+from tests.gateway.client import GatewayClient
+from tests.gateway.test_channels import build_gateway
 
 
 @pytest.mark.parametrize("path", ["/", "/a2a", "/ws", "/gateway"])
@@ -74,6 +69,11 @@ async def test_a_hub_without_the_gateway_names_the_setting(make_storage: MakeSto
                 assert (answer.status_code, answer.json()["error"]) == (404, "gateway_off"), path
                 assert "GATEWAY=1" in answer.json()["message"]
         assert "gateway" not in (await client.get("/nothing")).text.lower()
+        client.headers.update(bearer(hub.mint("watched", "session")))
+        assert [(await client.get(path)).status_code for path in ("/health", "/desk/team")] == [404, 404]
+    # The hub says so, whatever the environment of the command has.
+    done = run_command({**hub.home.env, "GATEWAY": "1"}, "gateway", "status")
+    assert (done.returncode, "running: no: GATEWAY is not 1" in done.stdout) == (2, True)
 
 
 async def test_before_a_token_only_the_handshake_is_served(embedded_hub: HubProcess) -> None:
@@ -97,14 +97,6 @@ async def test_a_header_signs_in_too_and_a_cookie_does_not(embedded_hub: HubProc
     async with connect(url, additional_headers={"Cookie": f"cw_session={token}"}) as socket:
         await socket.send('{"type":"status"}')
         assert json.loads(await socket.recv())["content"]["code"] == 5001
-
-
-async def test_a_wrong_token_in_the_address_closes_with_4001(embedded_hub: HubProcess) -> None:
-    token = "ck_live_" + "0" * 32
-    async with GatewayClient(embedded_hub.url, token) as client:
-        assert await client.closed() == 4001
-        names = [frame["content"].get("code", frame["content"].get("status")) for frame in client.frames]
-        assert names == ["rejected", 5002]
 
 
 async def test_the_third_wrong_token_closes_with_4001(embedded_hub: HubProcess) -> None:
@@ -189,23 +181,14 @@ async def test_a_name_of_a_program_on_another_link_is_refused(embedded_hub: HubP
 
 
 async def test_a_restart_is_told_to_seats() -> None:
-    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
     sent: list[Json] = []
 
     async def send(message: Json) -> None:
         sent.append(message)
 
-    dispatcher: Any = None  # nothing is asked
-    ledger: Any = None
+    ledger: Any = None  # nothing is asked
     socket = GatewaySocket(
-        gateway=Gateway.build(
-            process_id="p",
-            link=link,
-            dispatcher=dispatcher,
-            post=LocalPost(),
-            is_alone=True,
-            health=HealthReport("", ""),
-        ),
+        gateway=build_gateway(),
         ledger=ledger,
         clients=ConcurrencyLimit("sockets", per_account=1),
         callers=OpenRequests(),
@@ -217,23 +200,3 @@ async def test_a_restart_is_told_to_seats() -> None:
     await socket.close_from_hub(1012, bye="restart")
     assert json.loads(sent[0]["text"])["content"]["reason"] == "shutdown"
     assert sent[1]["code"] == 1001
-
-
-async def test_a_revoked_token_closes_seats_and_clients(embedded_hub: HubProcess) -> None:
-    session = embedded_hub.mint("revoked", "session")
-    async with web(embedded_hub.url) as rest:
-        made = await rest.post("/api/v1/tokens/channel", json={"name": "seat"}, headers=bearer(session))
-        assert made.status_code == 201, made.text
-        seat = EchoSeat(embedded_hub.url, made.json()["token"], agentId="alpha")
-        client = GatewayClient(embedded_hub.url, made.json()["token"])
-        async with seat, client:
-            await asyncio.gather(seat.find("auth-response"), client.find("auth-response"))
-            gone = await rest.delete(f"/api/v1/tokens/{made.json()['id']}", headers=bearer(session))
-            assert gone.status_code < 300, gone.text
-            async with asyncio.timeout(WITHIN_S):
-                assert [await seat.closed(), await client.closed()] == [4001, 4001]
-            assert [one.frames[-1]["content"]["code"] for one in (seat, client)] == [5002, 5002]
-
-
-async def _release(chat_id: str, late: str, usage: object) -> None:
-    raise AssertionError("nothing is released here")

@@ -15,26 +15,21 @@ from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.team.team_file import DEFAULT_TEAM, BadTeamFile, read_team
 from lab.callers import bearer, web
 from lab.frames import Json
-from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage, manage
+from lab.hub_process import HubProcess
+from lab.hub_storage import manage
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient, code_of
-from tests.gateway.test_channels import answered, statuses_of, subscribed
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
+from tests.gateway.test_channels import subscribed
 
 
 async def listed(client: GatewayClient) -> dict[str, Json]:
     """The agents that discovery lists, by name."""
-    found = await answered(client, "discovery", {"action": "list"})
+    found = await client.ask("discovery", {"action": "list"})
     return {one["name"]: one for one in found["content"]["agents"]}
 
 
 async def test_a_status_decides_whether_an_agent_takes_messages(hub: HubProcess) -> None:
-    token = hub.mint("moody", "channel")
-    async with (
-        GatewayClient(hub.urls[0], token, agentId="alpha") as alpha,
-        EchoSeat(hub.urls[-1], token, agentId="beta") as beta,
-    ):
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
+    async with team(hub, "moody", "alpha", beta=EchoSeat) as (alpha, beta):
 
         async def send_while(status: str) -> Json:
             await beta.send("status", {"status": status})
@@ -47,15 +42,13 @@ async def test_a_status_decides_whether_an_agent_takes_messages(hub: HubProcess)
         assert (await send_while("idle"))["content"]["content"] == "echo: hi"
         await beta.send("status", {"status": "error"})
         await beta.discover()
-        shown = await answered(alpha, "status", {})
+        shown = await alpha.ask("status", {})
         statuses = {one["agent"]: one["status"] for one in shown["content"]["agents"]}
         assert statuses == {"alpha": "online", "beta": "error"}
-    async with GatewayClient(hub.urls[0], token, agentId="alpha") as alpha:
-        await alpha.find("auth-response")
+    async with team(hub, "moody", "alpha") as (alpha,):
         assert await eventually(partial(is_status, alpha, "beta", "offline"), "beta has left")
         assert code_of(await alpha.send_message("beta", "hi"))[0] == 3002
-        async with EchoSeat(hub.urls[0], token, agentId="beta") as beta:
-            await beta.find("auth-response")  # who comes back is online
+        async with team(hub, "moody", beta=EchoSeat):  # who comes back is online
             assert (await alpha.send_message("beta", "hi"))["content"]["content"] == "echo: hi"
 
 
@@ -65,11 +58,7 @@ async def is_status(client: GatewayClient, agent: str, status: str) -> bool:
 
 
 async def test_only_an_agent_sets_a_status_and_only_its_own(embedded_hub: HubProcess) -> None:
-    async with (
-        GatewayClient(embedded_hub.url, embedded_hub.mint("selves", "channel"), agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, embedded_hub.mint("selves", "session")) as owner,
-    ):
-        await alpha.find("auth-response")
+    async with team(embedded_hub, "selves", "alpha") as (alpha,), owner_of(embedded_hub, "selves") as owner:
         wanted: list[tuple[GatewayClient, Json, int]] = [
             (alpha, {"agent": "beta", "status": "idle"}, 5004),
             (owner, {"agent": "alpha", "status": "idle"}, 5004),
@@ -78,16 +67,15 @@ async def test_only_an_agent_sets_a_status_and_only_its_own(embedded_hub: HubPro
             (alpha, {"status": "asleep"}, 2005),
             (alpha, {"agent": "alpha"}, 2002),
         ]
-        codes = [code_of(await answered(who, "status", content))[0] for who, content, _ in wanted]
+        codes = [code_of(await who.ask("status", content))[0] for who, content, _ in wanted]
         assert codes == [code for *_, code in wanted]
         assert (await listed(alpha))["alpha"]["status"] == "online"
 
 
 async def test_discovery_names_the_gateway_as_a_service(embedded_hub: HubProcess) -> None:
-    async with GatewayClient(embedded_hub.url, embedded_hub.mint("service", "session")) as client:
-        found = await answered(client, "discovery", {"action": "services"})
-        listed_there = await answered(client, "discovery", {"action": "list"})
-        assert found["content"]["agents"] == listed_there["content"]["agents"]  # of each discovery
+    async with owner_of(embedded_hub, "service") as client:
+        found = await client.ask("discovery", {"action": "services"})
+        assert {one["name"]: one for one in found["content"]["agents"]} == await listed(client)
         (service,) = found["content"]["services"]
         assert service["serviceId"] == "gateway"
         assert service["endpoint"].startswith("ws")
@@ -99,9 +87,7 @@ async def test_discovery_names_the_gateway_as_a_service(embedded_hub: HubProcess
 
 async def test_a_team_is_loaded_from_data(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    owner, token = hub.mint("loaded", "session"), hub.mint("loaded", "channel")
-    async with GatewayClient(hub.url, owner) as client, GatewayClient(hub.url, token, agentId="alpha") as alpha:
-        await alpha.find("auth-response")
+    async with owner_of(hub, "loaded") as client, team(hub, "loaded", "alpha"):
         assert (await listed(client))["alpha"]["role"] == "agent"
         said = await asyncio.to_thread(manage, hub.home.env, "load_team", "--login", "loaded")
         assert "12 agents of the file are enrolled, 11 of them are new" in said
@@ -118,18 +104,12 @@ async def test_a_team_is_loaded_from_data(embedded_hub: HubProcess) -> None:
         }
         assert (agents["historian"]["role"], agents["historian"]["status"]) == ("historical", "offline")
         assert code_of(await client.send_message("historian", "hi"))[0] == 3002
-        workspaces = (await answered(client, "workspace", {"action": "list"}))["content"]["workspaces"]
+        workspaces = (await client.ask("workspace", {"action": "list"}))["content"]["workspaces"]
         assert [one["name"] for one in workspaces] == sorted(agents)
 
 
 async def test_workspaces_are_those_of_the_own_team(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("spaces", "channel")
-    other = embedded_hub.mint("other-spaces", "channel")
-    async with (
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, other, agentId="gamma") as gamma,
-    ):
-        await asyncio.gather(alpha.find("auth-response"), gamma.find("auth-response"))
+    async with team(embedded_hub, "spaces", "alpha") as (alpha,), team(embedded_hub, "other-spaces", "gamma"):
         shown = {
             "name": "alpha",
             "path": "~/.openclaw/agents/alpha",
@@ -137,44 +117,34 @@ async def test_workspaces_are_those_of_the_own_team(embedded_hub: HubProcess) ->
             "status": "online",
             "role": "agent",
         }
-        for content in (
-            {"action": "list"},
-            {"action": "get", "name": "alpha"},
-            {"action": "get", "name": "@spaces/alpha"},
+        for asked in ({"action": "list"}, *({"action": "get", "name": one} for one in ("alpha", "@spaces/alpha"))):
+            assert (await alpha.ask("workspace", asked))["content"] == {"workspaces": [shown]}
+        for asked, code in (
+            ({"name": "gamma"}, 3001),
+            ({"name": "@spaces/absent"}, 3001),
+            ({"name": "@other-spaces/gamma"}, 5004),
+            ({"name": "@other-spaces/absent"}, 5004),
+            ({}, 2002),
+            ({"action": "drop"}, 2005),
         ):
-            assert (await answered(alpha, "workspace", content))["content"] == {"workspaces": [shown]}
-        wanted = [
-            ("gamma", 3001),
-            ("@other-spaces/gamma", 5004),
-            ("@other-spaces/absent", 5004),
-            ("@spaces/absent", 3001),
-        ]
-        for name, code in wanted:
-            assert code_of(await answered(alpha, "workspace", {"action": "get", "name": name}))[0] == code
-        assert code_of(await answered(alpha, "workspace", {"action": "get"}))[0] == 2002
-        assert code_of(await answered(alpha, "workspace", {"action": "drop"}))[0] == 2005
+            assert code_of(await alpha.ask("workspace", {"action": "get", **asked}))[0] == code
 
 
 async def test_commands_show_agents_and_restart_them(two_process_hub: HubProcess) -> None:
     hub = two_process_hub
-    token = hub.mint("commanded", "channel")
 
     def command(*words: str) -> str:
         return manage(hub.home.env, "gateway_agent", *words, "--login", "commanded")
 
-    async with (
-        GatewayClient(hub.urls[0], hub.mint("commanded", "session")) as watcher,
-        EchoSeat(hub.urls[-1], token, agentId="coder") as seat,
-    ):
-        await seat.find("auth-response")
+    async with owner_of(hub, "commanded") as watcher, team(hub, "commanded", "coder") as (seat,):
         await subscribed(watcher, "agent:status")
         assert (await asyncio.to_thread(command, "list")).split()[:4] == ["coder", "online", "agent", "active"]
         await asyncio.to_thread(command, "restart", "coder")
         assert (await seat.find("disconnect"))["content"]["reason"] == "error"
         await seat.closed()
         await watcher.find("status", lambda one: one["content"]["status"] == "offline")
-    async with EchoSeat(hub.urls[-1], token, agentId="coder") as seat:
-        await seat.find("auth-response")
+    async with team(hub, "commanded", "coder"):
+        pass
 
 
 @pytest.mark.django_db
@@ -203,15 +173,10 @@ async def test_an_owner_changes_agents_and_rules_by_rest(embedded_hub: HubProces
     stranger = bearer(embedded_hub.mint("stranger", "session"))
     async with (
         web(embedded_hub.url) as http,
-        GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, token, agentId="beta") as beta,
+        team(embedded_hub, "ruled", "alpha", "beta") as (alpha, beta),
     ):
-        await asyncio.gather(alpha.find("auth-response"), beta.find("auth-response"))
         names = (await http.get("/api/v1/team/agents", headers=headers)).json()
-        assert [(one["name"], one["status"]) for one in names["items"]] == [
-            ("alpha", "online"),
-            ("beta", "online"),
-        ]
+        assert {one["name"]: one["status"] for one in names["items"]} == {"alpha": "online", "beta": "online"}
         change = {"role": "triad_member", "config": {"model": "m"}, "maySendTo": ["alpha", "alpha"]}
         changed = await http.patch("/api/v1/team/agents/beta", json=change, headers=headers)
         assert (changed.status_code, changed.json()["maySendTo"]) == (200, ["alpha"]), changed.text
@@ -242,8 +207,8 @@ async def test_an_owner_changes_agents_and_rules_by_rest(embedded_hub: HubProces
             "workspace": "",
         }
         assert (await http.delete("/api/v1/team/agents/beta", headers=headers)).status_code == 204
-        async with GatewayClient(embedded_hub.url, token, agentId="beta") as beta:
-            await beta.find("auth-response")
+        async with team(embedded_hub, "ruled", "beta"):
+            pass
         policy = (await http.get("/api/v1/team/policy", headers=headers)).json()
         assert (policy["members"], policy["queuesMessages"]) == (["alpha", "beta", "charlie"], False)
         change = {"queuesMessages": True, "members": ["alpha"], "sessionTtlS": 60}
@@ -260,22 +225,6 @@ async def test_an_owner_changes_agents_and_rules_by_rest(embedded_hub: HubProces
         ]
         answers = [await http.patch("/api/v1/team/policy", json=one, headers=headers) for one in bad]
         assert [one.status_code for one in answers] == [400] * len(bad)
-
-
-async def test_the_statuses_of_a_process_that_died_are_pushed(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("grown"), processes=2)
-    async with GatewayClient(hub.urls[0], hub.mint("survivor", "session")) as watcher:
-        await subscribed(watcher, "agent:status")
-        async with EchoSeat(hub.urls[1], hub.mint("survivor", "channel"), agentId="alpha"):
-            await watcher.find("status", lambda one: one["content"]["status"] == "online")
-            hub.kill9(1)
-
-            async def is_gone() -> bool:
-                return statuses_of(watcher, "alpha")[-1] == "offline"
-
-            assert await eventually(is_gone, "the agent of the dead process is offline")
 
 
 @pytest.mark.parametrize(

@@ -4,25 +4,19 @@ Every type of frames, and every service, is sent twice: about an agent of anothe
 not exist anywhere. The answers are the same, and nothing reaches the other team.
 """
 
-import asyncio
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
-from websockets.asyncio.client import connect
 
 from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.frame_types import FRAME_TYPES
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, GatewayClient
+from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
 from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
-from tests.gateway.triad import Voter
 
 FOREIGN, ABSENT = "foreign-agent", "absent-agents"  # of one length, so that records are of one size
 TOKENS: dict[str, Any] = {"admin": "session", "operator": [], "agent": "channel", "observer": ["read"]}
@@ -113,12 +107,10 @@ async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub:
         else (await mint(embedded_hub, login, scopes=kind or None))["token"]
     )
     query = {"agentId": "own"} if role == "agent" else {}
-    owners = embedded_hub.mint("owner-apart", "channel")
     async with (
-        EchoSeat(embedded_hub.url, owners, agentId=FOREIGN) as foreign,
-        Voter(embedded_hub.url, embedded_hub.mint("owner-apart", "session")) as owner,
+        team(embedded_hub, "owner-apart", **{FOREIGN: EchoSeat}) as (foreign,),
+        owner_of(embedded_hub, "owner-apart") as owner,
     ):
-        await foreign.find("auth-response")
         assert (await owner.propose(FOREIGN))["state"]  # a proposal with that name, too
         before = list(foreign.frames)
         for start in range(0, len(NAMED), MOST_FLAWS):
@@ -135,34 +127,9 @@ async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub:
 
 
 async def test_a_sender_that_is_someone_else_is_refused_for_every_type(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("spoofing", "channel")
-    async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
-        await alpha.find("auth-response")
-        for number, (type_name, frame) in enumerate(sorted(SOUND.items())):
-            if type_name in ("disconnect", "error", "auth"):
-                continue
-            await alpha.socket.send(json.dumps(frame | {"from": "beta", "id": f"spoof-{number}"}))
-            error = await alpha.find(
-                "error", lambda one, n=number: one["metadata"].get("parentId") == f"spoof-{n}"
+    async with team(embedded_hub, "spoofing", "alpha") as (alpha,):
+        for type_name in SOUND.keys() - {"disconnect", "error", "auth"}:
+            error = await alpha.ask(
+                **SOUND[type_name] | {"type_name": type_name, "type": type_name, "from": "beta"}
             )
-            assert (error["content"]["code"], error["content"]["field"]) == (5004, "from"), type_name
-
-
-async def test_a_seat_that_never_reads_is_given_up_and_others_are_served(embedded_hub: HubProcess) -> None:
-    login = "never-reads"
-    query = urlencode({"token": embedded_hub.mint(login, "channel"), "agentId": "deaf"})
-    address = f"{embedded_hub.url.replace('http', 'ws', 1)}/gateway?{query}"
-    flood = json.dumps({"type": "ping", "content": {"heartbeat": {"text": "x" * 500_000}}})
-    async with (
-        connect(address, compression=None, max_queue=1, ping_interval=None, close_timeout=0.1) as deaf,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as other,
-    ):
-        with suppress(TimeoutError):  # the hub reads no more of it, either
-            async with asyncio.timeout(1):
-                while True:
-                    await deaf.send(flood)
-
-        async def is_gone() -> bool:
-            return await other.discover() == {"deaf": "offline"}
-
-        await eventually(is_gone, "the hub gives it up")
+            assert (code_of(error)[0], error["content"]["field"]) == (5004, "from"), type_name

@@ -5,14 +5,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-import pytest
-
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import sql
-from tests.gateway.client import EchoSeat, GatewayClient, publish
+from tests.gateway.client import EchoSeat, GatewayClient, change_policy, owner_of, publish, team
+from tests.gateway.client import code_of as code_of_frame
 
 _numbers = count(1)
 
@@ -39,52 +38,40 @@ def expire(hub: HubProcess, token: Json, in_s: float) -> None:
     sql(hub, "UPDATE accounts_credential SET expires_at = ? WHERE id = ?", text, token["id"])
 
 
+LIST: tuple[str, Json] = ("discovery", {"action": "list"})
+ROLES: list[tuple[Json, str]] = [
+    ({}, "operator"),
+    ({"scopes": ["ask"]}, "operator"),
+    ({"scopes": ["read"]}, "observer"),
+    ({"scopes": ["ask", "read"], "format": "jwt", "expires_in": 3600}, "operator"),
+    ({"scopes": ["read"], "format": "jwt", "expires_in": 3600}, "observer"),
+    ({"scopes": ["connect:token-roles/coder"], "format": "jwt", "expires_in": 3600}, "agent"),
+]
+
+
 async def code_of(client: GatewayClient, type_name: str, content: Json | None = None, **more: Any) -> int:
     """The code of the error that a frame is answered with; 0: it was served."""
-    correlation_id = f"code-{next(_numbers)}"
-    metadata = {"correlationId": correlation_id} | more.pop("metadata", {})
-    await client.send(type_name, content, metadata=metadata, **more)
-
-    def is_it(frame: Json) -> bool:
-        return frame.get("metadata", {}).get("correlationId") == correlation_id
-
-    await eventually(lambda: _is_there(client, is_it), f"an answer to {type_name}")
-    content = next(one for one in client.frames if is_it(one))["content"]
-    error = content if "code" in content else content.get("error", {})
-    return int(error.get("code", 0))
+    return code_of_frame(await client.ask(type_name, content, **more))[0]
 
 
-async def _is_there(client: GatewayClient, is_it: Any) -> bool:
-    return any(map(is_it, client.frames))
+async def refused_with(client: GatewayClient) -> tuple[int | None, int]:
+    """The code that a connection is closed with, and that of the error before."""
+    return await client.closed(), code_of_frame(client.frames[-1])[0]
 
 
-LIST: tuple[str, Json] = ("discovery", {"action": "list"})
-
-
-@pytest.mark.parametrize(
-    ("body", "role"),
-    [
-        ({}, "operator"),
-        ({"scopes": ["ask"]}, "operator"),
-        ({"scopes": ["read"]}, "observer"),
-        ({"scopes": ["ask", "read"], "format": "jwt", "expires_in": 3600}, "operator"),
-        ({"scopes": ["read"], "format": "jwt", "expires_in": 3600}, "observer"),
-        ({"scopes": ["connect:token-roles/coder"], "format": "jwt", "expires_in": 3600}, "agent"),
-    ],
-)
-async def test_scopes_decide_the_role(embedded_hub: HubProcess, body: Json, role: str) -> None:
-    token = await mint(embedded_hub, "token-roles", **body)
-    async with GatewayClient(embedded_hub.url, token["token"]) as client:
-        content = (await client.find("auth-response"))["content"]
-    assert (content["status"], content["role"]) == ("authenticated", role)
-    assert ("expiresAt" in content) == ("expires_in" in body)
+async def test_scopes_decide_the_role(embedded_hub: HubProcess) -> None:
+    for body, role in ROLES:
+        token = await mint(embedded_hub, "token-roles", **body)
+        async with GatewayClient(embedded_hub.url, token["token"]) as client:
+            content = (await client.find("auth-response"))["content"]
+        assert (content["status"], content["role"]) == ("authenticated", role)
+        assert ("expiresAt" in content) == ("expires_in" in body)
 
 
 async def test_a_token_that_is_for_something_else_does_not_sign_in(embedded_hub: HubProcess) -> None:
     token = await mint(embedded_hub, "token-publisher", scopes=["publish"])
     async with GatewayClient(embedded_hub.url, token["token"]) as client:
-        assert await client.closed() == 4001
-        assert client.frames[-1]["content"]["code"] == 5002
+        assert await refused_with(client) == (4001, 5002)
 
 
 async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubProcess) -> None:
@@ -95,8 +82,7 @@ async def test_a_token_to_connect_takes_its_seat_and_no_other(embedded_hub: HubP
         assert await coder.discover() == {"coder": "online"}
         assert await code_of(coder, *LIST, **{"from": "tester"}) == 5004
     async with GatewayClient(embedded_hub.url, token, agentId="tester") as tester:
-        assert await tester.closed() == 1008
-        assert tester.frames[-1]["content"]["code"] == 5004
+        assert await refused_with(tester) == (1008, 5004)
     async with web(embedded_hub.url, headers=bearer(token)) as client:
         for path in ("/api/v1/me", "/v1/models", "/api/v1/questions"):
             assert (await client.get(path)).status_code == 403, path
@@ -107,8 +93,7 @@ async def test_the_seat_of_another_user_is_taken_by_no_token(embedded_hub: HubPr
     token = await mint(embedded_hub, "token-seat", scopes=["connect:token-seat/coder"])
     sql(embedded_hub, "UPDATE accounts_credential SET only_agent = 'another/coder' WHERE id = ?", token["id"])
     async with GatewayClient(embedded_hub.url, token["token"]) as stranger:
-        assert await stranger.closed() == 1008
-        assert stranger.frames[-1]["content"]["code"] == 5004
+        assert await refused_with(stranger) == (1008, 5004)
 
 
 async def test_connect_names_its_agent(embedded_hub: HubProcess) -> None:
@@ -121,20 +106,14 @@ async def test_connect_names_its_agent(embedded_hub: HubProcess) -> None:
 
 async def test_a_token_for_one_agent_messages_it_and_does_nothing_else(embedded_hub: HubProcess) -> None:
     owner = "one-agent"
-    channel = embedded_hub.mint(owner, "channel")
-    async with (
-        EchoSeat(embedded_hub.url, channel, agentId="alpha") as alpha,
-        EchoSeat(embedded_hub.url, channel, agentId="beta") as beta,
-    ):
-        await alpha.find("auth-response")
-        await beta.find("auth-response")
+    async with team(embedded_hub, owner, alpha=EchoSeat, beta=EchoSeat) as (_, beta):
         await publish(embedded_hub, owner, "alpha")
         token = (await mint(embedded_hub, owner, scopes=[f"ask:{owner}/alpha"]))["token"]
         async with GatewayClient(embedded_hub.url, token) as caller:
             assert (await caller.shake_hands())["content"]["availableAgents"] == []
             reply = await caller.send_message(f"@{owner}/alpha", "hello")
             assert reply["content"]["content"] == "echo: hello"
-            assert (await caller.send_message("beta", "hello"))["content"]["code"] == 3001
+            assert code_of_frame(await caller.send_message("beta", "hello"))[0] == 3001
             assert await code_of(caller, *LIST) == 5004
             for service in ("inbox.get", "inbox.unread", "inbox.count", "inbox.list", "inbox.clear"):
                 asked = {"service": service, "params": {"agent": "beta"}}
@@ -142,26 +121,12 @@ async def test_a_token_for_one_agent_messages_it_and_does_nothing_else(embedded_
             for agent in ("beta", "absent"):
                 asked = {"service": "inbox.send", "params": {"agent": agent, "content": "hello"}}
                 assert await code_of(caller, "request", asked) == 3001
-            async with web(embedded_hub.url, headers=bearer(embedded_hub.mint(owner, "session"))) as rest:
-                changed = await rest.patch("/api/v1/team/policy", json={"storesTold": False})
-                assert changed.status_code == 200
+            await change_policy(embedded_hub, owner, storesTold=False)
             told: Json = {"role": "user", "content": "psst"}
             for _ in range(5):  # a change of the rules counts within a second
                 assert await code_of(caller, "message", told, agent="beta") == 3001
                 await asyncio.sleep(0.25)
-            assert [one for one in beta.frames if one["type"] == "message"] == []
-
-
-async def test_inboxes_are_read_with_a_token_that_reads(embedded_hub: HubProcess) -> None:
-    owner = "inbox-scopes"
-    async with GatewayClient(embedded_hub.url, embedded_hub.mint(owner, "channel"), agentId="alpha") as alpha:
-        await alpha.find("auth-response")
-    asked = {"service": "inbox.get", "params": {"agent": "alpha"}}
-    for scopes, code in ((["ask"], 5004), (["read"], 5004), (["ask", "read"], 0)):
-        token = (await mint(embedded_hub, owner, scopes=scopes))["token"]
-        async with GatewayClient(embedded_hub.url, token) as client:
-            await client.find("auth-response")
-            assert await code_of(client, "request", asked) == code, scopes
+            assert beta.of("message") == []
 
 
 async def test_an_expired_token_is_5003_and_another_one_goes_on(embedded_hub: HubProcess) -> None:
@@ -173,7 +138,10 @@ async def test_an_expired_token_is_5003_and_another_one_goes_on(embedded_hub: Hu
         assert (await client.find("error"))["content"]["code"] == 5003
         await client.send("auth", {"token": fresh["token"]})
         await client.find("auth-response", lambda one: one["content"]["status"] == "authenticated")
+        await revoke(embedded_hub, login, old)
         assert await code_of(client, *LIST) == 0
+        await revoke(embedded_hub, login, fresh)
+        assert await client.closed() == 4001
 
 
 async def test_a_token_that_expires_can_be_renewed_by_one_of_the_same_agent(embedded_hub: HubProcess) -> None:
@@ -190,8 +158,7 @@ async def test_a_token_that_expires_can_be_renewed_by_one_of_the_same_agent(embe
             return await code_of(coder, *LIST) == 5003
 
         await eventually(has_expired, "the token expires")
-        await coder.send("ping")
-        await coder.find("pong")
+        await coder.settle()  # a ping needs none
         await coder.send("auth", {"token": wrong["token"]})
         await coder.find("auth-response", lambda one: one["content"]["status"] == "rejected")
         assert await code_of(coder, *LIST) == 5003
@@ -215,11 +182,10 @@ async def test_a_token_that_may_less_ends_subscriptions_of_the_one_before(embedd
     login = "lesser-token"
     observer = (await mint(embedded_hub, login, scopes=["read"]))["token"]
     async with (
-        EchoSeat(embedded_hub.url, embedded_hub.mint(login, "channel"), agentId="alpha") as alpha,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as client,
-        GatewayClient(embedded_hub.url, embedded_hub.mint(login, "session")) as owner,
+        team(embedded_hub, login, alpha=EchoSeat) as (alpha,),
+        owner_of(embedded_hub, login) as client,
+        owner_of(embedded_hub, login) as owner,
     ):
-        await alpha.find("auth-response")
         for watcher in (client, owner):
             for channel in ("agent:alpha:inbox", "agent:status"):
                 assert await code_of(watcher, "subscribe", {"channel": channel}) == 0
@@ -229,18 +195,17 @@ async def test_a_token_that_may_less_ends_subscriptions_of_the_one_before(embedd
         await alpha.send("status", {"status": "idle"})
         await owner.find("event")
         await client.find("status", lambda one: one["content"]["status"] == "idle")
-        assert [one for one in client.frames if one["type"] == "event"] == []
+        assert client.of("event") == []
 
 
-@pytest.mark.parametrize("name", ["gateway", "broadcast"])
-async def test_no_agent_has_the_name_of_the_hub_or_of_all_agents(embedded_hub: HubProcess, name: str) -> None:
+async def test_no_agent_has_the_name_of_the_hub_or_of_all_agents(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("reserved-names", "channel")
-    async with GatewayClient(embedded_hub.url, token, agentId=name) as client:
-        assert await client.closed() == 1008
-        assert client.frames[-1]["content"]["code"] == 5004
-    async with GatewayClient(embedded_hub.url, token) as client:
-        await client.find("auth-response")
-        assert await code_of(client, *LIST, **{"from": name}) == 5004
+    for name in ("gateway", "broadcast"):
+        async with GatewayClient(embedded_hub.url, token, agentId=name) as client:
+            assert await refused_with(client) == (1008, 5004)
+        async with GatewayClient(embedded_hub.url, token) as client:
+            await client.find("auth-response")
+            assert await code_of(client, *LIST, **{"from": name}) == 5004
 
 
 async def test_without_a_new_token_the_connection_is_closed_after_some_time(embedded_hub: HubProcess) -> None:
@@ -248,21 +213,6 @@ async def test_without_a_new_token_the_connection_is_closed_after_some_time(embe
         token = await mint(embedded_hub, "late", scopes=scopes)
         expire(embedded_hub, token, 2)
         async with GatewayClient(embedded_hub.url, token["token"]) as client:
-            assert await client.closed() == 4001
-            assert client.frames[-1]["content"]["code"] == 5003
+            assert await refused_with(client) == (4001, 5003)
 
     await asyncio.gather(is_closed(["ask", "read"]), is_closed(["connect:late/coder"]))
-
-
-async def test_a_renewed_client_ends_with_its_new_token(embedded_hub: HubProcess) -> None:
-    login = "renewed-client"
-    old = await mint(embedded_hub, login, scopes=["read"])
-    fresh = await mint(embedded_hub, login, scopes=["ask", "read"])
-    async with GatewayClient(embedded_hub.url, old["token"]) as client:
-        assert await code_of(client, *LIST) == 0
-        await client.send("auth", {"token": fresh["token"]})
-        await client.find("auth-response", lambda one: one["content"].get("role") == "operator")
-        await revoke(embedded_hub, login, old)
-        assert await code_of(client, *LIST) == 0
-        await revoke(embedded_hub, login, fresh)
-        assert await client.closed() == 4001

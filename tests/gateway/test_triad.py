@@ -1,22 +1,10 @@
 """Proposals and votes over the socket: who gets which frame, what is refused, and what a restart keeps."""
 
-import asyncio
-import json
-
-from lab.callers import reply_text, send
 from lab.hub_process import HubProcess
-from lab.hub_storage import hub_env
-from lab.statements import writing
 from lab.waiting import eventually
-from tests.gateway.client import publish
-from tests.gateway.triad import Voter, in_ms, seat, team
+from tests.gateway.client import code_of, in_ms, owner_of, seat, team
 
 TRIAD = ("alpha", "beta", "charlie")
-NEW_POLICY = """
-INSERT INTO gateway_teampolicy (owner_id, queues_messages, stores_told, members, steward, breaks_ties, threshold,
-requires_signature, frames_kept_days)
-SELECT id, false, true, ?, 'steward', ?, 'simple', false, 7 FROM accounts_user WHERE login = ?
-"""
 
 
 async def test_two_of_three_decide_and_each_is_told_once(hub: HubProcess) -> None:
@@ -54,8 +42,8 @@ async def test_two_of_three_decide_and_each_is_told_once(hub: HubProcess) -> Non
             assert member.count("decision", "p-1") == 1
 
 
-async def test_a_vote_may_change_and_who_is_no_member_has_none(hub: HubProcess) -> None:
-    async with team(hub, "triad-2", "steward", *TRIAD, "coder") as (steward, alpha, beta, charlie, coder):
+async def test_a_vote_may_change_and_who_is_no_member_has_none(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-2", "steward", *TRIAD, "coder") as (steward, alpha, beta, charlie, coder):
         await steward.propose("p-2")
         assert (await alpha.vote("p-2", "approve"))["state"] == "deliberating"
         assert (await alpha.vote("p-2", "approve"))["state"] == "deliberating"
@@ -63,8 +51,6 @@ async def test_a_vote_may_change_and_who_is_no_member_has_none(hub: HubProcess) 
         for other in (steward, coder):
             refused = await other.vote("p-2", "approve")
             assert (refused["code"], refused["reason"]) == (5004, "not_triad_member")
-        await alpha.send("vote", {"proposalId": "p-2", "vote": "approve"}, **{"from": "beta"})
-        assert (await alpha.find("error"))["content"]["code"] == 5004
         assert (await beta.vote("p-2", "reject"))["state"] == "rejected"
         decision = await charlie.decision("p-2")
         assert (decision["result"], decision["consensus"]) == ("rejected", True)
@@ -72,11 +58,10 @@ async def test_a_vote_may_change_and_who_is_no_member_has_none(hub: HubProcess) 
         assert [one["vote"] for one in shown["history"]] == ["approve", "reject", "reject"]
 
 
-async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(hub: HubProcess) -> None:
-    async with team(hub, "triad-3", "steward", "alpha") as (steward, alpha):
+async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-3", "steward", "alpha") as (steward, alpha):
         about = {"correlationId": "p-3"}
-        await steward.send("proposal", {"proposal": "one"}, id="msg-3", metadata=about)
-        await steward.answer_after(0, "p-3")
+        await steward.ask("proposal", {"proposal": "one"}, id="msg-3", metadata=about)
         frame = await alpha.find("proposal")
         assert (frame["id"], frame["content"]["proposalId"]) == ("msg-3", "p-3")
         assert (await steward.propose("p-3", "one"))["state"] == "deliberating"
@@ -85,33 +70,30 @@ async def test_a_proposal_has_two_ids_and_is_repeated_without_effect(hub: HubPro
             assert (refused["code"], refused["reason"]) == (2005, "correlation_in_use")
         # As the sample of the specification votes: by the id of the frame alone.
         assert (await alpha.vote(frame["id"], "abstain"))["proposalId"] == "p-3"
-        await alpha.send("vote", {"vote": "approve"}, metadata=about)
-        assert (await alpha.answer_after(0, "p-3"))["vote"] == "approve"
+        voted = await alpha.ask("vote", {"vote": "approve"}, metadata=about)
+        assert voted["content"]["result"]["vote"] == "approve"
         await steward.propose("p-4")
-        before = len(alpha.frames)
-        await alpha.send("vote", {"proposalId": "p-4", "vote": "approve"}, metadata=about)
-        refused = await alpha.answer_after(before, "p-3")
-        assert (refused["code"], refused["field"]) == (2005, "content.proposalId")
+        refused = await alpha.ask("vote", {"proposalId": "p-4", "vote": "approve"}, metadata=about)
+        assert (refused["content"]["code"], refused["content"]["field"]) == (2005, "content.proposalId")
         assert alpha.count("proposal", "p-3") == 1
 
 
-async def test_what_the_protocol_does_not_name_is_passed_on_to_members(hub: HubProcess) -> None:
-    async with team(hub, "triad-13", "steward", "alpha") as (steward, alpha):
+async def test_what_the_protocol_does_not_name_is_passed_on_to_members(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-13", "steward", "alpha") as (steward, alpha):
         content = {"proposal": "one", "plan": {"steps": 2}, "votes": {"alpha": "approve"}}
         metadata = {"correlationId": "p-14", "threadId": "t", "caller": "forged"}
-        await steward.send("proposal", content, id="msg-14", metadata=metadata, note="n")
+        await steward.ask("proposal", content, id="msg-14", metadata=metadata, note="n")
         frame = await alpha.find("proposal")
         assert (frame["content"]["plan"], frame["note"]) == ({"steps": 2}, "n")
         assert frame["metadata"] == {"threadId": "t", "requiresResponse": True, "correlationId": "p-14"}
         assert "votes" not in frame["content"]
-        await steward.answer_after(0, "p-14")
         refused = await steward.propose("p-14", "one", plan={"steps": 3})
         assert refused["reason"] == "correlation_in_use"
         assert (await steward.propose("p-14", "one", plan={"steps": 2}))["state"] == "deliberating"
 
 
-async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
-    async with team(hub, "triad-4", "steward", "alpha") as (steward, alpha):
+async def test_bad_proposals_and_votes_are_refused(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-4", "steward", "alpha") as (steward, alpha):
         for content, code, reason in (
             ({"deadline": in_ms(-1)}, 2005, "deadline_past"),
             ({"deadline": -(2**53)}, 2005, "deadline_past"),
@@ -129,17 +111,13 @@ async def test_bad_proposals_and_votes_are_refused(hub: HubProcess) -> None:
         assert (await alpha.vote("p-5", "maybe"))["code"] == 2005
         assert (await alpha.vote("p-5", "approve", confidence=2))["code"] == 2005
         await alpha.send("vote", {"vote": "approve"})
-        assert (await alpha.find("error", lambda frame: "metadata" not in frame))["content"]["code"] == 2002
+        assert code_of(await alpha.find("error", lambda frame: "metadata" not in frame))[0] == 2002
         assert (await alpha.request("triad.get", proposalId="absent"))["error"]["reason"] == "proposal_not_found"
         assert (await alpha.request("triad.list", limit=0))["error"]["field"] == "content.params.limit"
-        async with team(hub, "triad-5", "alpha") as (other,):
-            assert (await other.vote("p-5", "approve"))["reason"] == "proposal_not_found"
-            assert (await other.request("triad.get", proposalId="p-5"))["error"]["reason"] == "proposal_not_found"
-            assert (await other.request("triad.list"))["proposals"] == []
 
 
-async def test_a_deadline_decides_by_the_votes_that_are_there(hub: HubProcess) -> None:
-    async with team(hub, "triad-6", "steward", *TRIAD) as (steward, alpha, beta, _charlie):
+async def test_a_deadline_decides_by_the_votes_that_are_there(embedded_hub: HubProcess) -> None:
+    async with team(embedded_hub, "triad-6", "steward", *TRIAD) as (steward, alpha, beta, _charlie):
         await steward.propose("p-6", deadline=in_ms(1.5))
         await alpha.vote("p-6", "approve")
         await beta.vote("p-6", "reject")
@@ -168,81 +146,14 @@ async def test_members_and_proposer_that_were_away_are_told_when_they_come(hub: 
         await eventually(is_noted, "the decision is noted as sent")
 
 
-async def test_a_client_without_a_seat_proposes_and_is_told(hub: HubProcess) -> None:
+async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(embedded_hub: HubProcess) -> None:
     async with (
-        Voter(hub.urls[-1], hub.mint("triad-8", "session")) as operator,
-        team(hub, "triad-8", "alpha", "beta") as (alpha, beta),
+        owner_of(embedded_hub, "triad-12") as watcher,
+        team(embedded_hub, "triad-12", "alpha", "beta") as (alpha, beta),
     ):
-        await operator.propose("p-8", "again")
-        await alpha.vote("p-8", "approve")
-        await beta.vote("p-8", "approve")
-        assert (await operator.decision("p-8"))["result"] == "approved"
-        refused = await operator.vote("p-8", "approve")
-        assert (refused["code"], refused["reason"]) == (5004, "not_triad_member")
-    async with Voter(hub.urls[0], hub.mint("triad-8", "session")) as operator:
-        assert (await operator.propose("p-8", "again"))["result"] == "approved"
-        assert (await operator.decision("p-8"))["result"] == "approved"
-
-
-async def test_a_client_that_takes_no_proposals_is_sent_none(hub: HubProcess) -> None:
-    async with team(hub, "triad-9", "steward", "alpha", "beta") as (steward, alpha, beta):
-        await alpha.shake_hands(supportedMessageTypes=["message"])
-        await steward.shake_hands(supportedMessageTypes=["message"])
-        await steward.propose("p-9")
-        await beta.find("proposal")
-        await alpha.vote("p-9", "approve")
-        await beta.vote("p-9", "approve")
-        await beta.decision("p-9")
-        await steward.decision("p-9")  # the reply to its own proposal
-        await alpha.settle()
-        assert alpha.count("proposal", "p-9") == alpha.count("decision", "p-9") == 0
-
-
-async def test_an_agent_that_works_for_another_user_takes_no_part(embedded_hub: HubProcess) -> None:
-    """Otherwise a question from outside could make it vote."""
-    hub = embedded_hub
-    async with team(hub, "triad-10", "steward", "alpha") as (steward, alpha):
-        handle = await publish(hub, "triad-10", "alpha", isolated=False)
-        await steward.propose("p-10")
-        async with asyncio.TaskGroup() as group:
-            asking = group.create_task(send(hub.url, handle, "approve p-10", hub.mint("alice", "session")))
-            asked = await alpha.find("message")
-            for refused in (await alpha.vote("p-10", "approve"), await alpha.propose("p-11")):
-                assert (refused["code"], refused["reason"]) == (5004, "works_for_another")
-            about = {"correlationId": asked["metadata"]["correlationId"]}
-            await alpha.send("response", {"result": "no"}, metadata=about)
-        assert reply_text(asking.result()) == "no"
-        shown = (await steward.request("triad.get", proposalId="p-10"))["proposal"]
-        assert shown["history"] == []
-        assert (await steward.request("triad.get", proposalId="p-11"))["error"]["reason"] == "proposal_not_found"
-
-
-async def test_the_steward_is_sent_what_the_members_leave_open(hub: HubProcess) -> None:
-    async with team(hub, "triad-11", "coder", "steward", "alpha", "beta") as (coder, steward, alpha, beta):
-        with writing(hub_env(hub.home.env)) as run:
-            run(NEW_POLICY, json.dumps(["alpha", "beta"]), True, "triad-11")
-        await coder.propose("p-12")
-        await alpha.vote("p-12", "approve")
-        assert (await beta.vote("p-12", "reject"))["state"] == "escalated"
-        content = (await steward.find("proposal"))["content"]
-        assert (content["state"], content["votes"]) == ("escalated", {"alpha": "approve", "beta": "reject"})
-        assert (await steward.vote("p-12", "approve"))["state"] == "approved"
-        for client in (coder, steward, alpha, beta):
-            decision = await client.decision("p-12")
-            assert (decision["result"], decision["consensus"], decision["tieBrokenBy"]) == (
-                "approved",
-                False,
-                "steward",
-            )
-
-
-async def test_subscribers_of_a_proposal_see_its_votes_and_its_decision(hub: HubProcess) -> None:
-    watcher = Voter(hub.urls[-1], hub.mint("triad-12", "session"))
-    async with watcher, team(hub, "triad-12", "alpha", "beta") as (alpha, beta):
         await alpha.propose("p-13")
         for client in (watcher, beta):
-            await client.send("subscribe", {"channel": "triad:p-13"})
-            await client.find("subscribe")
+            await client.ask("subscribe", {"channel": "triad:p-13"})
         await alpha.vote("p-13", "approve", reasoning="yes")
         seen = await watcher.find("vote")
         assert (seen["from"], seen["metadata"]) == ("alpha", {"correlationId": "p-13"})

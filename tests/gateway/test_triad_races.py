@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lab.hub_process import DEFAULTS, HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage, hub_env
+from lab.hub_storage import MakeStorage, hub_env
 from lab.minting import mint_tokens
 from lab.statements import writing
-from tests.gateway.triad import Voter, in_ms, seat, team
+from tests.gateway.client import GatewayClient, in_ms, seat, team
 from tests.race_programs import run_program
 
 MEMBERS = [f"agent-{number}" for number in range(200)]
@@ -31,7 +31,9 @@ FROM gateway_proposal p JOIN gateway_vote v ON v.proposal_id = p.id GROUP BY p.i
 
 
 @pytest.mark.slow
-async def test_of_two_hundred_votes_in_two_processes_one_decides(home: HubStorage) -> None:
+@pytest.mark.distributed
+async def test_of_two_hundred_votes_in_two_processes_one_decides(make_storage: MakeStorage) -> None:
+    home = make_storage("grown")
     env = hub_env({**DEFAULTS, **home.env, "PUBLIC_URL": "http://127.0.0.1:9"})
     env |= {"DJANGO_SETTINGS_MODULE": "hub.settings"}
     mint_tokens(env, [("racers", "session", False)])
@@ -65,7 +67,7 @@ async def test_members_who_vote_at_one_moment_decide_each_proposal_once(hub: Hub
         for key in keys:
             await steward.propose(key, deadline=in_ms(60))
 
-        async def vote(member: Voter, key: str) -> None:
+        async def vote(member: GatewayClient, key: str) -> None:
             for choice in ("approve", "reject", "approve", "reject"):
                 await member.send("vote", {"vote": choice}, metadata={"correlationId": key})
 

@@ -49,17 +49,17 @@ async def test_chunks_are_reported_as_progress(hub: HubProcess, alice: str, mode
     assert [progress for progress, _ in seen] == sorted({progress for progress, _ in seen})
 
 
-@pytest.mark.parametrize("end", ["ask which?", "fail no paper"])
-async def test_what_was_made_before_a_question_or_a_failure_is_shown(embedded_hub: HubProcess, end: str) -> None:
+async def test_what_was_made_before_a_question_or_a_failure_is_shown(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("alice", "session")
     async with online(embedded_hub, TaskPeer) as agent, mcp_client(embedded_hub.url, token) as client:
-        steps = f"say half of it | raw notes hello | {end}"
-        result = await client.call_tool("ask_agent", {"handle": agent.handle, "message": steps})
-    assert "half of it" in text_of(result)
-    assert end.partition(" ")[2] in text_of(result)
-    [file] = [one for one in result.content if isinstance(one, types.EmbeddedResource)]
-    assert isinstance(file.resource, types.BlobResourceContents)
-    assert file.resource.blob == "aGVsbG8="
+        for end in ("ask which?", "fail no paper"):
+            steps = f"say half of it | raw notes hello | {end}"
+            result = await client.call_tool("ask_agent", {"handle": agent.handle, "message": steps})
+            assert "half of it" in text_of(result)
+            assert end.partition(" ")[2] in text_of(result)
+            [file] = [one for one in result.content if isinstance(one, types.EmbeddedResource)]
+            assert isinstance(file.resource, types.BlobResourceContents)
+            assert file.resource.blob == "aGVsbG8="
 
 
 async def test_artifacts_are_images_files_links_and_text(embedded_hub: HubProcess) -> None:
@@ -106,33 +106,23 @@ async def test_what_an_agent_asks_back_is_answered_by_its_task(hub: HubProcess, 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess, mode: str) -> None:
     questions: list[str] = []
+    declined, accepted = types.ElicitResult(action="decline"), {"answer": "the second"}
+    results = iter([declined, types.ElicitResult(action="accept", content=accepted)])
 
     async def elicit(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         questions.append(params.message)
-        return types.ElicitResult(action="accept", content={"answer": "the second"})
+        return next(results)
 
     token = embedded_hub.mint("alice", "session")
     async with (
         online(embedded_hub, TaskPeer) as agent,
         mcp_client(embedded_hub.url, token, mode, elicitation_callback=elicit) as client,
     ):
-        answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
-    assert questions == [f"@{agent.handle} asks back: which one?"]
+        asked = {"handle": agent.handle, "message": "ask which one?"}
+        assert "still waits" in text_of(await client.call_tool("ask_agent", asked))  # the user declined
+        answer = await client.call_tool("ask_agent", asked | {"context_id": "anew"})
+    assert questions == [f"@{agent.handle} asks back: which one?"] * 2
     assert text_of(answer).startswith("you said: the second\n")
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_who_declines_leaves_the_task_waiting(embedded_hub: HubProcess, mode: str) -> None:
-    async def decline(_: object, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
-
-    token = embedded_hub.mint("alice", "session")
-    async with (
-        online(embedded_hub, TaskPeer) as agent,
-        mcp_client(embedded_hub.url, token, mode, elicitation_callback=decline) as client,
-    ):
-        answer = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
-    assert "still waits" in text_of(answer)
 
 
 async def test_a_caller_approves_what_an_agent_may_do(embedded_hub: HubProcess) -> None:

@@ -5,7 +5,8 @@ from lab.hub_process import HubProcess
 from tests.mcp.clients import run_typescript
 
 
-async def test_the_typescript_client_lists_asks_elicits_and_cancels(hub: HubProcess, alice: str) -> None:
+async def test_the_typescript_client_lists_asks_elicits_and_cancels(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         run = await run_typescript("client.mjs", f"{hub.urls[-1]}/mcp", alice, agent.handle)
         asked = [prompt["text"] for prompt in agent.prompts]

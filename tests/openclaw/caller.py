@@ -36,9 +36,8 @@ class Caller:
         self.headers = bearer(token)
 
     async def post(self, method: str, params: Any, **headers: str) -> httpx.Response:
-        async with web(self.url) as client:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            return await client.post(self.path, json=envelope(method, params, 7), headers=self.headers | named)
+        async with web(self.url, headers=self.headers | _named(headers)) as client:
+            return await client.post(self.path, json=envelope(method, params, 7))
 
     async def call(self, method: str, params: Any) -> Json:
         """The result; fails the test on an error."""
@@ -106,13 +105,16 @@ class Caller:
     async def open(self, method: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Json]]:
         """A stream's results; leaving the block drops the connection."""
         body = envelope(method, params, 7)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
         async with (
-            web(self.url) as client,
-            client.stream("POST", self.path, json=body, headers=self.headers | named) as response,
+            web(self.url, headers=self.headers | _named(headers)) as client,
+            client.stream("POST", self.path, json=body) as response,
         ):
             assert response.headers["content-type"] == "text/event-stream", await response.aread()
             yield _results(response)
+
+
+def _named(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 async def _results(response: httpx.Response) -> AsyncIterator[Json]:

@@ -16,22 +16,19 @@ async def card_of(hub: HubProcess, handle: str) -> Json:
 
 
 async def test_01_the_card_prefers_jsonrpc_and_lists_one_more_interface_at_the_same_url(hub: HubProcess) -> None:
-    async with online(hub, Echo) as agent:
+    async with online(hub, Echo, agent={"name": "only a name"}) as agent:
         card = await card_of(hub, agent.handle)
+    assert card["name"] == card["description"] == "only a name"
     assert card["preferredTransport"] == "JSONRPC"
     assert card["additionalInterfaces"] == [{"transport": "JSONRPC", "url": card["url"]}]
     capabilities = card["capabilities"]
     assert (capabilities["streaming"], capabilities["pushNotifications"]) == (True, False)
     assert not capabilities.get("stateTransitionHistory")
-    assert card["defaultInputModes"] == card["defaultOutputModes"] == ["text/plain", "application/json"]
-
-
-async def test_02_each_skill_has_modes_and_a_description(hub: HubProcess) -> None:
-    async with online(hub, Echo) as agent:
-        skills = (await card_of(hub, agent.handle))["skills"]
-    assert skills
-    for skill in skills:
-        assert skill["inputModes"] == skill["outputModes"] == ["text/plain", "application/json"]
+    modes = ["text/plain", "application/json"]
+    assert card["defaultInputModes"] == card["defaultOutputModes"] == modes
+    assert card["skills"]
+    for skill in card["skills"]:
+        assert skill["inputModes"] == skill["outputModes"] == modes
         assert skill["description"]
 
 
@@ -40,34 +37,24 @@ async def test_03_the_card_is_of_0_3_0_and_names_the_address_that_answers(hub: H
         card = await card_of(hub, agent.handle)
         assert card["protocolVersion"] == "0.3.0"
         assert card["url"] == hub.url + rpc_path(agent.handle)
-        async with web("") as client:
+        async with web("", headers=bearer(alice)) as client:
             for url in (card["url"], card["url"] + "/"):
-                body = envelope("message/send", {"message": message("hello")}, 7)
-                answer = await client.post(url, json=body, headers=bearer(alice))
-                assert answer.json()["result"]["kind"] == "message"
+                answer = await client.post(url, json=envelope("message/send", {"message": message("hello")}, 7))
+                assert answer.json()["result"]["kind"] == "message"  # one JSON document, and nothing behind it
+        assert len(agent.prompts) == 2  # one for each request
 
 
 async def test_04_other_http_methods_do_not_reach_the_card_or_the_endpoint(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent, web(hub.url, headers=bearer(alice)) as client:
-        posted = await client.post(f"{rpc_path(agent.handle)}/.well-known/agent-card.json", json={})
-        put = await client.put(rpc_path(agent.handle), json={})
+        path = rpc_path(agent.handle)
+        posted = await client.post(f"{path}/.well-known/agent-card.json", json={})
+        put = await client.put(path, json={})
+        for files in ("/a2a/files/x", f"{path}/a2a/files/x", f"{path}/files/x"):
+            assert (await client.get(files)).status_code == 404
     assert (posted.status_code, put.status_code) == (405, 405)
     assert put.headers["allow"] == "GET, HEAD, POST, OPTIONS"
     assert put.json()["error"]["code"] == -32600
     assert agent.prompts == []
-
-
-async def test_05_there_are_no_files_to_fetch(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent, web(hub.url, headers=bearer(alice)) as client:
-        for path in ("/a2a/files/x", f"{rpc_path(agent.handle)}/a2a/files/x", f"{rpc_path(agent.handle)}/files/x"):
-            assert (await client.get(path)).status_code == 404
-
-
-async def test_06_a_request_is_answered_once(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent:
-        response = await Caller(hub.url, agent.handle, alice).post("message/send", {"message": message("hello")})
-        assert len(agent.prompts) == 1
-    assert response.json()["result"]["kind"] == "message"  # one JSON document, and nothing behind it
 
 
 async def test_07_an_agent_that_is_not_running_is_a_failed_task(hub: HubProcess, alice: str) -> None:

@@ -31,32 +31,20 @@ async def test_40_a_follow_up_must_fit_its_task(hub: HubProcess, alice: str, bob
             )
         ]
         assert refusals == [-32001, -32001, -32600, -32600]
+        asked = await caller.get(asking["id"], historyLength=10)
+        sent = {"message": message([text("this"), FILE], taskId=asking["id"])}
+        refusal = await caller.refusal("message/send", sent)  # a file changes nothing
+        assert (refusal["code"], "message.parts[1]" in refusal["message"]) == (-32602, True)
+        assert await caller.get(asking["id"], historyLength=10) == asked
         streamed = await caller.streamed_error("message/stream", {"message": message("x", taskId=ended["id"])})
         assert streamed["code"] == -32600
         assert await caller.get(ended["id"], historyLength=10) == before
         assert len(agent.prompts) == 2
-
-
-async def test_40_a_task_at_work_takes_no_further_message(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.begin("hold | say done")
-        await agent.heard("prompt")
-        refusal = await caller.refusal("message/send", {"message": message("and?", taskId=task["id"])})
+        at_work = await caller.begin("hold | say done")
+        await agent.heard("prompt", count=3)
+        refused = await caller.refusal("message/send", {"message": message("and?", taskId=at_work["id"])})
+        assert refused["code"] == -32004
         agent.release.set()
-    assert refusal["code"] == -32004
-
-
-async def test_41_a_file_in_a_follow_up_changes_nothing(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        asking = await caller.send("ask which?")
-        before = await caller.get(asking["id"], historyLength=10)
-        sent = {"message": message([text("this"), FILE], taskId=asking["id"])}
-        refusal = await caller.refusal("message/send", sent)
-        assert refusal["code"] == -32602
-        assert "message.parts[1]" in refusal["message"]
-        assert await caller.get(asking["id"], historyLength=10) == before
 
 
 async def test_42_a_message_sent_again_is_in_the_history_once(hub: HubProcess, alice: str) -> None:
@@ -83,63 +71,39 @@ async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess,
     assert (state_of(last), last["final"]) == ("completed", True)
 
 
-async def asked_thrice(caller: Caller) -> str:
-    """A task with six messages in its history; its id."""
-    asking = await caller.send("ask one?")
-    await caller.send("ask two?", taskId=asking["id"])
-    await caller.send("reply done", taskId=asking["id"])
-    return str(asking["id"])
-
-
 async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        task_id = await asked_thrice(caller)
+        asking = await caller.send("ask one?")
+        for answer in ("ask two?", "reply done"):
+            await caller.send(answer, taskId=asking["id"])
         said = ["ask one?", "one?", "ask two?", "two?", "reply done"]
-        for length, expected in ((1, said[-1:]), (2, said[-2:]), (5, said), (100, said), (0, []), (None, [])):
-            task = await caller.get(task_id, historyLength=length)
+        wanted: list[tuple[Any, list[str]]] = [(1, said[-1:]), (2, said[-2:]), (5, said), (100, said), (0, [])]
+        unusable = (None, -1, "2", "x", 1.0e99, True, [], {"n": 1})  # these count as left out
+        for length, expected in (*wanted, *((one, []) for one in unusable)):
+            task = await caller.get(asking["id"], historyLength=length)
             assert [texts(one["parts"]) for one in task["history"]] == expected
-        assert (await caller.get(task_id))["history"] == []
-        canceled = await caller.cancel(task_id)
-        assert len(canceled["history"]) == 5
+        assert (await caller.get(asking["id"]))["history"] == []
+        assert len((await caller.cancel(asking["id"]))["history"]) == 5
+        for length in unusable[1:]:
+            sent = await caller.send("ask which?", {"historyLength": length})
+            assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?", "which?"]
 
 
-@pytest.mark.parametrize("length", [-1, "2", "x", 1.0e99, True, [], {"n": 1}])
-async def test_62_a_history_length_that_is_none_counts_as_left_out(
-    hub: HubProcess, alice: str, length: Any
-) -> None:
+async def test_44_a_task_that_ended_is_given_back_as_it_is(hub: HubProcess, alice: str, bob: str) -> None:
+    """And one that asks is canceled at once, by its caller alone."""
     async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        sent = await caller.send("ask which?", {"historyLength": length})
-        task = await caller.get(sent["id"], historyLength=length)
-    assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?", "which?"]
-    assert task["history"] == []
-
-
-async def test_44_a_task_that_ended_is_given_back_as_it_is(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+        caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
         for steps in ("note hm | say done", "fail no"):
             ended = await caller.send(steps)
             assert await caller.cancel(ended["id"]) == ended
-
-
-async def test_44_a_task_that_asks_is_canceled_at_once(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
         asking = await caller.send("ask which?")
-        canceled = await caller.cancel(asking["id"])
-        assert (state_of(canceled), words_of(canceled)) == ("canceled", "canceled by its caller")
-        assert await caller.cancel(asking["id"]) == canceled
-
-
-async def test_44_an_unknown_task_cannot_be_canceled(hub: HubProcess, alice: str, bob: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        asking = await Caller(hub.url, agent.handle, alice).send("ask which?")
-        other = Caller(hub.url, agent.handle, bob)
         for task_id in (asking["id"], "task-unknown", "", "../x", "x" * 10_000):
             refusal = await other.refusal("tasks/cancel", {"id": task_id})
             assert (refusal["code"], refusal["message"]) == (-32001, "task not found")
+        canceled = await caller.cancel(asking["id"])
+        assert (state_of(canceled), words_of(canceled)) == ("canceled", "canceled by its caller")
+        assert await caller.cancel(asking["id"]) == canceled
 
 
 @pytest.mark.slow

@@ -2,13 +2,11 @@
 
 import asyncio
 
-import pytest
-
 from lab.agents import Chunker, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told, words_of
+from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told
 
 FIRST = "assistant-output-0001"
 
@@ -41,7 +39,8 @@ async def test_46_a_snapshot_comes_first_and_then_what_happens_later(hub: HubPro
     assert "message" not in later[-1]["status"]
 
 
-async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, alice: str) -> None:
+async def test_46_nothing_is_replayed_to_one_who_names_a_frame(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         task = await caller.send("note hm | say done")
@@ -53,29 +52,21 @@ async def test_46_nothing_is_replayed_to_one_who_names_a_frame(hub: HubProcess, 
     assert [one["kind"] for one in asked_anew] == ["message"]
 
 
-@pytest.mark.parametrize(
-    ("steps", "state"),
-    [
-        ("note hm | say done", "completed"),
-        ("fail no", "failed"),
-        ("reject no", "rejected"),
-        ("ask which?", "input-required"),
-        ("login first", "auth-required"),
-    ],
-)
-async def test_47_a_task_that_rests_is_one_event(hub: HubProcess, alice: str, steps: str, state: str) -> None:
+async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess) -> None:
+    hub, alice, bob = embedded_hub, embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
     async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send(steps)
-        assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
-    assert state_of(task) == state
-
-
-async def test_47_an_unknown_task_is_an_error_in_a_stream(hub: HubProcess, alice: str, bob: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("ask which?")
-        other = Caller(hub.url, agent.handle, bob)
-        for task_id in (task["id"], "task-unknown"):
+        caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
+        for steps, state in {
+            "note hm | say done": "completed",
+            "fail no": "failed",
+            "reject no": "rejected",
+            "ask which?": "input-required",
+            "login first": "auth-required",
+        }.items():
+            task = await caller.send(steps)
+            assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
+            assert state_of(task) == state
+        for task_id in (task["id"], "task-unknown"):  # another caller's task is as absent as none
             assert (await other.streamed_error("tasks/resubscribe", {"id": task_id}))["code"] == -32001
 
 
@@ -97,20 +88,8 @@ async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProc
     assert set(seen) == {"".join(pieces)}
 
 
-async def test_60_a_turn_is_live_until_its_end_and_not_after(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer, agent={"concurrencyCap": 1}) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.begin("hold | say done")
-        await agent.heard("prompt")
-        turned_away = await caller.send("me too")
-        assert words_of(turned_away) == "agent already holds 1 of your questions"
-        agent.release.set()
-        await caller.ended(task["id"])
-        assert [one["kind"] for one in await caller.streamed("tasks/resubscribe", {"id": task["id"]})] == ["task"]
-        assert (await caller.send("me now"))["kind"] == "message"
-
-
-async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(hub: HubProcess, alice: str) -> None:
+async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(embedded_hub: HubProcess) -> None:
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         async with caller.open("message/stream", {"message": message("note hm | hold | say done")}) as events:
@@ -118,12 +97,3 @@ async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(hub: HubProces
         agent.release.set()
         ended = await caller.ended(task["id"])
     assert (state_of(ended), artifacts_of(ended)) == ("completed", {FIRST: "done"})
-
-
-async def test_61_a_dropped_stream_that_was_no_task_leaves_none(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        async with caller.open("message/stream", {"message": message("hold | say done")}):
-            await agent.heard("prompt")
-        agent.release.set()
-        await agent.leave()

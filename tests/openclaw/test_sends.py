@@ -1,9 +1,7 @@
 """Behaviours 24 to 39: what a message becomes, a message or a task, and how it is told."""
 
-import asyncio
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -37,42 +35,75 @@ async def tasks_of(hub: HubProcess, handle: str, token: str) -> list[Json]:
 
 async def test_24_hybrid_blocking_simple_reply_is_a_message(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
-        answer = await Caller(hub.url, agent.handle, alice).send("hello", contextId="talk-1")
+        caller = Caller(hub.url, agent.handle, alice)
+        answer = await caller.send("hello", contextId="talk-1")
         assert set(answer) == {"kind", "messageId", "role", "parts", "contextId"}
         assert (answer["kind"], answer["role"], answer["contextId"]) == ("message", "agent", "talk-1")
         assert answer["parts"] == [{"kind": "text", "text": "echo: hello"}]
-        assert await tasks_of(hub, agent.handle, alice) == []
-
-
-async def test_24_without_a_context_the_message_gets_one(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
         first, second = await caller.send("hello"), await caller.send("hello")
-    assert first["contextId"]
-    assert first["contextId"] != second["contextId"]
-    assert first["messageId"] != second["messageId"]
-
-
-@pytest.mark.parametrize("steps", ["note reading | say done", 'data d1 {"a":1} | say done', "say done | text a b"])
-async def test_25_hybrid_blocking_with_more_than_a_reply_is_the_final_task(
-    hub: HubProcess, alice: str, steps: str
-) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        answer = await caller.send(steps)
-        read = await caller.get(answer["id"])
-    assert (answer["kind"], state_of(answer), reply_of(answer)) == ("task", "completed", "done")
-    assert answer.pop("history")
-    assert read.pop("history") == []
-    assert read == answer
-
-
-async def test_26_hybrid_stream_of_a_simple_reply_is_one_event(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        [event] = await Caller(hub.url, agent.handle, alice).stream("hello")
-        assert (event["kind"], texts(event["parts"])) == ("message", "echo: hello")
-        assert "taskId" not in event
+        assert first["contextId"]  # without a context the message gets one
+        assert first["contextId"] != second["contextId"]
+        assert first["messageId"] != second["messageId"]
         assert await tasks_of(hub, agent.handle, alice) == []
+
+
+def in_short(answers: list[Json]) -> str:
+    """What a caller was shown at last: a message, or the state of a task, its words, and the text of its reply."""
+    last = answers[-1]
+    if last["kind"] == "message":
+        return f"message: {texts(last['parts'])}"
+    said = words_of(last) if "message" in last["status"] else ""
+    reply = ""
+    for one in answers:
+        if artifact := one.get("artifact"):
+            reply = (reply if one.get("append") else "") + texts(artifact["parts"])
+        reply = artifacts_of(one).get(FIRST, reply)
+    return f"{state_of(last)}: {said}{reply}"
+
+
+SHOWN = {  # what an agent does, and what its caller is shown: at once (24 to 27), as a task (28 to 31), its end
+    "hybrid": {
+        "hello": "message: echo: hello",
+        "say one | say two": "message: onetwo",
+        "say one | say two | reply onetwo": "message: onetwo",
+        "note reading | say done": "completed: done",
+        'data d1 {"a":1} | say done': "completed: done",
+        "fail the disk is full": "failed: the disk is full",
+        "reject the disk is full": "rejected: the disk is full",
+        "ask may I delete it?": "input-required: may I delete it?",
+    },
+    "task-generating": {
+        "hello": "completed: echo: hello",
+        "say Alpha | say  Beta": "completed: Alpha Beta",
+        "say Alpha | reply Alpha Beta": "completed: Alpha Beta",
+        "say Alpha | say  Beta | reply Alpha Beta": "completed: Alpha Beta",
+    },
+}
+
+
+@pytest.mark.parametrize("style", SHOWN)
+async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
+    hub: HubProcess, alice: str, style: str
+) -> None:
+    async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
+        caller = Caller(hub.url, agent.handle, alice)
+        for steps, expected in SHOWN[style].items():
+            answer, events = await caller.send(steps), await caller.stream(steps)
+            assert (in_short([answer]), in_short(events)) == (expected, expected), steps
+            if answer["kind"] == "message":
+                assert ([one["kind"] for one in events], "taskId" in events[0]) == (["message"], False)
+                continue
+            assert events[-1]["final"] is (state_of(answer) != "input-required")
+            assert answer.pop("history")
+            read = await caller.get(answer["id"])
+            assert (read.pop("history"), read) == ([], answer)
+
+
+async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
+    async with online(hub, Chunker, pieces=[]) as agent:
+        task = await Caller(hub.url, agent.handle, alice).send("hello")
+    assert (task["kind"], state_of(task)) == ("task", "completed")
+    assert "without a user-visible reply" in words_of(task)
 
 
 @pytest.mark.slow
@@ -86,16 +117,6 @@ async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(embedded
     assert task["kind"] == "task"
     assert state_of(later[-1]) == "completed"
     assert "".join(texts(one["artifact"]["parts"]) for one in later if "artifact" in one) == "onetwo"
-
-
-@pytest.mark.parametrize("steps", ["say one | say two", "say one | say two | reply onetwo"])
-async def test_27_previews_do_not_make_a_task(hub: HubProcess, alice: str, steps: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        answer = await caller.send(steps)
-        [event] = await caller.stream(steps)
-    for shown in (answer, event):
-        assert (shown["kind"], shown["parts"]) == ("message", [{"kind": "text", "text": "onetwo"}])
 
 
 async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, alice: str) -> None:
@@ -112,19 +133,17 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
     assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
 
 
-@pytest.mark.parametrize(
-    "steps", ["say ninety", "say nine | say ty", "reply ninety", "note hm | say ninety | fail no"]
-)
-async def test_28_the_text_of_a_reply_is_in_one_place(hub: HubProcess, alice: str, steps: str) -> None:
+async def test_28_the_text_of_a_reply_is_in_one_place(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        answered = await caller.send(steps)
-        events = await caller.stream(steps)
-        read = await caller.get(answered["id"], historyLength=10)
-        followed = await caller.streamed("tasks/resubscribe", {"id": answered["id"]})
-    for shown in (answered, read, followed, [one for one in events if one["kind"] != "task"]):
-        texts_in = re.findall(r'"text": "([^"]*)"', json.dumps(shown))
-        assert "".join(one for one in texts_in if one not in (steps, "hm", "no")) == "ninety"
+        for steps in ("say ninety", "say nine | say ty", "reply ninety", "note hm | say ninety | fail no"):
+            answered = await caller.send(steps)
+            events = await caller.stream(steps)
+            read = await caller.get(answered["id"], historyLength=10)
+            followed = await caller.streamed("tasks/resubscribe", {"id": answered["id"]})
+            for shown in (answered, read, followed, [one for one in events if one["kind"] != "task"]):
+                texts_in = re.findall(r'"text": "([^"]*)"', json.dumps(shown))
+                assert "".join(one for one in texts_in if one not in (steps, "hm", "no")) == "ninety"
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
@@ -132,12 +151,7 @@ async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status
 ) -> None:
     async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
         events = await Caller(hub.url, agent.handle, alice).stream("hello")
-    assert told(events) == [
-        *OPENING,
-        f"artifact-update {FIRST}",
-        f"artifact-update {FIRST}",
-        "status-update completed",
-    ]
+    assert told(events) == [*OPENING, *[f"artifact-update {FIRST}"] * 2, "status-update completed"]
     task, *_, content, closer, last = events
     assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
     assert [one["final"] for one in events if one["kind"] == "status-update"] == [False, False, True]
@@ -155,22 +169,6 @@ async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProces
         assert (task["kind"], state_of(task)) == ("task", "submitted")
         agent.release.set()
         assert reply_of(await caller.ended(task["id"])) == "done"
-
-
-@pytest.mark.parametrize(
-    "steps", ["say Alpha | say  Beta", "say Alpha | reply Alpha Beta", "say Alpha | say  Beta | reply Alpha Beta"]
-)
-async def test_31_cumulative_and_delta_previews_are_one_text(hub: HubProcess, alice: str, steps: str) -> None:
-    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        events = await caller.stream(steps)
-        task = await caller.get(events[0]["id"])
-    assert artifacts_of(task) == {FIRST: "Alpha Beta"}
-    shown = ""
-    for one in events:
-        if one["kind"] == "artifact-update":
-            shown = (shown if one.get("append") else "") + texts(one["artifact"]["parts"])
-    assert shown == "Alpha Beta"
 
 
 async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> None:
@@ -196,40 +194,38 @@ async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice:
     assert reply == [{"kind": "text", "text": "done"}]
 
 
-@pytest.mark.parametrize("method", ["message/send", "message/stream"])
-async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
-    hub: HubProcess, alice: str, method: str
-) -> None:
+async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         params = {"message": message("hello"), "configuration": {"acceptedOutputModes": [" Image/PNG"]}}
-        refused = await (caller.streamed_error if method == "message/stream" else caller.refusal)(method, params)
+        for refused in (
+            await caller.refusal("message/send", params),
+            await caller.streamed_error("message/stream", params),
+        ):
+            assert refused["code"] == -32005
+            assert refused["data"] == {
+                "acceptedOutputModes": ["image/png"],
+                "availableOutputModes": ["text/plain", "application/json"],
+            }
         assert agent.prompts == []
         for modes in ([], ["TEXT/plain"], ["image/png", "application/json"]):
             assert (await caller.send("hello", {"acceptedOutputModes": modes}))["kind"] == "message"
-    assert refused["code"] == -32005
-    assert refused["data"] == {
-        "acceptedOutputModes": ["image/png"],
-        "availableOutputModes": ["text/plain", "application/json"],
-    }
 
 
-@pytest.mark.parametrize("modes", [["image/png"], ["image/*"], ["IMAGE/PNG; q=1", "audio/mp3"]])
-async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str, modes: list[str]) -> None:
+async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str) -> None:
     gives = {
         "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "a", "name": "A", "outputModes": ["image/png"]}],
     }
     async with online(hub, TaskPeer, agent=gives) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send("image f YQ==", {"acceptedOutputModes": modes})
+        caller, in_v1 = Caller(hub.url, agent.handle, alice), V1Caller(hub.url, agent.handle, alice)
+        for modes in (["image/png"], ["image/*"], ["IMAGE/PNG; q=1", "audio/mp3"]):
+            for one in (caller, in_v1):
+                task = await one.send("image f YQ==", {"acceptedOutputModes": modes})
+                [part] = task["artifacts"][0]["parts"]
+                assert part.get("raw") or part["file"]["bytes"] == "YQ=="
         asked = {"message": message("x"), "configuration": {"acceptedOutputModes": ["audio/mp3"]}}
         refused = await caller.refusal("message/send", asked)
-        in_v1 = await V1Caller(hub.url, agent.handle, alice).send(
-            "image f YQ==", asked["configuration"] | {"acceptedOutputModes": modes}
-        )
-    assert task["artifacts"][0]["parts"][0]["file"]["bytes"] == "YQ=="
-    assert in_v1["artifacts"][0]["parts"][0]["raw"] == "YQ=="
     assert refused["data"] == {
         "acceptedOutputModes": ["audio/mp3"],
         "availableOutputModes": ["text/plain", "image/png"],
@@ -242,45 +238,44 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("steps", FILES)
-async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(
-    hub: HubProcess, alice: str, steps: str
-) -> None:
+async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        answered = await caller.send(steps)
-        events = await caller.stream(steps)
-        noted = await caller.send(f"note reading | {steps}")
-        polled = await caller.ended((await caller.begin(steps))["id"])
-        read = await caller.get(events[0]["id"])
-    made = {"artifactId": "f", "parts": [{"kind": "file", "file": FILES[steps]}]}
-    for task in (answered, noted, polled, read):
-        assert (task["kind"], state_of(task), task["artifacts"]) == ("task", "completed", [made])
-        assert "message" not in task["status"]
-    assert told(events) == [*OPENING, "artifact-update f", "status-update completed"]
-    assert events[-2]["artifact"] == made
+        for steps, file in FILES.items():
+            answered = await caller.send(steps)
+            events = await caller.stream(steps)
+            noted = await caller.send(f"note reading | {steps}")
+            polled = await caller.ended((await caller.begin(steps))["id"])
+            read = await caller.get(events[0]["id"])
+            made = {"artifactId": "f", "parts": [{"kind": "file", "file": file}]}
+            for task in (answered, noted, polled, read):
+                assert (task["kind"], state_of(task), task["artifacts"]) == ("task", "completed", [made])
+                assert "message" not in task["status"]
+            assert told(events) == [*OPENING, "artifact-update f", "status-update completed"]
+            assert events[-2]["artifact"] == made
+        task = await caller.send("raw f bytes | say see the file")
+        assert (state_of(task), artifacts_of(task)) == ("completed", {"f": "", FIRST: "see the file"})
 
 
-@pytest.mark.parametrize("steps", FILES)
 async def test_34_files_of_no_mode_that_the_caller_named_are_an_error_when_direct(
-    hub: HubProcess, alice: str, steps: str
+    hub: HubProcess, alice: str
 ) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
-        asked = {"message": message(steps), "configuration": {"acceptedOutputModes": ["application/json"]}}
-        refused = await caller.refusal("message/send", asked)
-        taken = await caller.send(steps, {"acceptedOutputModes": ["application/json", "Text/*", "application/*"]})
-    type_of_file = FILES[steps].get("mimeType", "application/octet-stream")
-    assert refused["code"] == -32005
-    assert refused["data"] == {"acceptedOutputModes": ["application/json"], "availableOutputModes": [type_of_file]}
-    assert state_of(taken) == "completed"
-
-
-async def test_34_files_beside_text_are_shown(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("raw f bytes | say see the file")
-    assert (state_of(task), artifacts_of(task)) == ("completed", {"f": "", FIRST: "see the file"})
-    assert task["artifacts"][0]["parts"] == [{"kind": "file", "file": FILES["raw f bytes"]}]
+        for steps, file in FILES.items():
+            json_alone = {"acceptedOutputModes": ["application/json"]}
+            refused = await caller.refusal(
+                "message/send", {"message": message(steps), "configuration": json_alone}
+            )
+            taken = await caller.send(
+                steps, {"acceptedOutputModes": ["application/json", "Text/*", "application/*"]}
+            )
+            type_of_file = file.get("mimeType", "application/octet-stream")
+            assert (refused["code"], refused["data"]) == (
+                -32005,
+                json_alone | {"availableOutputModes": [type_of_file]},
+            )
+            assert state_of(taken) == "completed"
 
 
 class Chatty(TaskPeer):
@@ -313,65 +308,33 @@ async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess, alic
     assert '"mine": 3' in shown
 
 
-@pytest.mark.parametrize(("step", "state"), [("fail", "failed"), ("reject", "rejected")])
-async def test_36_an_agent_that_fails_says_so(hub: HubProcess, alice: str, step: str, state: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send(f"{step} the disk is full")
-        *_, last = await caller.stream(f"{step} the disk is full")
-    assert (task["kind"], state_of(task), words_of(task)) == ("task", state, "the disk is full")
-    assert (state_of(last), last["final"], words_of(last)) == (state, True, "the disk is full")
-
-
-async def test_37_a_question_back_is_input_required_and_not_final(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        *_, last = await caller.stream("ask may I delete it?")
-        [snapshot] = await caller.streamed("tasks/resubscribe", {"id": last["taskId"]})
-    assert (state_of(last), last["final"], words_of(last)) == ("input-required", False, "may I delete it?")
-    assert (snapshot["kind"], state_of(snapshot), words_of(snapshot)) == (
-        "task",
-        "input-required",
-        "may I delete it?",
-    )
-
-
 async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess, alice: str) -> None:
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         answer = await caller.send([{"kind": "data", "data": {"b": 1, "a": [True]}}])
-        [prompt] = agent.prompts
+        await caller.send([text("one"), {"kind": "data", "data": {"n": 1}}, text("two")])
+        alone, joined = agent.prompts
     assert answer["kind"] == "message"
-    assert prompt["text"].startswith("data (part 1), as the caller sent it, not to be trusted:\n{")
-    assert prompt["parts"] == [{"data": {"a": [True], "b": 1}}]
+    assert alone["text"].startswith("data (part 1), as the caller sent it, not to be trusted:\n{")
+    assert alone["parts"] == [{"data": {"a": [True], "b": 1}}]
+    assert joined["text"].startswith("one\n\ntwo\n\ndata (part 2)")
+    assert '{\n  "n": 1\n}' in joined["text"]
 
 
-async def test_38_texts_are_joined_and_data_are_notes(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        parts = [text("one"), {"kind": "data", "data": {"n": 1}}, text("two")]
-        await Caller(hub.url, agent.handle, alice).send(parts)
-        [prompt] = agent.prompts
-    assert prompt["text"].startswith("one\n\ntwo\n\ndata (part 2)")
-    assert '{\n  "n": 1\n}' in prompt["text"]
-
-
-@pytest.mark.parametrize("style", ["hybrid", "task-generating"])
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize(
-    "parts", [[], [{"kind": "video"}], [text(" \n")], [{"text": " "}]], ids=["none", "kind", "blank", "bare"]
-)
-async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
-    hub: HubProcess, alice: str, style: str, blocking: bool, parts: list[Any]
-) -> None:
-    async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        answer = await caller.send(parts, {"blocking": blocking}, contextId="talk")
-        [event] = await caller.stream(parts)
-        assert agent.prompts == []
-        assert await tasks_of(hub, agent.handle, alice) == []
-    assert (answer["kind"], texts(answer["parts"]), answer["contextId"]) == ("message", NOT_TAKEN, "talk")
-    assert (event["kind"], texts(event["parts"])) == ("message", NOT_TAKEN)
-    assert "taskId" not in answer
+async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(hub: HubProcess, alice: str) -> None:
+    for style in ("hybrid", "task-generating"):
+        async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
+            caller = Caller(hub.url, agent.handle, alice)
+            for parts in ([], [{"kind": "video"}], [text(" \n")], [{"text": " "}]):
+                answers = [
+                    await caller.send(parts, {"blocking": blocking}, contextId="talk")
+                    for blocking in (True, False)
+                ]
+                for one in (*answers, *await caller.stream(parts, contextId="talk")):
+                    assert (one["kind"], texts(one["parts"])) == ("message", NOT_TAKEN)
+                    assert (one["contextId"], "taskId" in one) == ("talk", False)
+            assert agent.prompts == []
+            assert await tasks_of(hub, agent.handle, alice) == []
 
 
 async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: HubProcess, alice: str) -> None:
@@ -397,24 +360,3 @@ async def test_a_part_of_an_unknown_kind_beside_others_is_named(
     assert first["text"] == 'hello\n\nleft out: message.parts[0]: kind "video"'
     assert second["text"] == 'hello\n\nleft out: message.parts[1]: kind "a\\nb"'
     assert last["kind"] == ("status-update" if agent_fields else "message")
-
-
-async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Chunker, pieces=[]) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("hello")
-    assert (task["kind"], state_of(task)) == ("task", "completed")
-    assert "without a user-visible reply" in words_of(task)
-
-
-async def test_the_mode_of_an_answer_belongs_to_its_request(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        twin = {"messageId": "twin"}
-        direct = asyncio.create_task(caller.send("hold | say done", **twin))
-        await agent.heard("prompt")
-        task = await caller.begin("hold | say done", **twin)
-        await agent.heard("prompt", count=2)
-        agent.release.set()
-        assert (await direct)["kind"] == "message"
-        assert task["kind"] == "task"
-        assert reply_of(await caller.ended(task["id"])) == "done"

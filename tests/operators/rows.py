@@ -1,124 +1,64 @@
-"""Rows that tests put into a running hub's database, from a process that is started once for each hub."""
+"""Rows that tests put into a running hub's database."""
 
-import atexit
-import json
-import os
-import subprocess
-import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
-import pytest
-
-from lab import ROOT
 from lab.hub_process import HubProcess
+from tests.channel.agents import sql
 
-SCRIPT = """
-import json, sys
-import django
-django.setup()
-from django.db import connection
-from tests.operators import rows
-print("ready", flush=True)
-for line in sys.stdin:
-    for name, arguments in json.loads(line):
-        getattr(rows, "_" + name)(**arguments)
-    connection.close()
-    print("done", flush=True)
+OF_SESSION = "FROM agents_session s, accounts_user u WHERE s.public_id = ? AND u.login = ?"
+SHARE = f"""
+INSERT INTO agents_share (session_id, user_id, role, shared_by_id, created_at)
+SELECT s.id, u.id, ?, s.owner_id, CURRENT_TIMESTAMP {OF_SESSION}
+ON CONFLICT (session_id, user_id) DO UPDATE SET role = excluded.role
 """
-_processes: dict[str, subprocess.Popen[str]] = {}  # by DATA_DIR
+REQUEST = """
+INSERT INTO agents_permissionrequest (session_id, request_id, tool, input_preview, status, message, requested_at,
+expires_at)
+SELECT id, ?, 'Bash', 'ls', 'pending', '', CURRENT_TIMESTAMP, ? FROM agents_session WHERE public_id = ?
+"""
+SESSION = """
+INSERT INTO agents_session (owner_id, public_id, routing_name, host, cwd, os_user, channel_version, started_at,
+last_seen_at)
+SELECT id, ?, ?, '', '', '', '', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP FROM accounts_user WHERE login = ?
+"""
 
 
-def put(hub: HubProcess, *wanted: tuple[str, dict[str, Any]]) -> None:
-    """Run some of the functions below against a hub's database, by name without the underscore."""
-    start(hub)
-    process = _processes[str(hub.home.folder)]
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(wanted) + "\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "done\n", process.communicate()[1]
-
-
-def start(hub: HubProcess) -> None:
-    """Start the process of a hub, unless it runs, and wait until it is ready.
-
-    Before a test connects agents: on a busy machine it takes seconds, in which they could answer no ping.
-    """
-    data_dir = str(hub.home.folder)
-    if data_dir not in _processes:
-        _processes[data_dir] = process = _start(hub)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
-
-
-@pytest.fixture(autouse=True)
-def rows_process(request: pytest.FixtureRequest) -> None:
-    """See `start`; for the modules that import it."""
-    for name in ("hub", "embedded_hub"):
-        if name in request.fixturenames:
-            start(request.getfixturevalue(name))
-
-
-def _start(hub: HubProcess) -> subprocess.Popen[str]:
-    env = os.environ | hub._env | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", SCRIPT]
-    process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-    atexit.register(process.kill)
-    return process
+def stored(hub: HubProcess, public_id: Any) -> str:
+    """The public id of a session as the hub's database holds it."""
+    return str(public_id) if hub.home.is_grown else str(public_id).replace("-", "")
 
 
 def share(hub: HubProcess, session_id: str | None, **roles: str) -> None:
     """Lend a session to users, `login="role"`."""
-    put(hub, *[("share", {"session": session_id, "login": login, "role": role}) for login, role in roles.items()])
+    for login, role in roles.items():
+        hub.mint(login, "session")  # the user is there
+        sql(hub, SHARE, role, stored(hub, session_id), login)
 
 
-def _share(*, session: str, login: str, role: str) -> None:
-    from accounts.tokens import get_or_create_local_user  # noqa: PLC0415  needs a set-up Django
-    from agents.models import Session, Share  # noqa: PLC0415
-
-    row, user = Session.objects.get(public_id=session), get_or_create_local_user(login)
-    Share.objects.update_or_create(session=row, user=user, defaults={"role": role, "shared_by": row.owner})
+def archive(hub: HubProcess, session_id: str | None) -> None:
+    statement = "UPDATE agents_session SET archived_at = CURRENT_TIMESTAMP WHERE public_id = ?"
+    sql(hub, statement, stored(hub, session_id))
 
 
-def _archive(*, session: str) -> None:
-    from django.utils import timezone  # noqa: PLC0415
-
-    from agents.models import Session  # noqa: PLC0415
-
-    Session.objects.filter(public_id=session).update(archived_at=timezone.now())
+def request_permission(hub: HubProcess, session_id: str | None, *request_ids: str) -> None:
+    """Let the agent of a session ask for permissions."""
+    for request_id in request_ids:
+        sql(hub, REQUEST, request_id, datetime.now(UTC) + timedelta(minutes=10), stored(hub, session_id))
 
 
-def _request_permission(*, session: str, request_id: str) -> None:
-    from django.utils import timezone  # noqa: PLC0415
-
-    from agents.models import PermissionRequest, Session  # noqa: PLC0415
-
-    PermissionRequest.objects.create(
-        session=Session.objects.get(public_id=session),
-        request_id=request_id,
-        tool="Bash",
-        input_preview="ls",
-        expires_at=timezone.now() + timedelta(minutes=10),
-    )
+def revoke(hub: HubProcess, login: str) -> None:
+    """Revoke all tokens of a user."""
+    of_user = "(SELECT id FROM accounts_user WHERE login = ?)"
+    sql(hub, f"UPDATE accounts_credential SET revoked_at = CURRENT_TIMESTAMP WHERE user_id = {of_user}", login)
 
 
-def _revoke(*, login: str) -> None:
-    from accounts.models import Credential  # noqa: PLC0415
-
-    Credential.objects.filter(user__login=login).revoke()
+def suspend(hub: HubProcess, login: str) -> None:
+    sql(hub, "UPDATE accounts_user SET is_active = ? WHERE login = ?", False, login)
 
 
-def _suspend(*, login: str) -> None:
-    from accounts.models import User  # noqa: PLC0415
-
-    User.objects.filter(login=login).update(is_active=False)
-
-
-def _sessions(*, login: str, count: int) -> None:
-    from accounts.tokens import get_or_create_local_user  # noqa: PLC0415
-    from agents.models import Session  # noqa: PLC0415
-
-    owner = get_or_create_local_user(login)
-    Session.objects.bulk_create(Session(owner=owner, routing_name=f"s-{number}") for number in range(count))
+def add_sessions(hub: HubProcess, login: str, count: int) -> None:
+    hub.mint(login, "session")
+    for number in range(count):
+        sql(hub, SESSION, stored(hub, uuid4()), f"s-{number}", login)

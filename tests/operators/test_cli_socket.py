@@ -2,21 +2,22 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from lab.agents import Echo, Held
+from lab.agents import Held
 from lab.callers import Json
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import HubStorage, MakeStorage
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from tests.channel.agents import Agent, hook
-from tests.operators.operator import Operator, dial, prompt
-from tests.operators.rows import put
+from tests.channel.agents import Echoing, hook
+from tests.operators.operator import Operator, dial, prompt, route
+from tests.operators.rows import add_sessions, revoke, share, suspend
 from tests.operators.test_peers import peers
 
 POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, GIVEN_UP = 1008, 1012, 1013, 1006
@@ -41,63 +42,57 @@ async def is_let_in(socket: ClientConnection) -> bool:
     return bool(json.loads(await socket.recv())["message"] == "no such session")
 
 
-@pytest.mark.parametrize("kind", ["none", "unknown", "channel"])
-async def test_a_wrong_token_is_accepted_told_and_closed_with_1008(hub: HubProcess, kind: str) -> None:
-    token = {"none": None, "unknown": "cw_sess_" + "0" * 32}.get(kind) or hub.mint("owner", "channel")
-    socket = await dial(at(hub), None if kind == "none" else token)
+async def refused(socket: ClientConnection) -> None:
+    """The hub says that the token is wrong, and closes the socket."""
     frames = await until_closed(socket)
     assert [(one["type"], one["ok"], one["code"]) for one in frames] == [("error", False, "auth_failed")]
     assert socket.close_code == POLICY_VIOLATION
 
 
-@pytest.mark.parametrize("kind", ["session", "app"])
-async def test_sessions_and_apps_are_let_in(hub: HubProcess, kind: str) -> None:
-    socket = await dial(at(hub), hub.mint("alice", kind))
-    assert await is_let_in(socket)
-    assert socket.subprotocol is None
-    await socket.close()
-
-
-async def test_a_page_may_send_its_token_as_a_subprotocol(hub: HubProcess, alice: str) -> None:
-    socket = await dial(at(hub), None, subprotocols=["bearer", alice], origin="https://app.example")
-    assert socket.subprotocol == "bearer"
-    assert await is_let_in(socket)
-    await socket.close()
-    socket = await dial(at(hub), None, subprotocols=["bearer", "cw_sess_" + "0" * 32])
-    assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
-
-
-async def test_a_cookie_counts_from_the_hubs_own_pages(hub: HubProcess, alice: str) -> None:
-    cookie = {"Cookie": f"cw_session={alice}"}
-    socket = await dial(at(hub), None, headers=cookie, origin=hub.url)
-    assert await is_let_in(socket)
-    await socket.close()
+async def test_who_is_let_in(embedded_hub: HubProcess) -> None:
+    """Sessions and apps; a page may send its token as a subprotocol, and the hub's own pages their cookie."""
+    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
+    unknown, cookie = "cw_sess_" + "0" * 32, {"Cookie": f"cw_session={alice}"}
+    for token in (None, unknown, hub.mint("owner", "channel")):
+        await refused(await dial(at(hub), token))
+    await refused(await dial(at(hub), None, subprotocols=["bearer", unknown]))
     for origin in ("https://evil.example", "null", None):
-        socket = await dial(at(hub), None, headers=cookie, origin=origin)
-        assert [one["code"] for one in await until_closed(socket)] == ["auth_failed"]
-        assert socket.close_code == POLICY_VIOLATION
+        await refused(await dial(at(hub), None, headers=cookie, origin=origin))
+    page: dict[str, Any] = {"subprotocols": ["bearer", alice], "origin": "https://app.example"}
+    for token, options, subprotocol in (
+        (alice, {}, None),
+        (hub.mint("alice", "app"), {}, None),
+        (None, page, "bearer"),
+        (None, {"headers": cookie, "origin": hub.url}, None),
+    ):
+        socket = await dial(at(hub), token, **options)
+        assert socket.subprotocol == subprotocol
+        assert await is_let_in(socket)
+        await socket.close()
 
 
-@pytest.mark.parametrize("how", ["revoke", "suspend"])
+@pytest.mark.parametrize("end", [revoke, suspend])
 async def test_a_revoked_token_or_suspended_user_is_closed(
-    home: HubStorage, start_hub: StartHub, how: str
+    hub: HubProcess, end: Callable[[HubProcess, str], None]
 ) -> None:
-    hub = start_hub(home)
+    login = f"{end.__name__}d-operator"
     async with (
-        ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent,
-        Operator(hub.url, hub.mint("owner", "session")) as operator,
+        ChannelAgent(hub.url, hub.mint(login, "channel")) as agent,
+        Operator(hub.url, hub.mint(login, "session")) as operator,
         Operator(hub.url, hub.mint("alice", "session")) as other,
     ):
         await operator.subscribe(agent.session_id)
-        put(hub, (how, {"login": "owner"}))
+        end(hub, login)
         await asyncio.wait_for(operator.closed.wait(), 5)
         last = (operator.socket.close_code, operator.frames[-1].get("code"))
         assert last == (POLICY_VIOLATION, "token_revoked"), operator.frames
         assert (await other.answer("unsubscribe", sessionId="x"))["type"] == "error"
 
 
-async def test_a_drain_closes_with_1012_after_the_last_reply(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home)
+async def test_a_drain_closes_with_1012_after_the_last_reply(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"))
     owner = hub.mint("owner", "session")
     async with Held(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as operator:
         await operator.subscribe(agent.session_id)
@@ -105,11 +100,14 @@ async def test_a_drain_closes_with_1012_after_the_last_reply(home: HubStorage, s
         await agent.heard("prompt")
         hub.terminate()
 
-        async def refused() -> bool:
+        async def are_refused() -> bool:
             answer = await operator.answer("prompt", sessionId=agent.session_id, text="more")
             return answer.get("code") == "unavailable"
 
-        await eventually(refused, "new prompts are refused", every_s=0.05)
+        await eventually(are_refused, "new prompts are refused", every_s=0.05)
+        asked = await route(hub, owner, agent.routing_name, "one more")
+        assert asked.json()["error"] == "unavailable"
+        assert (asked.status_code, asked.headers["retry-after"]) == (503, "2")
         agent.release.set()
         await operator.closed.wait()
         assert operator.socket.close_code == SERVICE_RESTART
@@ -130,37 +128,22 @@ async def test_a_killed_process_leaves_no_one_attached(make_storage: MakeStorage
             assert (await operator.heard("presence"))["joined"] == "owner"
 
 
-async def test_who_does_not_read_is_closed_and_blocks_no_others(embedded_hub: HubProcess) -> None:
-    hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
-    async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
-        slow = await dial(at(hub), owner, max_queue=1)
-        await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
-        async with Operator(hub.url, owner) as quick:
-            await quick.subscribe(agent.session_id)
-            text = "x" * 65_000
-            for number in range(450):
-                answer = await quick.answer("op_message", sessionId=agent.session_id, text=text)
-                assert answer["type"] == "ack", number
-            await quick.heard("op_message", count=450)
-            assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
-            await quick.event("reply", text="echo: still here")
-            frames = await until_closed(slow)
-            assert slow.close_code in (TRY_AGAIN_LATER, GIVEN_UP), "told to come back, or cut after 10 s"
-            assert len([one for one in frames if one["type"] == "op_message"]) < 450
-
-
-async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fill_the_memory(
+async def test_who_does_not_read_is_closed_before_events_fill_the_memory_and_blocks_no_others(
     embedded_hub: HubProcess,
 ) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
-    async with Agent(hub.url, hub.mint("owner", "channel")) as agent:
+    async with Echoing(hub.url, hub.mint("owner", "channel")) as agent, Operator(hub.url, owner) as quick:
         slow = await dial(at(hub), owner, max_queue=1)
         await slow.send(json.dumps({"type": "subscribe", "sessionId": agent.session_id}))
         await slow.recv()
         slow.transport.pause_reading()
+        await quick.subscribe(agent.session_id)
         for _ in range(24):
             sent = await hook(hub, "owner", agent, "Notification", text="x" * 1_000_000)
             assert sent.status_code == 202
+        await quick.heard(lambda one: one["type"] == "event" and one["event"]["type"] == "Notification", count=24)
+        assert (await prompt(hub, owner, agent.session_id, "still here")).status_code == 200
+        await quick.event("reply", text="echo: still here")
         slow.transport.resume_reading()
         async with asyncio.timeout(15):
             frames = await until_closed(slow)
@@ -171,7 +154,7 @@ async def test_who_does_not_read_an_agents_long_events_is_closed_before_they_fil
 async def test_who_vanished_without_a_word_is_noticed(embedded_hub: HubProcess) -> None:
     hub, owner = embedded_hub, embedded_hub.mint("owner", "session")
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        put(hub, ("share", {"session": agent.session_id, "login": "alice", "role": "viewer"}))
+        share(hub, agent.session_id, alice="viewer")
         async with Operator(hub.url, owner) as here:
             await here.subscribe(agent.session_id)
             gone = await dial(at(hub), hub.mint("alice", "session"))
@@ -229,7 +212,7 @@ async def test_hostile_frames_are_errors_and_the_socket_stays(embedded_hub: HubP
 
 async def test_one_socket_watches_at_most_a_hundred_sessions(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
-    put(hub, ("sessions", {"login": "greta", "count": 101}))
+    add_sessions(hub, "greta", 101)
     async with Operator(hub.url, hub.mint("greta", "session")) as operator:
         ids = [one["sessionId"] for one in await peers(hub, operator.token or "")]
         for session_id in ids[:100]:

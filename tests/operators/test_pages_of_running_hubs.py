@@ -5,15 +5,13 @@ import pytest
 from accounts.authn import COOKIE
 from lab.agents import Echo, online
 from lab.callers import web
-from lab.hub_process import StartHub
-from lab.hub_storage import HubStorage
+from lab.hub_process import HubProcess
 from tests.operators.operator import post
 
 pytestmark = pytest.mark.slow
 
 
-async def test_pages_answer_on_either_database(home: HubStorage, start_hub: StartHub) -> None:
-    hub = start_hub(home)
+async def test_pages_answer_on_either_database(hub: HubProcess) -> None:
     owner, chief = hub.mint("owner", "session"), hub.mint("chief", "session", admin=True)
     async with online(hub, Echo) as echo:
         assert (await post(hub.url, f"/sessions/{echo.session_id}/prompt", owner, {"text": "hi"})).is_success
@@ -32,5 +30,5 @@ async def test_pages_answer_on_either_database(home: HubStorage, start_hub: Star
         async with web(hub.url, cookies={COOKIE: chief}) as client:
             answer = await client.get("/health")
             assert answer.status_code == 200, answer.text
-            assert ("PostgreSQL" if home.is_grown else "SQLite") in answer.text
+            assert ("PostgreSQL" if hub.home.is_grown else "SQLite") in answer.text
             assert (await client.get(path)).status_code == 404

@@ -1,3 +1,0 @@
-from tests.operators.rows import rows_process
-
-__all__ = ["rows_process"]
