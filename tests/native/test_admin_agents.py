@@ -1,7 +1,5 @@
 """Agents in the admin: their owners publish, halt, change, move, add and delete them."""
 
-import pytest
-
 from agents.core.directory import load_caller_budgets
 from agents.models import Agent, Halt, Turn
 from tests.native.admin import AGENTS, SETTINGS, TURNS, act
@@ -64,9 +62,9 @@ def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person)
     assert (agent.handle, agent.owner, agent.session_id) == (before, alice.user, session_id)
 
 
-@pytest.mark.parametrize(
-    ("field", "good", "bad"),
-    [
+def test_a_bad_setting_is_refused_in_the_form(alice: Person) -> None:
+    url = f"{AGENTS}{make_agent(alice.user).pk}/change/"
+    for field, good, bad in [
         ("daily_budget", "100000", "100001"),
         ("concurrency_cap", "20", "21"),
         ("name", "x", ""),
@@ -75,14 +73,11 @@ def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person)
         ("skills", "id: a\nname: A", "id: a"),
         ("output_modes", "text/plain", "image/png"),
         ("max_body_bytes", "1024", "1023"),
-    ],
-)
-def test_a_bad_setting_is_refused_in_the_form(alice: Person, field: str, good: str, bad: str) -> None:
-    url = f"{AGENTS}{make_agent(alice.user).pk}/change/"
-    assert browser(alice.session).post(url, {**SETTINGS, field: good}).status_code == 302
-    answer = browser(alice.session).post(url, {**SETTINGS, field: bad})
-    assert answer.status_code == 200
-    assert "errorlist" in answer.content.decode()
+    ]:
+        assert browser(alice.session).post(url, {**SETTINGS, field: good}).status_code == 302, (field, good, bad)
+        answer = browser(alice.session).post(url, {**SETTINGS, field: bad})
+        assert answer.status_code == 200, (field, good, bad)
+        assert "errorlist" in answer.content.decode(), (field, good, bad)
 
 
 def test_the_form_keeps_the_budgets_of_callers(alice: Person, bob: Person) -> None:
@@ -124,22 +119,22 @@ def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob:
     assert "@used" not in page
     refused = client.post(f"{AGENTS}add/", {**SETTINGS, "session": foreign.pk, "slug": "x"})
     assert (refused.status_code, Agent.objects.filter(owner=alice.user).count()) == (200, 1)
-    answer = client.post(f"{AGENTS}add/", {**SETTINGS, "session": session.pk, "slug": "", "status": "published"})
+    body = {**SETTINGS, "session": session.pk, "slug": "", "status": "published"}
+    answer = client.post(f"{AGENTS}add/", {**body, "access": "limited", "allowed_logins": "bob"})
     assert answer.status_code == 302
     agent = Agent.objects.get(handle="alice/notes")
     assert (agent.owner, agent.session, agent.status) == (alice.user, session, "published")
+    assert (agent.access, [grant.user for grant in agent.grants.all()]) == ("limited", [bob.user])
 
 
-@pytest.mark.parametrize(
-    ("slug", "reason"), [("used", "@alice/used is yours already, on another session"), ("Bad Slug", "lower-case")]
-)
-def test_a_place_one_cannot_have_is_said_in_the_form(alice: Person, slug: str, reason: str) -> None:
+def test_a_place_one_cannot_have_is_said_in_the_form(alice: Person) -> None:
     make_agent(alice.user, "used")
-    body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": slug, "name": "Kept"}
-    answer = browser(alice.session).post(f"{AGENTS}add/", body)
-    assert answer.status_code == 200
-    assert reason in answer.content.decode()
-    assert 'value="Kept"' in answer.content.decode()
+    for slug, reason in [("used", "@alice/used is yours already, on another session"), ("Bad Slug", "lower-case")]:
+        body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": slug, "name": "Kept"}
+        answer = browser(alice.session).post(f"{AGENTS}add/", body)
+        assert answer.status_code == 200, (slug, reason)
+        assert reason in answer.content.decode(), (slug, reason)
+        assert 'value="Kept"' in answer.content.decode(), (slug, reason)
 
 
 def test_publishing_a_deleted_handle_in_the_admin_restores_it(alice: Person) -> None:

@@ -38,10 +38,10 @@ def test_the_list_comes_in_pages(staff: Person) -> None:
     assert len(rows(staff, "?page=2")) == len(rows(staff, "?page=99")) == 1
 
 
-@pytest.mark.parametrize("by", sorted(USES))
-def test_every_use_can_be_sorted_by(staff: Person, alice: Person, by: str) -> None:
+def test_every_use_can_be_sorted_by(staff: Person, alice: Person) -> None:
     make_agent(alice.user)
-    rows(staff, f"?by={by}")
+    for by in sorted(USES):
+        rows(staff, f"?by={by}")
 
 
 def test_every_limit_has_its_line_in_the_docs() -> None:
