@@ -1,8 +1,5 @@
 """The audit of an agent on the desk: figures, list, CSV, pictures, blocks."""
 
-import asyncio
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -19,15 +16,10 @@ from agents.models import CallerBlock, Event
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from kit import env, search
+from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
-
-
-def page_of(client: Any, path: str, **query: Any) -> str:
-    answer = client.get(path, query)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
 
 
 def listed(page: str) -> list[str]:
@@ -92,7 +84,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
     now = timezone.now()
     for number in range(8):
         make_turn(agent, bob.user, asked_at=now - timedelta(minutes=number))
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert "There were more than 5 asks: only the newest are counted" in page
     assert "<dt>Asks</dt><dd>5</dd>" in page
 
@@ -102,7 +94,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
 
 def test_the_page_of_an_agent_without_asks_says_so(alice: Person) -> None:
     agent = make_agent(alice.user)
-    assert "No questions in these days" in page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert "No questions in these days" in text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
 
 
 def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Person) -> None:
@@ -111,7 +103,7 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     make_turn(agent, bob.user, "denied", reason="busy", repeats=3, question="now?")
     make_turn(agent, None, "failed", reason="timeout", question="gone?")
     make_turn(other, bob.user, question="elsewhere?")
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert listed(page) == ["gone?", "now?", "why?"]
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
@@ -140,7 +132,7 @@ def test_the_list_is_filtered_and_nonsense_is_no_filter(alice: Person, bob: Pers
         ({"days": "9" * 5000, "tz": "../../etc/passwd", "page": "9" * 5000}, ["o", "f", "d", "c"]),
         ({"days": "30", "tz": "\0", "page": "-1"}, ["o", "f", "d", "c"]),
     ]:
-        page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", **query)
+        page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit", **query)
         assert listed(page) == questions, (query, questions)
 
 
@@ -149,10 +141,10 @@ def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Per
     for number in range(30):
         make_turn(agent, bob.user, question=f"q{number}")
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    first = page_of(client, path, asker="bob", days="30")
+    first = text(client, path, asker="bob", days="30")
     assert len(listed(first)) == 25
     assert "?days=30&amp;tz=UTC&amp;asker=bob&amp;page=2#recent" in first
-    assert listed(page_of(client, path, asker="bob", days="30", page="2")) == [
+    assert listed(text(client, path, asker="bob", days="30", page="2")) == [
         f"q{number}" for number in (4, 3, 2, 1, 0)
     ]
 
@@ -165,7 +157,7 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
     make_turn(agent, bob.user, "denied", reason="busy", repeats=3)
     make_turn(agent, bob.user, question="A **bold** question\n\n- of [two](https://x.example) lines")
     make_turn(agent, bob.user, reason="input_required")
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert '<span class="badge good">asked back</span>' in page
     for badge, words in (
         ('<span class="badge">canceled</span>', "The caller canceled this."),
@@ -201,7 +193,7 @@ def test_questions_are_searched_for_all_of_the_words(alice: Person, bob: Person)
         ("x" * 300, ["all"]),
         ("' OR 1=1 --", []),
     ]:
-        page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", q=words)
+        page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit", q=words)
         assert listed(page) == (asked[::-1] if questions == ["all"] else questions), (words, questions)
 
 
@@ -214,13 +206,13 @@ def test_a_search_reads_no_more_than_its_bounds(
     for number in range(5):
         make_turn(agent, bob.user, question=f"why {number}?", asked_at=now - timedelta(minutes=number))
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    page = page_of(client, path, q="why")
+    page = text(client, path, q="why")
     assert listed(page) == ["why 0?", "why 1?", "why 2?"]
     assert "Only the newest 3 questions were searched" in page
-    assert listed(page_of(client, path, q="1?")) == ["why 1?"]
+    assert listed(text(client, path, q="1?")) == ["why 1?"]
     make_turn(agent, bob.user, question=f"{'x' * 20} needle")
-    assert listed(page_of(client, path, q="needle")) == []
-    assert "q=needle" in page_of(client, path, q="needle"), "in the link to the CSV"
+    assert listed(text(client, path, q="needle")) == []
+    assert "q=needle" in text(client, path, q="needle"), "in the link to the CSV"
 
 
 # Replies and traces.
@@ -232,11 +224,11 @@ def test_the_list_has_replies_and_links_to_their_places(alice: Person, bob: Pers
     failed = make_turn(agent, bob.user, "failed", reason="agent_failed", question="how?")
     blanked = make_turn(agent, bob.user, question="")
     refused = make_turn(agent, bob.user, "denied", reason="busy", question="now?")
-    for turn, text in ((answered, "because <b>"), (failed, "cannot read it")):
-        payload = json.dumps({"text": text, "chatId": turn.chat_id})
+    for turn, reply in ((answered, "because <b>"), (failed, "cannot read it")):
+        payload = json.dumps({"text": reply, "chatId": turn.chat_id})
         values = {"kind": "chat", "type": "reply", "payload": payload, "ts": turn.settled_at}
         Event.objects.create(session=agent.session, **values)
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert listed(page) == ["now?", "how?", "cannot read it", "why?", "because &lt;b&gt;"]
     assert 'class="hint">Reply</p><p class="said">because' in page
     assert 'class="hint">The agent said</p><p class="said">cannot' in page
@@ -252,9 +244,9 @@ def test_trace_ids_link_to_the_tracing_ui_where_there_is_one(alice: Person, bob:
     make_turn(agent, bob.user, traceparent=f"00-{'a1' * 16}-{'b2' * 8}-01")
     make_turn(agent, bob.user)
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    assert f"trace <code>{'a1' * 16}</code>" in page_of(client, path)
+    assert f"trace <code>{'a1' * 16}</code>" in text(client, path)
     settings.TRACE_UI_URL = "https://traces.example/x?left={trace_id}&more=%7B%7D"
-    page = page_of(client, path)
+    page = text(client, path)
     address = f"https://traces.example/x?left={'a1' * 16}&amp;more=%7B%7D"
     assert f'trace <a href="{address}" rel="noreferrer"><code>{"a1" * 16}</code></a>' in page
     assert page.count("traces.example") == 1
@@ -287,7 +279,7 @@ def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Per
     assert (answer.status_code, answer["Location"]) == (302, path)
     block = CallerBlock.objects.get()
     assert (block.owner, block.caller) == (alice.user, bob.user)
-    page = page_of(client, path)
+    page = text(client, path)
     assert "@bob is blocked" in page
     assert 'value="unblock"' in page
     client.post(path, {"login": "BOB", "action": "unblock"})
@@ -300,15 +292,11 @@ def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person) -> None:
     client = browser(alice.session)
     for login in ["", "unknown", "alice", "\0", "x" * 5000, "<b>"]:
         assert client.post(path, {"login": login, "action": "block"}).status_code == 302, login
-        assert 'class="notice error"' in page_of(client, path), login
+        assert 'class="notice error"' in text(client, path), login
         assert not CallerBlock.objects.exists(), login
 
 
 # To take away.
-
-
-async def read(stream: Any) -> str:
-    return b"".join([piece async for piece in stream]).decode()
 
 
 @pytest.fixture
@@ -329,9 +317,8 @@ def test_the_csv_holds_what_the_filter_lets_through_and_no_formula() -> None:
         make_turn(agent, bob.user, question=question)
     make_turn(agent, bob.user, "denied", reason="busy", question="refused")
     make_turn(make_agent(alice.user, "other"), bob.user, question="elsewhere")
-    answer = browser(alice.session).get(f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
-    assert answer["Content-Disposition"] == 'attachment; filename="helper-7-days.csv"'
-    lines = list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
+    named, *lines = sheet(browser(alice.session), f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
+    assert named == ['attachment; filename="helper-7-days.csv"']
     assert lines[0][-1] == "question"
     assert [line[-1] for line in lines[:0:-1]] == [
         *(f"'{start}" for start in starts),
@@ -345,7 +332,7 @@ def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> 
 
     def counted(path: str) -> int:
         with CaptureQueriesContext(connection) as queries:
-            page_of(client, path)
+            text(client, path)
         return len(queries)
 
     def ask_and_publish(number: int) -> None:
@@ -354,7 +341,7 @@ def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> 
 
     paths = [f"/desk/agents/{agent.pk}/audit", "/desk"]
     ask_and_publish(0)
-    page_of(client, "/desk")  # the first page of a minute notes the use of the credential
+    text(client, "/desk")  # the first page of a minute notes the use of the credential
     before = [counted(path) for path in paths]
     for number in range(1, 12):
         ask_and_publish(number)

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.models import Agent, AgentGrant
 from tests.native.desk import FIELDS, HOSTILE, text
-from tests.native.rows import Person, browser, make_agent, make_session, make_turn
+from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn
 
 
 def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
@@ -142,8 +142,11 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
 
 def test_a_session_of_another_user_is_no_choice(alice: Person, bob: Person) -> None:
     session = make_session(bob.user, "foreign")
+    connect(make_session(alice.user, "notes", host="box"))
     client = browser(alice.session)
-    assert "@foreign" not in text(client, f"/desk/publish?session={session.public_id}")
+    page = text(client, f"/desk/publish?session={session.public_id}")
+    assert "@foreign" not in page
+    assert "@notes (box), online" in page
     assert client.post("/desk/publish", FIELDS | {"session": session.pk}).status_code == 400
     assert not Agent.objects.exists()
 

@@ -10,7 +10,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from agents.models import File, Session
 from agents.transcript import files
 from tests.native.rows import Person, api, make_session
-from tests.native.session_files import CAP, ROLES, TEXT, lend
+from tests.native.session_files import CAP, TEXT
+from tests.native.transcripts import ROLES, lend
 
 
 def register(session: Session, owner: Person) -> None:
@@ -34,7 +35,7 @@ def test_an_agent_hands_out_files_where_its_owner_may_prompt(
     register(session, alice)
     theirs = make_session(bob.user)
     if target in ROLES:
-        lend(theirs, alice, target)
+        lend(theirs, alice.user, target)
     ids = {
         "own": session.public_id,
         "owner's other": make_session(alice.user, "b").public_id,

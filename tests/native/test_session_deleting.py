@@ -8,12 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core.presence import Registration, register_connection
+from agents.core.presence import register_connection
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
 from agents.transcript import session_deletion
 from agents.transcript.announcements import CloseAgent, RecheckAccess
 from agents.transcript.session_deletion import delete_sessions
-from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, spend
+from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, registration, spend
 from tests.native.transcripts import (
     Told,
     add_events,
@@ -36,20 +36,6 @@ def post(person: Person, path: str, body: Any = None) -> Any:
 
 def delete(person: Person, session: Session, query: str = "?hard=true") -> Any:
     return api(person.session).delete(f"{SESSIONS}/{session.public_id}{query}")
-
-
-def registration(person: Person, session: Session) -> Registration:
-    return Registration(
-        user_id=person.user.pk,
-        credential_id=person.user.credentials.filter(kind="channel").get().pk,
-        session_id=str(session.public_id),
-        routing_name=None,
-        host="h",
-        cwd="/w",
-        os_user="",
-        pid=1,
-        channel_version="",
-    )
 
 
 def test_archiving_takes_a_session_off_the_list_once(alice: Person) -> None:
