@@ -27,7 +27,7 @@ BESIDE_OTHERS = 3  # times as long beside other workers, whose tests run hubs on
 HOMES = ["embedded", pytest.param("grown", marks=[pytest.mark.slow, pytest.mark.distributed])]
 # Tests of what a surface does with a request: the same code runs on both databases. On PostgreSQL they are `deep`.
 DEEP_ON_POSTGRESQL = {
-    "chat/test_completions.py", "chat/test_responses.py",
+    "chat/test_completions.py", "chat/test_responses.py", "malformed/test_malformed.py",
     "mcp/test_bad_input.py", "mcp/test_tools.py", "openclaw/test_accounts.py", "openclaw/test_boundary.py",
     "openclaw/test_card_and_routes.py", "openclaw/test_files.py", "openclaw/test_follow_ups.py",
     "openclaw/test_sends.py",

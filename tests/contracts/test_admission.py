@@ -7,7 +7,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from agents.core.admission import SESSION_CAP
-from agents.core.errors import Busy, Denied, NotPublished, Offline, OverBudget, OverCap
+from agents.core.errors import Busy, NotPublished, Offline, OverBudget, OverCap
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Settle
 from agents.core.types import Ending, OpenTurn, Target
@@ -45,24 +45,29 @@ def test_an_agent_of_a_suspended_owner_is_not_asked() -> None:
     assert isinstance(decide(ask(agent))[0], NotPublished)
 
 
-@pytest.mark.parametrize(
-    ("refused", "reason"),
-    [(Offline, "offline"), (Busy, "busy"), (OverCap, "concurrency"), (OverBudget, "budget_exhausted")],
-)
-def test_each_refusal_is_one_denied_row_that_spends_and_holds_nothing(refused: type[Denied], reason: str) -> None:
-    agent = published(online=refused is not Offline, concurrency_cap=1, daily_budget=1)
-    spent = 0
-    if refused in (Busy, OverCap):
-        admitted(ask(agent, "bob" if refused is Busy else "alice"))
-        spent = 1
-    elif refused is OverBudget:
-        end(admitted(ask(agent)))
-        spent = 1
-    assert isinstance(decide(ask(agent))[0], refused)
-    row = agent.turns[-1]
-    assert (row.outcome, row.reason, row.usage_day, row.repeats) == ("denied", reason, None, 1)
-    assert row.released_at is not None
-    assert agent.spent == spent
+def test_each_refusal_is_one_denied_row_that_spends_and_holds_nothing() -> None:
+    for refused, reason in [
+        (Offline, "offline"),
+        (Busy, "busy"),
+        (OverCap, "concurrency"),
+        (OverBudget, "budget_exhausted"),
+    ]:
+        agent = published(online=refused is not Offline, concurrency_cap=1, daily_budget=1)
+        spent = 0
+        if refused in (Busy, OverCap):
+            admitted(ask(agent, "bob" if refused is Busy else "alice"))
+            spent = 1
+        elif refused is OverBudget:
+            end(admitted(ask(agent)))
+            spent = 1
+        assert isinstance(decide(ask(agent))[0], refused), (refused, reason)
+        row = agent.turns[-1]
+        assert (row.outcome, row.reason, row.usage_day, row.repeats) == ("denied", reason, None, 1), (
+            refused,
+            reason,
+        )
+        assert row.released_at is not None, (refused, reason)
+        assert agent.spent == spent, (refused, reason)
 
 
 def test_the_first_rule_that_refuses_answers() -> None:
@@ -90,13 +95,17 @@ def test_one_caller_holds_up_to_the_cap_and_no_other_user_any() -> None:
     assert results[2].held == 2
 
 
-@pytest.mark.parametrize("is_message", [True, False])
-def test_the_cap_of_a_session_does_not_hold_for_messages_of_its_owner(is_message: bool) -> None:
-    agent = published()
-    target = Target(None, agent.ref.session_id, agent.ref.handle)
-    fields = {"surface": Surface.GATEWAY, "credential_id": 7} if is_message else {}
-    asks = [replace(ask(agent, agent.agent.owner.login), target=target, **fields) for _ in range(SESSION_CAP + 1)]
-    assert [type(one) for one in decide(*asks)] == [OpenTurn] * SESSION_CAP + [OpenTurn if is_message else OverCap]
+def test_the_cap_of_a_session_does_not_hold_for_messages_of_its_owner() -> None:
+    for is_message in [True, False]:
+        agent = published()
+        target = Target(None, agent.ref.session_id, agent.ref.handle)
+        fields = {"surface": Surface.GATEWAY, "credential_id": 7} if is_message else {}
+        asks = [
+            replace(ask(agent, agent.agent.owner.login), target=target, **fields) for _ in range(SESSION_CAP + 1)
+        ]
+        assert [type(one) for one in decide(*asks)] == [OpenTurn] * SESSION_CAP + [
+            OpenTurn if is_message else OverCap
+        ], is_message
 
 
 def test_the_cap_that_an_owner_set_for_an_agent_holds_for_messages_too() -> None:

@@ -55,19 +55,16 @@ def test_a_note_and_a_chunk_meanwhile_answer_nothing() -> None:
     assert (task.state, asked_of(task), task.reply_text) == (State.INPUT_REQUIRED, ["r1"], "a chunk")
 
 
-@pytest.mark.parametrize(
-    ("text", "data", "verdict"),
-    [
+def test_a_verdict_is_data_or_one_word() -> None:
+    for text, data, verdict in [
         ("approve", NO_DATA, Verdict("r1", "allow", is_named=False)),
         (" Deny.\n", NO_DATA, Verdict("r1", "deny", is_named=False)),
         ("Approve r1", NO_DATA, Verdict("r1", "allow")),
         ("", {"decision": "approve"}, Verdict("r1", "allow", is_named=False)),
         ("no", {"requestId": "r1", "decision": "deny", "message": "why?"}, Verdict("r1", "deny", "why?")),
-    ],
-)
-def test_a_verdict_is_data_or_one_word(text: str, data: Any, verdict: Verdict) -> None:
-    parts = (Part(text=text), *(() if data is NO_DATA else (Part(data=data),)))
-    assert read_verdict(Message("m", Role.USER, parts), (ONE,)) == verdict
+    ]:
+        parts = (Part(text=text), *(() if data is NO_DATA else (Part(data=data),)))
+        assert read_verdict(Message("m", Role.USER, parts), (ONE,)) == verdict, (text, data, verdict)
 
 
 def test_of_several_requests_a_verdict_names_one() -> None:

@@ -63,14 +63,16 @@ def test_of_twenty_who_race_for_the_last_unit_one_wins() -> None:
     assert (read_budget_left(agent), agent.spent) == (0, 1)
 
 
-@pytest.mark.parametrize(("default", "own", "admits"), [(1, 3, 3), (3, 0, 0), (None, 1, 1), (1, None, 1)])
-def test_a_named_callers_budget_stands_before_that_of_each(
-    default: int | None, own: int | None, admits: int
-) -> None:
-    agent = published(caller_budget=default, concurrency_cap=20)
-    set_budget(agent, "alice", own)
-    results = decide(*(ask(agent) for _ in range(4)))
-    assert [type(result) for result in results] == [OpenTurn] * admits + [OverCallerBudget] * (4 - admits)
+def test_a_named_callers_budget_stands_before_that_of_each() -> None:
+    for default, own, admits in [(1, 3, 3), (3, 0, 0), (None, 1, 1), (1, None, 1)]:
+        agent = published(caller_budget=default, concurrency_cap=20)
+        set_budget(agent, "alice", own)
+        results = decide(*(ask(agent) for _ in range(4)))
+        assert [type(result) for result in results] == [OpenTurn] * admits + [OverCallerBudget] * (4 - admits), (
+            default,
+            own,
+            admits,
+        )
 
 
 def test_the_agents_budget_is_asked_first() -> None:

@@ -17,11 +17,9 @@ LOOK = """
 import json, time
 import django
 django.setup()
-from django.core.management import call_command
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from kit.clock import db_now, approximate_now
-call_command("migrate", verbosity=0)
 before = approximate_now()
 now = db_now()
 minted = mint(get_or_create_local_user("ann"), Credential.Kind.SESSION, "x").credential

@@ -54,24 +54,21 @@ def test_parts_that_are_relayed_keep_their_own_type() -> None:
     assert task.artifacts[0].parts == OWN.parts
 
 
-@pytest.mark.parametrize(
-    ("modes", "text_type"),
-    [
+def test_the_first_of_the_cards_text_types_counts() -> None:
+    for modes, text_type in [
         ('["text/markdown", "text/plain"]', "text/markdown"),
         ('["application/json", "text/markdown"]', "text/markdown"),
         ('["text/plain", "text/markdown"]', ""),
         ("[]", ""),
-    ],
-)
-def test_the_first_of_the_cards_text_types_counts(modes: str, text_type: str) -> None:
-    assert text_type_of(modes) == text_type
+    ]:
+        assert text_type_of(modes) == text_type, (modes, text_type)
 
 
 @pytest.mark.django_db
 @pytest.mark.ledger
-@pytest.mark.parametrize("modes", [[], ["text/markdown", "text/plain"]])
-def test_it_is_looked_up_with_the_agent(modes: list[str]) -> None:
-    agent = published(output_modes=modes)
-    [found] = look_up([LookUp(None, agent.ref.handle)])
-    assert found.agent is not None
-    assert found.agent.text_type == ("text/markdown" if modes else "")
+def test_it_is_looked_up_with_the_agent() -> None:
+    for modes in [[], ["text/markdown", "text/plain"]]:
+        agent = published(output_modes=modes)
+        [found] = look_up([LookUp(None, agent.ref.handle)])
+        assert found.agent is not None, modes
+        assert found.agent.text_type == ("text/markdown" if modes else ""), modes

@@ -12,14 +12,12 @@ from agents.links.channel.frames import BadFrame
 from agents.links.channel.payloads import MAX_TEXT_BYTES, TaskArtifact, kept_of
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
-from tests.contracts.test_channel_protocol import event, hear, said
+from tests.contracts.test_channel_protocol import event, hear, said, waiting
 
 
 @pytest.fixture
 def protocol() -> ChannelProtocol:
-    asked = ChannelProtocol()
-    asked.expect("c", "home", until=100)
-    return asked
+    return waiting()
 
 
 def status(protocol: ChannelProtocol, state: str, text: object = "words", **more: object) -> list[Any]:
@@ -31,8 +29,9 @@ def artifact(protocol: ChannelProtocol, *parts: object, **more: object) -> list[
     return list(said(protocol, "task_artifact", **payload))
 
 
-def refused(protocol: ChannelProtocol, kind: str, **payload: object) -> str:
+def refused(kind: str, **payload: object) -> str:
     """Why a frame is refused; the chat must stay open."""
+    protocol = waiting()
     with pytest.raises(BadFrame) as bad:
         hear(protocol, event(kind, chatId="c", **payload))
     assert bad.value.error.code == "bad_frame"
@@ -48,20 +47,18 @@ def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProto
     assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [
+def test_any_other_state_ends_the_reply() -> None:
+    for state, reason in [
         ("input_required", "input_required"),
         ("auth_required", "auth_required"),
         ("completed", ""),
         ("failed", "agent_failed"),
         ("rejected", "rejected"),
-    ],
-)
-def test_any_other_state_ends_the_reply(protocol: ChannelProtocol, state: str, reason: str) -> None:
-    assert status(protocol, state) == [Final("c", 0, "words", reason)]
-    with pytest.raises(BadFrame, match="unknown_chat"):
-        status(protocol, state)
+    ]:
+        protocol = waiting()
+        assert status(protocol, state) == [Final("c", 0, "words", reason)], state
+        with pytest.raises(BadFrame, match="unknown_chat"):
+            status(protocol, state)
 
 
 def test_completed_without_words_leaves_the_reply_to_its_chunks(protocol: ChannelProtocol) -> None:
@@ -94,9 +91,8 @@ def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(protocol: Channe
     )
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+def test_what_is_no_part_is_refused_and_the_chat_stays_open() -> None:
+    for part in [
         {},
         {"mediaType": "text/plain"},
         {"text": "a", "data": 1},
@@ -133,16 +129,12 @@ def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(protocol: Channe
         "text",
         7,
         None,
-    ],
-    ids=lambda part: repr(part)[:40],
-)
-def test_what_is_no_part_is_refused_and_the_chat_stays_open(protocol: ChannelProtocol, part: object) -> None:
-    assert refused(protocol, "task_artifact", artifactId="a1", parts=[part])
+    ]:
+        assert refused("task_artifact", artifactId="a1", parts=[part]), repr(part)[:40]
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
+def test_what_is_no_artifact_is_refused_and_the_chat_stays_open() -> None:
+    for more in [
         {"parts": []},
         {"parts": [{"text": "x"}] * 101},
         {"parts": {"text": "x"}},
@@ -164,19 +156,13 @@ def test_what_is_no_part_is_refused_and_the_chat_stays_open(protocol: ChannelPro
         {"description": "x" * 4097},
         {"metadata": []},
         {"metadata": {"k": "\ud800"}},
-    ],
-    ids=repr,
-)
-def test_what_is_no_artifact_is_refused_and_the_chat_stays_open(
-    protocol: ChannelProtocol, more: dict[str, object]
-) -> None:
-    payload: dict[str, object] = {"artifactId": "a1", "parts": [{"text": "x"}]}
-    assert refused(protocol, "task_artifact", **(payload | more))
+    ]:
+        payload: dict[str, object] = {"artifactId": "a1", "parts": [{"text": "x"}]}
+        assert refused("task_artifact", **(payload | more)), repr(more)[:60]
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
+def test_what_is_no_status_is_refused_and_the_chat_stays_open() -> None:
+    for payload in [
         {},
         {"state": "working"},
         {"state": "working", "text": " \n"},
@@ -196,29 +182,25 @@ def test_what_is_no_artifact_is_refused_and_the_chat_stays_open(
         {"state": "WORKING", "text": "a"},
         {"state": 3, "text": "a"},
         {"state": None, "text": "a"},
-    ],
-    ids=lambda payload: repr(payload)[:50],
-)
-def test_what_is_no_status_is_refused_and_the_chat_stays_open(
-    protocol: ChannelProtocol, payload: dict[str, object]
-) -> None:
-    assert refused(protocol, "task_status", **payload)
+    ]:
+        assert refused("task_status", **payload), repr(payload)[:50]
 
 
-@pytest.mark.parametrize("payload", ["7", "[]", "null", '"x"', '{"chatId":"c","chatId":"c"}', '{"chatId":NaN}'])
-@pytest.mark.parametrize("kind", ["task_status", "task_artifact"])
-def test_a_payload_that_is_no_object_is_refused(protocol: ChannelProtocol, kind: str, payload: str) -> None:
-    frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
-    with pytest.raises(BadFrame):
-        hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
-    assert said(protocol, "reply", chatId="c", text="so")
+def test_a_payload_that_is_no_object_is_refused() -> None:
+    for payload in ["7", "[]", "null", '"x"', '{"chatId":"c","chatId":"c"}', '{"chatId":NaN}']:
+        for kind in ["task_status", "task_artifact"]:
+            protocol = waiting()
+            frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
+            with pytest.raises(BadFrame):
+                hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
+            assert said(protocol, "reply", chatId="c", text="so"), (kind, payload)
 
 
-@pytest.mark.parametrize("kind", ["task_status", "task_artifact"])
-def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol, kind: str) -> None:
-    payload = {"chatId": "other", "state": "working", "text": "x", "artifactId": "a", "parts": [{"text": "x"}]}
-    with pytest.raises(BadFrame, match="unknown_chat"):
-        said(protocol, kind, **payload)
+def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol) -> None:
+    for kind in ["task_status", "task_artifact"]:
+        payload = {"chatId": "other", "state": "working", "text": "x", "artifactId": "a", "parts": [{"text": "x"}]}
+        with pytest.raises(BadFrame, match="unknown_chat"):
+            said(protocol, kind, **payload)
 
 
 def test_parts_are_appended_until_the_last(protocol: ChannelProtocol) -> None:

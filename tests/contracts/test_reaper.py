@@ -10,7 +10,7 @@ from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
 from agents.core.types import Ending
-from agents.models import Connection, Event, Process, Session, Turn
+from agents.models import Connection, Process, Session, Turn
 from agents.models.choices import Failure, Outcome
 from agents.transcript.session_deletion import delete_sessions
 from tests.contracts.rows import HOME, admitted, ask, decide, end, live_process, published, user
@@ -140,13 +140,3 @@ def test_a_socket_that_leaves_takes_its_lingering_claims_along() -> None:
     end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
     presence.remove_connection(Connection.objects.get(session_id=agent.ref.session_id).pk)
     assert Turn.objects.get().released_at is not None
-
-
-def test_events_older_than_they_are_kept_go_and_the_rest_stay() -> None:
-    session = published().agent.session
-    now = timezone.now()
-    for age in (100, 91, 89, 0):
-        Event.objects.create(session=session, kind="tail", type="T", payload="{}", ts=now - timedelta(days=age))
-    assert jobs.forget_events(90) == 2
-    assert Event.objects.count() == 2
-    assert jobs.forget_events(90) == 0

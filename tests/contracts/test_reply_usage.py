@@ -120,14 +120,15 @@ def test_metadata_shows_what_was_reported_and_reads_it_again() -> None:
         assert find_usage(metadata) is None
 
 
-@pytest.mark.parametrize(
-    ("usd", "microusd", "text"),
-    [
+def test_dollars_are_exact_to_a_millionth() -> None:
+    for usd, microusd, text in [
         (0.1, 100_000, "$0.10"),
         (0.3, 300_000, "$0.30"),
         (1250, 1_250_000_000, "$1,250.00"),
         (4.2e-05, 42, "$0.000042"),
-    ],
-)
-def test_dollars_are_exact_to_a_millionth(usd: float, microusd: int, text: str) -> None:
-    assert (to_microusd(usd), to_usd(microusd), format_usd(microusd)) == (microusd, usd, text)
+    ]:
+        assert (to_microusd(usd), to_usd(microusd), format_usd(microusd)) == (microusd, usd, text), (
+            usd,
+            microusd,
+            text,
+        )

@@ -39,25 +39,22 @@ def test_an_archived_session_is_not_asked() -> None:
     assert isinstance(decide(of_session(agent))[0], NotPublished)
 
 
-@pytest.mark.parametrize(
-    ("access", "asker", "is_asked"),
-    [
+def test_access_decides_in_the_lookup_and_again_at_admission() -> None:
+    for access, asker, is_asked in [
         ("public", "stranger", True),
         ("limited", "stranger", False),
         ("limited", "friend", True),
         ("limited", "owner", True),
         ("private", "friend", False),
         ("private", "owner", True),
-    ],
-)
-def test_access_decides_in_the_lookup_and_again_at_admission(access: str, asker: str, *, is_asked: bool) -> None:
-    agent = published(access=access)
-    AgentGrant.objects.create(agent=agent.agent, user=user("friend"))
-    login = agent.agent.owner.login if asker == "owner" else asker
-    (refusal,) = decide(ask(agent, login))
-    assert isinstance(refusal, NotPublished) != is_asked
-    if not is_asked:
-        assert agent.turns == []
+    ]:
+        agent = published(access=access)
+        AgentGrant.objects.create(agent=agent.agent, user=user("friend"))
+        login = agent.agent.owner.login if asker == "owner" else asker
+        (refusal,) = decide(ask(agent, login))
+        assert isinstance(refusal, NotPublished) != is_asked, (access, asker, is_asked)
+        if not is_asked:
+            assert agent.turns == [], (access, asker, is_asked)
 
 
 def test_an_agent_that_is_not_open_to_all_is_not_there_for_a_stranger() -> None:
@@ -112,16 +109,16 @@ def test_an_agent_of_a_viewer_is_told_the_role_that_asking_takes() -> None:
     assert find_routed("owner/desk", viewer.pk).session_id == session.pk
 
 
-@pytest.mark.parametrize(
-    "odd", ['"', '","', '"},{"', "\\", '\\"', ",", "{", "}", "'", "\n", "%s", ":now", " ", "NULL"]
-)
-def test_a_handle_is_looked_up_as_it_is_written(odd: str) -> None:
-    agent, other = published(), published()
-    handle = f"{odd}{agent.ref.handle}"
-    assert look_up([LookUp(None, handle), LookUp(None, odd), LookUp(None, other.ref.handle)])[1].agent is None
-    Agent.objects.filter(pk=agent.agent.pk).update(handle=handle, handle_key=handle.lower())
-    found = look_up([LookUp(None, handle), LookUp(None, agent.ref.handle), LookUp(None, other.ref.handle)])
-    assert [one.agent and one.agent.agent_id for one in found] == [agent.agent.pk, None, other.agent.pk]
+def test_a_handle_is_looked_up_as_it_is_written() -> None:
+    for odd in ['"', '","', '"},{"', "\\", '\\"', ",", "{", "}", "'", "\n", "%s", ":now", " ", "NULL"]:
+        agent, other = published(), published()
+        handle = f"{odd}{agent.ref.handle}"
+        assert (
+            look_up([LookUp(None, handle), LookUp(None, odd), LookUp(None, other.ref.handle)])[1].agent is None
+        ), odd
+        Agent.objects.filter(pk=agent.agent.pk).update(handle=handle, handle_key=handle.lower())
+        found = look_up([LookUp(None, handle), LookUp(None, agent.ref.handle), LookUp(None, other.ref.handle)])
+        assert [one.agent and one.agent.agent_id for one in found] == [agent.agent.pk, None, other.agent.pk], odd
 
 
 def test_a_question_is_kept_letter_by_letter() -> None:

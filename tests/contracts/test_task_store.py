@@ -229,7 +229,7 @@ async def test_a_page_shows_what_was_asked_for(store: TaskStore) -> None:
     assert await ids(other_prefixes=("do", "a")) == ["other-context"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6))])
 async def test_whatever_happens_it_is_what_a_plain_table_would_hold(pair: Pair, seed: int) -> None:
     chance = random.Random(seed)
     table: dict[str, tuple[Task, list[TaskEvent]]] = {}

@@ -68,21 +68,24 @@ async def test_all_tasks_together_stay_within_the_memory() -> None:
     assert len(kept) * ended(text="x" * 900).size_bytes <= 40_000
 
 
-REPLIES: dict[str, Callable[[], Part]] = {
-    "short": lambda: Part(text=f"yes {unguessable()}"),
-    "long": lambda: Part(text=unguessable() * 300),
-    "data": lambda: Part(data=json.loads(json.dumps({"rows": [{"id": n, "name": str(n)} for n in range(40)]}))),
+REPLIES: dict[str, tuple[int, Callable[[], Part]]] = {  # and how many of them are over twice the memory
+    "short": (2_000, lambda: Part(text=f"yes {unguessable()}")),
+    "long": (500, lambda: Part(text=unguessable() * 300)),
+    "data": (
+        500,
+        lambda: Part(data=json.loads(json.dumps({"rows": [{"id": n, "name": str(n)} for n in range(40)]}))),
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", REPLIES)
 async def test_tasks_take_no_more_memory_than_they_may(kind: str) -> None:
-    store = MemoryTaskStore(Clock(), max_bytes=2_000_000)
+    store, (count, reply) = MemoryTaskStore(Clock(), max_bytes=2_000_000), REPLIES[kind]
     tracemalloc.start()
     try:
-        for number in range(2_000):
+        for number in range(count):
             said = Message(unguessable(), Role.USER, (Part(text=unguessable() * 4),))
-            artifact = Artifact("reply-1", (REPLIES[kind](),))
+            artifact = Artifact("reply-1", (reply(),))
             await store.put(ended(unguessable(), caller_id=number % 20, history=(said,), artifacts=(artifact,)))
         taken, _ = tracemalloc.get_traced_memory()
     finally:

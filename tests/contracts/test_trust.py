@@ -28,19 +28,21 @@ def own_session(agent: Published) -> int:
     return int(Session.objects.create(owner=agent.agent.owner, routing_name="other").pk)
 
 
-@pytest.mark.parametrize("is_isolated", [True, False])
-def test_an_agent_is_isolated_for_strangers_and_for_what_one_of_them_passed_on(is_isolated: bool) -> None:
-    agent = published(isolated=is_isolated, concurrency_cap=9)
-    own = [admitted(of_owner(agent)), admitted(of_owner(agent, chain=(own_session(agent),), tells=True))]
-    assert [(turn.isolated, turn.is_own) for turn in own] == 2 * [(False, True)]
-    passed = admitted(of_owner(agent, chain=(own_session(agent),), passed_by_stranger=True))
-    assert (passed.isolated, passed.is_own) == (is_isolated, False)
-    other = published(isolated=is_isolated, concurrency_cap=9)
-    of_strangers = [
-        ask(other),
-        replace(ask(other), chain=(own_session(other),)),
-    ]  # passed on by an agent of its owner
-    assert [(turn.isolated, turn.is_own) for turn in map(admitted, of_strangers)] == 2 * [(is_isolated, False)]
+def test_an_agent_is_isolated_for_strangers_and_for_what_one_of_them_passed_on() -> None:
+    for is_isolated in [True, False]:
+        agent = published(isolated=is_isolated, concurrency_cap=9)
+        own = [admitted(of_owner(agent)), admitted(of_owner(agent, chain=(own_session(agent),), tells=True))]
+        assert [(turn.isolated, turn.is_own) for turn in own] == 2 * [(False, True)], is_isolated
+        passed = admitted(of_owner(agent, chain=(own_session(agent),), passed_by_stranger=True))
+        assert (passed.isolated, passed.is_own) == (is_isolated, False), is_isolated
+        other = published(isolated=is_isolated, concurrency_cap=9)
+        of_strangers = [
+            ask(other),
+            replace(ask(other), chain=(own_session(other),)),
+        ]  # passed on by an agent of its owner
+        assert [(turn.isolated, turn.is_own) for turn in map(admitted, of_strangers)] == 2 * [
+            (is_isolated, False)
+        ], is_isolated
 
 
 class AskBack(Struct):
@@ -52,22 +54,19 @@ class AskBack(Struct):
     refused: type[Cycle] | None
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
+def test_what_an_owners_agent_tells_its_asker_is_progress_and_what_it_asks_it_is_a_cycle() -> None:
+    for case in [
         AskBack(tells=True, is_owners=True, passed_by_stranger=False, refused=None),
         AskBack(tells=False, is_owners=True, passed_by_stranger=False, refused=Cycle),
         AskBack(tells=True, is_owners=True, passed_by_stranger=True, refused=Cycle),
         AskBack(tells=True, is_owners=False, passed_by_stranger=False, refused=Cycle),
         AskBack(tells=False, is_owners=False, passed_by_stranger=False, refused=Cycle),
-    ],
-)
-def test_what_an_owners_agent_tells_its_asker_is_progress_and_what_it_asks_it_is_a_cycle(case: AskBack) -> None:
-    agent = published()
-    chain = (agent.ref.session_id, own_session(agent))
-    one = of_owner(agent, chain=chain) if case.is_owners else replace(ask(agent), chain=chain)
-    result: Result = decide(replace(one, tells=case.tells, passed_by_stranger=case.passed_by_stranger))[0]
-    assert isinstance(result, case.refused or OpenTurn), result
+    ]:
+        agent = published()
+        chain = (agent.ref.session_id, own_session(agent))
+        one = of_owner(agent, chain=chain) if case.is_owners else replace(ask(agent), chain=chain)
+        result: Result = decide(replace(one, tells=case.tells, passed_by_stranger=case.passed_by_stranger))[0]
+        assert isinstance(result, case.refused or OpenTurn), result
 
 
 def test_the_last_agent_that_may_be_asked_tells_its_asker_about_its_progress() -> None:

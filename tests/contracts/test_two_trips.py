@@ -133,17 +133,17 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("body", BAD.values(), ids=BAD)
-async def test_of_several_errors_the_agents_comes_first_then_the_callers(hub: Hub, body: bytes) -> None:
-    nowhere, unknown = {"handle": "ada/none"}, {"authorization": "Bearer cw_sess_no"}
-    wrong_type = {"content-type": "text/plain"}
-    assert (await hub.post(body, **nowhere, **unknown, **wrong_type))[0] == 404
-    assert (await hub.post(body, **unknown, **wrong_type))[0] == 415
-    status, answer = await hub.post(body, **unknown)
-    assert (status, answer["id"]) == (401, None)
-    status, answer = await hub.post(body, version="9.9")
-    assert answer["error"]["code"] == (-32700 if body == BAD["no JSON"] else -32009)
-    assert await db_call(rows)() == []
+async def test_of_several_errors_the_agents_comes_first_then_the_callers(hub: Hub) -> None:
+    for body in BAD.values():
+        nowhere, unknown = {"handle": "ada/none"}, {"authorization": "Bearer cw_sess_no"}
+        wrong_type = {"content-type": "text/plain"}
+        assert (await hub.post(body, **nowhere, **unknown, **wrong_type))[0] == 404, body
+        assert (await hub.post(body, **unknown, **wrong_type))[0] == 415, body
+        status, answer = await hub.post(body, **unknown)
+        assert (status, answer["id"]) == (401, None), body
+        status, answer = await hub.post(body, version="9.9")
+        assert answer["error"]["code"] == (-32700 if body == BAD["no JSON"] else -32009), body
+        assert await db_call(rows)() == [], body
 
 
 async def test_a_caller_cut_off_while_it_is_found_leaves_nothing_open(hub: Hub) -> None:

@@ -1,6 +1,5 @@
 """What an agent that comes back may still be working on."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -44,53 +43,48 @@ def still_open(agent: Published, **fields: Any) -> Turn:
     return ended(agent, None, "", settled_at=None, claim_until=lease, **fields)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "reason"),
-    [
+def test_what_the_agent_itself_ended_is_over() -> None:
+    for outcome, reason in [
         ("completed", ""),
         ("completed", Interruption.INPUT_REQUIRED),
         ("failed", Failure.AGENT_FAILED),
         ("failed", Failure.REJECTED),
-    ],
-)
-def test_what_the_agent_itself_ended_is_over(outcome: str, reason: str) -> None:
-    agent = published()
-    ended(agent, outcome, reason)
-    assert unfinished_of(agent.ref.session_id) == []
+    ]:
+        agent = published()
+        ended(agent, outcome, reason)
+        assert unfinished_of(agent.ref.session_id) == [], (outcome, reason)
 
 
-@pytest.mark.parametrize("reason", [Failure.CANCELED, Failure.TIMEOUT, Failure.CHANNEL_LOST])
-def test_what_the_hub_ended_may_go_on(reason: str) -> None:
-    agent = published()
-    turn = ended(agent, "failed", reason)
-    assert [one.prompt.chat_id for one in unfinished_of(agent.ref.session_id)] == [turn.chat_id]
+def test_what_the_hub_ended_may_go_on() -> None:
+    for reason in [Failure.CANCELED, Failure.TIMEOUT, Failure.CHANNEL_LOST]:
+        agent = published()
+        turn = ended(agent, "failed", reason)
+        assert [one.prompt.chat_id for one in unfinished_of(agent.ref.session_id)] == [turn.chat_id], reason
 
 
 def session_of(owner: User) -> Session:
     return Session.objects.create(owner=owner, routing_name="asker")
 
 
-@pytest.mark.parametrize("make", [still_open, lambda agent, **of: ended(agent, "failed", "process_died", **of)])
-@pytest.mark.parametrize("isolated", [True, False])
-def test_what_goes_on_isolates_for_strangers_and_not_for_its_owner(
-    make: Callable[..., Turn], isolated: bool
-) -> None:
-    agent = published(isolated=isolated)
-    owner, alice = agent.agent.owner, user("alice")
-    asked: list[tuple[Turn, bool, bool]] = [
-        (make(agent, caller=owner), False, True),
-        (make(agent, caller=owner, depth=1, source_session=session_of(owner)), False, True),
-        (make(agent, caller=owner, depth=2, source_session=session_of(owner)), False, True),
-        (make(agent, caller=alice), isolated, False),
-        (make(agent, caller=alice, depth=1, source_session=session_of(owner)), True, False),
-        # Passed on for the owner by an agent of alice, or by an agent that was deleted.
-        (make(agent, caller=owner, depth=1, source_session=session_of(alice)), True, False),
-        (make(agent, caller=owner, depth=1), True, False),
-    ]
-    found = {one.prompt.chat_id: one.prompt for one in unfinished_of(agent.ref.session_id)}
-    for turn, isolates, is_own in asked:
-        prompt = found[turn.chat_id]
-        assert (prompt.isolated, prompt.is_own) == (isolates, is_own)
+def test_what_goes_on_isolates_for_strangers_and_not_for_its_owner() -> None:
+    for make in [still_open, lambda agent, **of: ended(agent, "failed", "process_died", **of)]:
+        for isolated in [True, False]:
+            agent = published(isolated=isolated)
+            owner, alice = agent.agent.owner, user("alice")
+            asked: list[tuple[Turn, bool, bool]] = [
+                (make(agent, caller=owner), False, True),
+                (make(agent, caller=owner, depth=1, source_session=session_of(owner)), False, True),
+                (make(agent, caller=owner, depth=2, source_session=session_of(owner)), False, True),
+                (make(agent, caller=alice), isolated, False),
+                (make(agent, caller=alice, depth=1, source_session=session_of(owner)), True, False),
+                # Passed on for the owner by an agent of alice, or by an agent that was deleted.
+                (make(agent, caller=owner, depth=1, source_session=session_of(alice)), True, False),
+                (make(agent, caller=owner, depth=1), True, False),
+            ]
+            found = {one.prompt.chat_id: one.prompt for one in unfinished_of(agent.ref.session_id)}
+            for turn, isolates, is_own in asked:
+                prompt = found[turn.chat_id]
+                assert (prompt.isolated, prompt.is_own) == (isolates, is_own), isolated
 
 
 def test_an_answer_is_the_end_of_a_turn_at_once() -> None:

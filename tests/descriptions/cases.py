@@ -1,14 +1,15 @@
 """Requests that schemathesis generates: how one is sent, checked, recorded and read again."""
 
 import json
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from schemathesis.checks import not_a_server_error
+from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.core import NOT_SET
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
-    ignored_auth,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -17,16 +18,11 @@ from hub.descriptions.openapi import openapi
 from tests.descriptions.seeded import HOOK, Seeded
 
 ORDER = ("get", "patch", "put", "post", "delete")  # what takes away comes last
-CALLS = sorted(
-    ((path, method) for path, item in openapi()["paths"].items() for method in item),
-    key=lambda call: (ORDER.index(call[1]), call[0]),
-)
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
-    ignored_auth,
 ]
 OPTIONS = {  # no server listens at GITHUB_URL: no call of these gets as far as asking there
     "DEMO": 1,
@@ -45,14 +41,33 @@ MOST_CHARACTERS = 2000
 FIELDS = ("path_parameters", "headers", "cookies", "query", "body", "media_type")
 BYTES = "hexadecimal bytes"
 Recorded = dict[str, list[dict[str, Any]]]
+Call = tuple[str, str]
 
 
-def key_of(call: tuple[str, str], mode: str, *, is_own: bool) -> str:
+def in_order(calls: Iterable[Call]) -> list[Call]:
+    return sorted(calls, key=lambda call: (ORDER.index(call[1]), call[0]))
+
+
+@cache
+def described_calls() -> list[Call]:
+    """Every call of the description, which takes most of a second to make: not while tests are collected."""
+    return in_order((path, method) for path, item in openapi()["paths"].items() for method in item)
+
+
+def recorded_calls() -> list[Call]:
+    """The calls that have recorded cases."""
+    named = {tuple(key.split(" ")[:2]) for key in read_recorded()}
+    return in_order((path, verb.lower()) for verb, path in named)
+
+
+def key_of(call: Call, mode: str, *, is_own: bool) -> str:
     """What recorded cases are found by."""
     return f"{call[1].upper()} {call[0]} {mode} {'own' if is_own else 'any'}"
 
 
-def send_and_check(seeded: Seeded, operation: Any, case: Any, *, is_own: bool) -> int:
+def send_and_check(
+    seeded: Seeded, operation: Any, case: Any, *, is_own: bool, more_checks: Sequence[CheckFunction] = ()
+) -> int:
     """Send a case with the credential its operation takes, check the answer; its status.
 
     With `is_own` the logins, sessions and addresses in body and query are replaced by ones that exist. An envelope
@@ -80,7 +95,7 @@ def send_and_check(seeded: Seeded, operation: Any, case: Any, *, is_own: bool) -
         allow_redirects=False,
         timeout=WITHIN_S,
     )
-    case.validate_response(answer, checks=CHECKS)
+    case.validate_response(answer, checks=[*CHECKS, *more_checks])
     return int(answer.status_code)
 
 
@@ -107,6 +122,7 @@ def choose(tried: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     return [*first.values(), *further][:KEPT_EACH]
 
 
+@cache
 def read_recorded() -> Recorded:
     """All recorded cases."""
     recorded: Recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
@@ -115,7 +131,9 @@ def read_recorded() -> Recorded:
 
 def write_recorded(recorded: Recorded) -> None:
     """Put cases into the file, in place of those of the same calls; calls that are gone go from it."""
-    known = {key_of(call, mode, is_own=own) for call in CALLS for mode in MODES for own in (True, False)}
+    known = {
+        key_of(call, mode, is_own=own) for call in described_calls() for mode in MODES for own in (True, False)
+    }
     kept = {key: cases for key, cases in (read_recorded() | recorded).items() if key in known}
     lines = [f"{json.dumps(key)}: {json.dumps(cases, sort_keys=True)}" for key, cases in sorted(kept.items())]
     RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -50,15 +50,18 @@ def test_every_socket_the_hub_opens_is_described() -> None:
     assert opened == {socket.path for socket in SOCKETS}
 
 
-@pytest.mark.parametrize("socket", SOCKETS, ids=lambda one: one.name)
-def test_every_frame_has_a_summary_and_its_fields(socket: Socket) -> None:
-    for frame in {*socket.from_client, *socket.to_client}:
-        tag = str(frame.__struct_config__.tag)
-        message = asyncapi()["components"]["messages"][f"{socket.name}.{name_of(socket, frame)}"]
-        assert message["name"] == tag
-        assert message["summary"], tag
-        schema = found(message["payload"], asyncapi())
-        assert schema["properties"].keys() == {frame.__struct_config__.tag_field, *frame.__struct_encode_fields__}
+def test_every_frame_has_a_summary_and_its_fields() -> None:
+    for socket in SOCKETS:
+        for frame in {*socket.from_client, *socket.to_client}:
+            tag = str(frame.__struct_config__.tag)
+            message = asyncapi()["components"]["messages"][f"{socket.name}.{name_of(socket, frame)}"]
+            assert message["name"] == tag, socket
+            assert message["summary"], tag
+            schema = found(message["payload"], asyncapi())
+            assert schema["properties"].keys() == {
+                frame.__struct_config__.tag_field,
+                *frame.__struct_encode_fields__,
+            }, socket
 
 
 def test_the_document_is_asyncapi_3() -> None:
@@ -80,12 +83,12 @@ SENT = [
 ]
 
 
-@pytest.mark.parametrize("frame", SENT, ids=lambda one: type(one).__name__)
-def test_what_the_hub_sends_fits_its_description(frame: frames.Frame) -> None:
-    written = msgspec.to_builtins(frame)
-    jsonschema.validate(written, payload("channel", written["type"]))
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**written, "type": "other"}, payload("channel", written["type"]))
+def test_what_the_hub_sends_fits_its_description() -> None:
+    for frame in SENT:
+        written = msgspec.to_builtins(frame)
+        jsonschema.validate(written, payload("channel", written["type"]))
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**written, "type": "other"}, payload("channel", written["type"]))
 
 
 def test_a_summary_names_fields_as_the_wire_does() -> None:

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from gateway.wire.errors import ErrorCode
-from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameType
+from gateway.wire.frame_types import FRAME_TYPES, KINDS
 from hub.descriptions.gateway_frames import SCHEMAS, name_of
 from hub.descriptions.gateway_texts import ERRORS, RECEIVED, SENT
 from lab.hub_process import HubProcess
@@ -24,14 +24,14 @@ def test_every_frame_type_and_error_code_of_the_gateway_is_described() -> None:
     assert set(KINDS) == set(SCHEMAS)
 
 
-@pytest.mark.parametrize("type_", [FRAME_TYPES[name] for name in RECEIVED], ids=lambda one: one.name)
-def test_every_field_that_the_gateway_checks_is_described(type_: FrameType) -> None:
-    schema = payload("gateway", name_of(type_.name))["allOf"][1]
-    for field in type_.fields:
-        inner = schema
-        for place in field.path.split("."):
-            inner = inner["properties"][place]
-        assert SCHEMAS.get(field.kind, {}).items() <= inner.items(), field.path
+def test_every_field_that_the_gateway_checks_is_described() -> None:
+    for type_ in [FRAME_TYPES[name] for name in RECEIVED]:
+        schema = payload("gateway", name_of(type_.name))["allOf"][1]
+        for field in type_.fields:
+            inner = schema
+            for place in field.path.split("."):
+                inner = inner["properties"][place]
+            assert SCHEMAS.get(field.kind, {}).items() <= inner.items(), field.path
 
 
 FROM_CLIENT = [

@@ -4,10 +4,10 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import jsonschema
-import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
@@ -53,18 +53,16 @@ def served() -> set[tuple[str, str]]:
     return found
 
 
+@cache
 def described() -> dict[tuple[str, str], Json]:
     return {(path, method): one for path, item in openapi()["paths"].items() for method, one in item.items()}
-
-
-CALLS = described()
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
     elsewhere = {(one.path, one.method) for one in OPERATIONS}
     assert len(served()) > 20
-    assert served() <= CALLS.keys()
-    assert CALLS.keys() == served() | elsewhere
+    assert served() <= described().keys()
+    assert described().keys() == served() | elsewhere
 
 
 def test_every_rest_view_lies_where_a_cookie_of_another_site_is_refused() -> None:
@@ -96,7 +94,7 @@ def test_the_document_is_valid_openapi() -> None:
     assert openapi()["openapi"].startswith("3.1.")
     validate_schema(openapi())
     loaded = schemathesis.from_dict(openapi())
-    assert sum(1 for one in loaded.get_all_operations() if one.ok()) == len(CALLS)
+    assert sum(1 for one in loaded.get_all_operations() if one.ok()) == len(described())
 
 
 def test_every_component_is_a_sound_json_schema() -> None:
@@ -117,12 +115,12 @@ def test_its_version_is_that_of_the_hub() -> None:
 
 
 def test_operation_ids_are_unique() -> None:
-    names = [one["operationId"] for one in CALLS.values()]
+    names = [one["operationId"] for one in described().values()]
     assert len(names) == len(set(names))
 
 
 def test_every_call_says_what_it_does_and_every_answer_when() -> None:
-    faults = {" ".join(call): found for call, one in CALLS.items() if (found := list(_faults_of_texts(one)))}
+    faults = {" ".join(call): found for call, one in described().items() if (found := list(_faults_of_texts(one)))}
     assert not faults
 
 
@@ -140,28 +138,30 @@ def _faults_of_texts(call: Json) -> Iterator[str]:
 
 
 def test_every_answer_but_an_empty_one_has_a_shape() -> None:
-    answers = [(call, status, one) for call, item in CALLS.items() for status, one in item["responses"].items()]
+    answers = [
+        (call, status, one) for call, item in described().items() for status, one in item["responses"].items()
+    ]
     filled = [one for one in answers if one[1] not in {"204", "302", "304"} and one[:2] != EMPTY_ANSWER_OF_MCP]
-    assert len(filled) > len(CALLS)
+    assert len(filled) > len(described())
     assert not [one[:2] for one in filled if not one[2].get("content")]
     assert not [one[:2] for one in filled if not all(media["schema"] for media in one[2]["content"].values())]
 
 
 def test_errors_follow_from_the_form_of_a_call() -> None:
-    assert CALLS["/api/v1/me", "get"]["responses"].keys() == {"200", "401", "403", "406"}
-    publish = CALLS["/api/v1/agents", "post"]["responses"]
+    assert described()["/api/v1/me", "get"]["responses"].keys() == {"200", "401", "403", "406"}
+    publish = described()["/api/v1/agents", "post"]["responses"]
     assert {"400", "401", "403", "404", "409", "413", "415"} <= publish.keys()
     assert publish["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
-    by_session = CALLS["/api/v1/auth-sessions", "get"]["responses"]
+    by_session = described()["/api/v1/auth-sessions", "get"]["responses"]
     assert "403" in by_session
 
 
 def test_credentials_are_named() -> None:
     schemes = openapi()["components"]["securitySchemes"]
     assert schemes["cookie"]["name"] == "cw_session"
-    assert CALLS["/api/v1/me", "get"]["security"] == [{"bearer": []}, {"cookie": []}]
-    assert CALLS["/api/channel/event", "post"]["security"] == [{"channelToken": []}]
-    assert "security" not in CALLS["/api/v1/auth/oauth/token", "post"]
+    assert described()["/api/v1/me", "get"]["security"] == [{"bearer": []}, {"cookie": []}]
+    assert described()["/api/channel/event", "post"]["security"] == [{"channelToken": []}]
+    assert "security" not in described()["/api/v1/auth/oauth/token", "post"]
 
 
 def test_the_queries_of_the_starts_are_those_that_are_read() -> None:
@@ -170,22 +170,19 @@ def test_the_queries_of_the_starts_are_those_that_are_read() -> None:
     assert {one.name for one in APP_START} == from_code | {"app_name"}
 
 
-@pytest.mark.parametrize(
-    ("query", "accept", "kind"),
-    [
+def test_it_is_json_unless_yaml_is_asked_for() -> None:
+    for query, accept, kind in [
         ("", "*/*", "application/json"),
         ("", "application/yaml", "application/yaml"),
         ("", "text/html,application/xhtml+xml", "application/json"),
         ("?format=yaml", "*/*", "application/yaml"),
         ("?format=json", "application/yaml", "application/json"),
-    ],
-)
-def test_it_is_json_unless_yaml_is_asked_for(query: str, accept: str, kind: str) -> None:
-    answer = Client().get(f"/api/v1/schema{query}", headers={"Accept": accept})
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == kind
-    assert answer["Access-Control-Allow-Origin"] == "*"
-    assert answer.content.startswith(b'{"openapi":"3.1' if kind.endswith("json") else b"openapi: 3.1")
+    ]:
+        answer = Client().get(f"/api/v1/schema{query}", headers={"Accept": accept})
+        assert answer.status_code == 200, kind
+        assert answer["Content-Type"] == kind, kind
+        assert answer["Access-Control-Allow-Origin"] == "*", kind
+        assert answer.content.startswith(b'{"openapi":"3.1' if kind.endswith("json") else b"openapi: 3.1"), kind
 
 
 # Which ignores what is unknown.
@@ -214,7 +211,7 @@ def _objects(schema: Any) -> Iterator[Json]:
 
 def test_a_rest_body_has_no_fields_but_those_it_names() -> None:
     checked = 0
-    for (path, method), call in CALLS.items():
+    for (path, method), call in described().items():
         is_rest = path.startswith(("/api/v1/", "/api/channel/")) and not path.startswith(BY_RFC_6749)
         if not is_rest or path == OF_HOOKS or "requestBody" not in call:
             continue

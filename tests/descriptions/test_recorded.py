@@ -1,13 +1,22 @@
 """Requests that schemathesis generated once, sent again: each answer is one that is described, and none a crash.
 
-`test_generated.py` (`make test-deep`) generates new ones, and says how these are recorded.
+`test_generated.py` (`make test-deep`) generates new ones, and says how these are recorded. That each call takes a
+credential is shown by tests/tenancy/test_matrix.py.
 """
 
 from typing import Any
 
 import pytest
 
-from tests.descriptions.cases import CALLS, MODES, from_json, key_of, read_recorded, send_and_check
+from tests.descriptions.cases import (
+    MODES,
+    described_calls,
+    from_json,
+    key_of,
+    read_recorded,
+    recorded_calls,
+    send_and_check,
+)
 from tests.descriptions.seeded import Seeded
 
 RECORDED = read_recorded()
@@ -15,7 +24,7 @@ HOW = "record its cases: RECORD_CASES=1 .venv/bin/python -m pytest tests/descrip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+@pytest.mark.parametrize("call", recorded_calls(), ids=" ".join)
 def test_recorded_requests_get_described_answers(live: tuple[Seeded, Any], call: tuple[str, str]) -> None:
     seeded, operation = live[0], live[1][call[0]][call[1].upper()]
     seeded.prepare(operation)
@@ -49,4 +58,4 @@ def serves(live: tuple[Seeded, Any], path: str) -> bool:
 
 
 def test_each_call_has_recorded_requests() -> None:
-    assert not [call for call in CALLS if not RECORDED.get(key_of(call, "positive", is_own=True))], HOW
+    assert not [call for call in described_calls() if not RECORDED.get(key_of(call, "positive", is_own=True))], HOW

@@ -1,5 +1,8 @@
 """What is typed into the desk's forms, and how its pages are read."""
 
+import asyncio
+import csv
+import io
 from typing import Any
 
 FIELDS: dict[str, Any] = {
@@ -29,3 +32,14 @@ def text(client: Any, path: str, status: int = 200, **query: Any) -> str:
     answer = client.get(path, query)
     assert answer.status_code == status, answer.content.decode()[:500]
     return str(answer.content.decode())
+
+
+def sheet(client: Any, path: str) -> list[list[str]]:
+    """The lines of a spreadsheet, and the name that it is saved by as the first."""
+    answer = client.get(path)
+    assert answer.status_code == 200
+
+    async def read() -> str:
+        return b"".join([piece async for piece in answer.streaming_content]).decode()
+
+    return [[answer["Content-Disposition"]], *csv.reader(io.StringIO(asyncio.run(read())))]

@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from accounts.authn import COOKIE
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
+from agents.core.presence import Registration
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 
 Kind = Credential.Kind
@@ -75,6 +76,21 @@ def connect(session: Session, **process: Any) -> None:
     credential = mint(session.owner, Kind.CHANNEL, "socket").credential
     holder = Process.objects.create(id=f"p{next(_numbers)}", host="here", pid=1, **process)
     Connection.objects.create(session=session, process=holder, credential=credential)
+
+
+def registration(person: Person, session: Session | None = None) -> Registration:
+    """What an agent of a person's channel token says when it connects, as a session that is known or a new one."""
+    return Registration(
+        user_id=person.user.pk,
+        credential_id=person.user.credentials.get(kind="channel", name="test").pk,
+        session_id=str(session.public_id) if session else None,
+        routing_name=None if session else "new",
+        host="here",
+        cwd="/",
+        os_user="",
+        pid=1,
+        channel_version="t",
+    )
 
 
 def spend(agent: Agent, queries: int, *, days_ago: int = 0) -> None:

@@ -4,13 +4,12 @@ from typing import Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from agents.models import File, Session, Share
+from agents.models import File, Session
 from agents.transcript import files
 from tests.native.rows import Person, api
 
 CAP = 10 * 1024 * 1024
 TEXT = b"what a day"
-ROLES = ["viewer", "prompter", "approver"]
 
 
 def of(session: Session) -> str:
@@ -27,10 +26,6 @@ def upload(
 
 def stored(owner: Person, session: Session, data: bytes = TEXT) -> File:
     return files.store(session, owner.user, files.Upload(filename="day.txt", mime="text/plain", data=data))
-
-
-def lend(session: Session, borrower: Person, role: str) -> None:
-    Share.objects.create(session=session, user=borrower.user, role=role, shared_by=session.owner)
 
 
 def live(session: Session) -> list[int]:

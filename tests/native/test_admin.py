@@ -53,11 +53,6 @@ def test_the_admin_opens_for_every_user_signed_in_and_not_suspended(alice: Perso
     assert client.get("/admin/").status_code == 302
 
 
-def test_a_channel_token_opens_no_admin(alice: Person) -> None:
-    assert browser(alice.session).get("/admin/").status_code == 200
-    assert browser(alice.channel).get("/admin/").status_code == 302
-
-
 def test_signing_out_of_the_admin_revokes_the_session(alice: Person) -> None:
     client = browser(alice.session)
     assert client.get("/admin/logout/").status_code == 405
@@ -100,20 +95,6 @@ def test_owners_see_their_own_rows_and_staff_see_all(alice: Person, bob: Person,
         assert his not in text(browser(alice.session), path)
         assert his in text(browser(staff.session), path)
         assert hers in text(browser(staff.session), path)
-
-
-def test_a_row_of_another_user_is_as_absent_as_one_that_is_not(alice: Person, bob: Person) -> None:
-    agent = make_agent(bob.user)
-    turn = make_turn(agent, alice.user)
-    credential = Credential.objects.get(prefix=bob.session[:14])
-    client = browser(alice.session)
-    for path, row in ((AGENTS, agent), (TURNS, turn), (CREDENTIALS, credential)):
-        assert browser(bob.session).get(f"{path}{row.pk}/change/").status_code == 200
-        for page in ("change", "history", "delete"):
-            theirs = client.get(f"{path}{row.pk}/{page}/")
-            absent = client.get(f"{path}{row.pk + 1000}/{page}/")
-            assert theirs.status_code == absent.status_code
-            assert theirs.status_code in (302, 403)
 
 
 def have_team(owner: User, seat: Session) -> None:
@@ -189,29 +170,27 @@ def test_an_owner_cannot_act_on_rows_of_another_user(alice: Person, bob: Person)
     assert Credential.objects.get(prefix=bob.session[:14]).is_live
 
 
-@pytest.mark.parametrize("path", STAFF_ONLY)
-def test_the_hubs_own_rows_are_for_the_staff(alice: Person, staff: Person, path: str) -> None:
+def test_the_hubs_own_rows_are_for_the_staff(alice: Person, staff: Person) -> None:
     connect(make_agent(alice.user).session)
     spend(Agent.objects.get(), 1)
-    text(browser(staff.session), path)
-    assert browser(alice.session).get(path).status_code == 403
-    assert browser(staff.session).get(f"{path}add/").status_code == 403
+    for path in STAFF_ONLY:
+        text(browser(staff.session), path)
+        assert browser(alice.session).get(path).status_code == 403, path
+        assert browser(staff.session).get(f"{path}add/").status_code == 403, path
 
 
-@pytest.mark.parametrize(
-    "path", [f"{TURNS}?why=%00", f"{TURNS}?q=%00", f"{AGENTS}?status__exact=%00", f"{AGENTS}%00/"]
-)
-def test_nul_in_an_address_of_the_admin_is_a_400(alice: Person, path: str) -> None:
-    assert browser(alice.session).get(path.replace("%00", "0")).status_code in (200, 301, 302, 404)
-    assert browser(alice.session).get(path).status_code == 400
+def test_nul_in_an_address_of_the_admin_is_a_400(alice: Person) -> None:
+    for path in [f"{TURNS}?why=%00", f"{TURNS}?q=%00", f"{AGENTS}?status__exact=%00", f"{AGENTS}%00/"]:
+        assert browser(alice.session).get(path.replace("%00", "0")).status_code in (200, 301, 302, 404), path
+        assert browser(alice.session).get(path).status_code == 400, path
 
 
-@pytest.mark.parametrize(("chosen", "status"), [("999999", 302), ("x", 400), ("\0", 400), (str(10**30), 400)])
-def test_rows_are_chosen_by_number(alice: Person, chosen: str, status: int) -> None:
+def test_rows_are_chosen_by_number(alice: Person) -> None:
     make_turn(make_agent(alice.user), alice.user)
-    for path, action in ((AGENTS, "publish"), (CREDENTIALS, "revoke")):
-        answer = browser(alice.session).post(path, {"action": action, "_selected_action": chosen})
-        assert answer.status_code == status
+    for chosen, status in [("999999", 302), ("x", 400), ("\0", 400), (str(10**30), 400)]:
+        for path, action in ((AGENTS, "publish"), (CREDENTIALS, "revoke")):
+            answer = browser(alice.session).post(path, {"action": action, "_selected_action": chosen})
+            assert answer.status_code == status, (chosen, status)
 
 
 def test_credentials_are_revoked_and_never_shown(alice: Person) -> None:

@@ -1,8 +1,8 @@
-"""Agents in the admin: their owners publish, halt, change, move, add and delete them."""
+"""Agents in the admin: their owners publish, halt, change, move, add and delete them.
 
-import pytest
+Its forms are the desk's: what they take and refuse is in test_desk_publishing.py and test_callers_settings.py.
+"""
 
-from agents.core.directory import load_caller_budgets
 from agents.models import Agent, Halt, Turn
 from tests.native.admin import AGENTS, SETTINGS, TURNS, act
 from tests.native.desk import text
@@ -64,54 +64,12 @@ def test_an_owner_changes_settings_but_not_the_place(alice: Person, bob: Person)
     assert (agent.handle, agent.owner, agent.session_id) == (before, alice.user, session_id)
 
 
-@pytest.mark.parametrize(
-    ("field", "good", "bad"),
-    [
-        ("daily_budget", "100000", "100001"),
-        ("concurrency_cap", "20", "21"),
-        ("name", "x", ""),
-        ("suggested_prompts", "a\n" * 6, "a\n" * 7),
-        ("suggested_prompts", "x" * 400, "x" * 401),
-        ("skills", "id: a\nname: A", "id: a"),
-        ("output_modes", "text/plain", "image/png"),
-        ("max_body_bytes", "1024", "1023"),
-    ],
-)
-def test_a_bad_setting_is_refused_in_the_form(alice: Person, field: str, good: str, bad: str) -> None:
-    url = f"{AGENTS}{make_agent(alice.user).pk}/change/"
-    assert browser(alice.session).post(url, {**SETTINGS, field: good}).status_code == 302
-    answer = browser(alice.session).post(url, {**SETTINGS, field: bad})
-    assert answer.status_code == 200
-    assert "errorlist" in answer.content.decode()
-
-
-def test_the_form_keeps_the_budgets_of_callers(alice: Person, bob: Person) -> None:
-    agent, client = make_agent(alice.user), browser(alice.session)
-    url = f"{AGENTS}{agent.pk}/change/"
-    filled = {**SETTINGS, "caller_budget": "5", "caller_budgets": "BOB 7\n"}
-    assert client.post(url, filled).status_code == 302
-    assert load_caller_budgets([agent.pk])[agent.pk] == {"bob": 7}
-    assert "bob 7" in text(client, url)
-    refused = client.post(url, {**filled, "caller_budgets": "bob seven"})
-    assert "Want a login, a space and a number" in refused.content.decode()
-    assert load_caller_budgets([agent.pk])[agent.pk] == {"bob": 7}
-    assert client.post(url, SETTINGS).status_code == 302
-    assert load_caller_budgets([agent.pk])[agent.pk] == {}
-
-
-def test_an_agent_moves_to_another_session_of_its_owner(alice: Person, bob: Person) -> None:
-    agent, other = make_agent(alice.user), make_session(alice.user, "laptop", host="box")
-    url, client = f"{AGENTS}{agent.pk}/change/", browser(alice.session)
-    assert "@laptop (box), last seen" in text(client, url)
-    refused = client.post(url, {**SETTINGS, "session": make_session(bob.user).pk})
-    assert "not one of the available choices" in refused.content.decode()
-    turn = make_turn(agent, bob.user, None)
-    busy = client.post(url, {**SETTINGS, "session": other.pk}, follow=True).content.decode()
-    assert "Not saved: a question to the agent is open" in busy
-    turn.delete()
-    assert client.post(url, {**SETTINGS, "session": other.pk}).status_code == 302
-    agent.refresh_from_db()
-    assert agent.session == other
+def test_an_agent_with_an_open_question_does_not_move(alice: Person, bob: Person) -> None:
+    agent, other = make_agent(alice.user), make_session(alice.user, "laptop")
+    make_turn(agent, bob.user, None)
+    moved = {**SETTINGS, "session": other.pk}
+    answer = browser(alice.session).post(f"{AGENTS}{agent.pk}/change/", moved, follow=True)
+    assert "Not saved: a question to the agent is open" in answer.content.decode()
 
 
 def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob: Person) -> None:
@@ -124,30 +82,12 @@ def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob:
     assert "@used" not in page
     refused = client.post(f"{AGENTS}add/", {**SETTINGS, "session": foreign.pk, "slug": "x"})
     assert (refused.status_code, Agent.objects.filter(owner=alice.user).count()) == (200, 1)
-    answer = client.post(f"{AGENTS}add/", {**SETTINGS, "session": session.pk, "slug": "", "status": "published"})
+    body = {**SETTINGS, "session": session.pk, "slug": "", "status": "published"}
+    answer = client.post(f"{AGENTS}add/", {**body, "access": "limited", "allowed_logins": "bob"})
     assert answer.status_code == 302
     agent = Agent.objects.get(handle="alice/notes")
     assert (agent.owner, agent.session, agent.status) == (alice.user, session, "published")
-
-
-@pytest.mark.parametrize(
-    ("slug", "reason"), [("used", "@alice/used is yours already, on another session"), ("Bad Slug", "lower-case")]
-)
-def test_a_place_one_cannot_have_is_said_in_the_form(alice: Person, slug: str, reason: str) -> None:
-    make_agent(alice.user, "used")
-    body = {**SETTINGS, "session": make_session(alice.user, "notes").pk, "slug": slug, "name": "Kept"}
-    answer = browser(alice.session).post(f"{AGENTS}add/", body)
-    assert answer.status_code == 200
-    assert reason in answer.content.decode()
-    assert 'value="Kept"' in answer.content.decode()
-
-
-def test_publishing_a_deleted_handle_in_the_admin_restores_it(alice: Person) -> None:
-    old = make_agent(alice.user, "notes")
-    old.soft_delete()
-    body = {**SETTINGS, "session": make_session(alice.user).pk, "slug": "notes"}
-    assert browser(alice.session).post(f"{AGENTS}add/", body).status_code == 302
-    assert Agent.objects.kept().get().pk == old.pk
+    assert (agent.access, [grant.user for grant in agent.grants.all()]) == ("limited", [bob.user])
 
 
 def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person) -> None:
@@ -162,11 +102,6 @@ def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person) -> None:
     assert Agent.objects.count() == 2
     assert Turn.objects.get() == turn
     assert "alice/one" in text(client, TURNS)
-
-
-def test_a_new_agents_session_is_said_to_be_online(alice: Person) -> None:
-    connect(make_session(alice.user, "notes", host="box"))
-    assert "@notes (box), online" in text(browser(alice.session), f"{AGENTS}add/")
 
 
 def test_saving_a_draft_says_that_it_cannot_be_asked_yet(alice: Person) -> None:

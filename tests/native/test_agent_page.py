@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from agents.models import CallerBlock
@@ -62,12 +61,10 @@ def test_absent_draft_and_closed_look_the_same(alice: Person, bob: Person) -> No
     assert "Private" in page(alice, "/agents/alice/private")
 
 
-@pytest.mark.parametrize(
-    "handle", ["%00/x", "x/%00", "%ED%A0%80/x", "x/" + "y" * 5000, "%FF/%0A", "'/\"", "a/b%2Fc"]
-)
-@pytest.mark.parametrize("tail", ["", "/standing"])
-def test_any_address_is_answered(alice: Person, handle: str, tail: str) -> None:
-    assert browser(alice.session).get(f"/agents/{handle}{tail}").status_code == 404
+def test_any_address_is_answered(alice: Person) -> None:
+    for handle in ["%00/x", "x/%00", "%ED%A0%80/x", "x/" + "y" * 5000, "%FF/%0A", "'/\"", "a/b%2Fc"]:
+        for tail in ["", "/standing"]:
+            assert browser(alice.session).get(f"/agents/{handle}{tail}").status_code == 404, tail
 
 
 def test_online_it_is_there_for_the_asking(alice: Person, bob: Person) -> None:

@@ -3,8 +3,6 @@
 import itertools
 from datetime import date, timedelta
 
-import pytest
-
 from agents.web.desk.charts import BOTTOM, LEFT, RIGHT, TOP, Bar, asks_chart, latency_chart, scale
 from agents.web.desk.figures import Day, Latency
 from kit.page_tags import describe_duration
@@ -12,34 +10,30 @@ from kit.page_tags import describe_duration
 FIRST = date(2026, 1, 2)
 
 
-@pytest.mark.parametrize("most", [0, 1, 4, 5, 7, 41, 999, 100_000])
-def test_the_numbers_beside_the_bars_are_few_and_in_equal_steps(most: int) -> None:
-    numbers = scale(most)
-    assert 2 <= len(numbers) <= 5
-    assert numbers[0] == 0
-    assert numbers[-1] >= most
-    assert len({after - before for before, after in itertools.pairwise(numbers)}) == 1
+def test_the_numbers_beside_the_bars_are_few_and_in_equal_steps() -> None:
+    for most in [0, 1, 4, 5, 7, 41, 999, 100_000]:
+        numbers = scale(most)
+        assert 2 <= len(numbers) <= 5, most
+        assert numbers[0] == 0, most
+        assert numbers[-1] >= most, most
+        assert len({after - before for before, after in itertools.pairwise(numbers)}) == 1, most
 
 
-@pytest.mark.parametrize(
-    ("slowest_ms", "numbers"),
-    [
+def test_the_numbers_beside_durations_are_whole_and_end_above_them() -> None:
+    for slowest_ms, numbers in [
         (0, "0 ms, 1 ms"),
         (14, "0 ms, 5 ms, 10 ms, 15 ms"),
         (1000, "0 s, 1 s"),
         (4700, "0 s, 2 s, 4 s, 6 s"),
         (912_600, "0 min, 5 min, 10 min, 15 min, 20 min"),
         (7_300_000, "0 h, 1 h, 2 h, 3 h"),
-    ],
-)
-def test_the_numbers_beside_durations_are_whole_and_end_above_them(slowest_ms: int, numbers: str) -> None:
-    chart = latency_chart([FIRST], [Latency(3, 2, slowest_ms, slowest_ms)])
-    assert ", ".join(tick.text for tick in chart.ticks) == numbers
+    ]:
+        chart = latency_chart([FIRST], [Latency(3, 2, slowest_ms, slowest_ms)])
+        assert ", ".join(tick.text for tick in chart.ticks) == numbers, (slowest_ms, numbers)
 
 
-@pytest.mark.parametrize(
-    ("ms", "words"),
-    [
+def test_durations_are_in_readable_units() -> None:
+    for ms, words in [
         (0, "0 ms"),
         (999, "999 ms"),
         (1000, "1 s"),
@@ -54,10 +48,8 @@ def test_the_numbers_beside_durations_are_whole_and_end_above_them(slowest_ms: i
         (3_605_000, "1 h"),
         (90_000_000, "1 d 1 h"),
         (None, "–"),
-    ],
-)
-def test_durations_are_in_readable_units(ms: int | None, words: str) -> None:
-    assert describe_duration(ms) == words
+    ]:
+        assert describe_duration(ms) == words, (ms, words)
 
 
 def test_a_day_shows_its_values() -> None:
@@ -70,18 +62,18 @@ def test_a_day_shows_its_values() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [7, 30])
-def test_no_bar_covers_another_and_none_leaves_the_plot(count: int) -> None:
-    days = [FIRST + timedelta(days=number) for number in range(count)]
-    equal = latency_chart(days, [Latency(1, 40, 40, 40)] * count)
-    stacked = asks_chart([Day(day, 100 * number, 1, number, 1) for number, day in enumerate(days)])
-    for chart in (equal, stacked):
-        bars = [bar for column in chart.columns for bar in column.bars]
-        assert len(bars) > count
-        assert not [pair for pair in itertools.combinations(bars, 2) if _overlap(*pair)]
-        assert all(bar.x >= LEFT and bar.x + bar.width <= RIGHT for bar in bars)
-        assert all(bar.y >= TOP - 5 and bar.y + bar.height <= BOTTOM + 0.5 for bar in bars)
-        assert 4 <= len([column for column in chart.columns if column.label]) <= 8
+def test_no_bar_covers_another_and_none_leaves_the_plot() -> None:
+    for count in [7, 30]:
+        days = [FIRST + timedelta(days=number) for number in range(count)]
+        equal = latency_chart(days, [Latency(1, 40, 40, 40)] * count)
+        stacked = asks_chart([Day(day, 100 * number, 1, number, 1) for number, day in enumerate(days)])
+        for chart in (equal, stacked):
+            bars = [bar for column in chart.columns for bar in column.bars]
+            assert len(bars) > count, count
+            assert not [pair for pair in itertools.combinations(bars, 2) if _overlap(*pair)], count
+            assert all(bar.x >= LEFT and bar.x + bar.width <= RIGHT for bar in bars), count
+            assert all(bar.y >= TOP - 5 and bar.y + bar.height <= BOTTOM + 0.5 for bar in bars), count
+            assert 4 <= len([column for column in chart.columns if column.label]) <= 8, count
 
 
 def _overlap(one: Bar, other: Bar) -> bool:

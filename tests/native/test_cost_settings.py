@@ -40,13 +40,13 @@ def test_the_owner_sets_both_over_rest_in_dollars(alice: Person, bob: Person) ->
     assert [answer[name] for name in LIMITS] == [None, 0]
 
 
-@pytest.mark.parametrize("field", LIMITS)
-@pytest.mark.parametrize("value", [-1, 1_000_001, 0.0000001, "NaN", "Infinity", "x", [], True, "1e400"])
-def test_what_is_no_amount_is_refused(alice: Person, field: str, value: Any) -> None:
+def test_what_is_no_amount_is_refused(alice: Person) -> None:
     agent = make_agent(alice.user)
-    assert patch(alice, agent, **{field: value}).status_code == 400
-    agent.refresh_from_db()
-    assert (agent.daily_limit_microusd, agent.caller_limit_microusd) == (None, None)
+    for field in LIMITS:
+        for value in [-1, 1_000_001, 0.0000001, "NaN", "Infinity", "x", [], True, "1e400"]:
+            assert patch(alice, agent, **{field: value}).status_code == 400, value
+            agent.refresh_from_db()
+            assert (agent.daily_limit_microusd, agent.caller_limit_microusd) == (None, None), value
 
 
 def test_the_desk_sets_both(alice: Person) -> None:

@@ -1,8 +1,5 @@
 """`/desk/costs` and its spreadsheet: an owner's own costs by agent, caller and day."""
 
-import asyncio
-import csv
-import io
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +8,7 @@ from django.utils import timezone
 
 from agents.models import Turn
 from kit.clock import db_now
-from tests.native.desk import text
+from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn
 
 pytestmark = pytest.mark.django_db
@@ -21,16 +18,6 @@ def asked(agent: Any, caller: Any, cost: int | None, *, days_ago: int = 0, **fie
     at = timezone.now() - timedelta(days=days_ago)
     day = db_now().date() - timedelta(days=days_ago)
     return make_turn(agent, caller, asked_at=at, usage_day=day, cost_microusd=cost, **fields)
-
-
-def lines(client: Any, path: str) -> list[list[str]]:
-    answer = client.get(path)
-    assert answer.status_code == 200
-    return list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
-
-
-async def read(content: Any) -> str:
-    return b"".join([piece async for piece in content]).decode()
 
 
 def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person) -> None:
@@ -63,11 +50,11 @@ def test_the_spreadsheet_has_a_line_for_each_day_agent_and_caller(alice: Person,
     asked(agent, bob.user, 4_200)
     asked(agent, None, None, days_ago=2)
     today = db_now().date()
-    heading, first, second = lines(browser(alice.session), "/desk/costs.csv")
+    _, heading, first, second = sheet(browser(alice.session), "/desk/costs.csv")
     assert heading[:3] == ["day", "agent", "caller"]
     assert first == [today.isoformat(), agent.handle, "bob", "2", "2", "1.5042", "1200", "80"]
     assert second[2:6] == ["(public)", "1", "0", ""]
-    assert len(lines(browser(bob.session), "/desk/costs.csv")) == 1
+    assert len(sheet(browser(bob.session), "/desk/costs.csv")) == 2
 
 
 def test_without_questions_the_page_says_what_to_do(alice: Person, bob: Person) -> None:

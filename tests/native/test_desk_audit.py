@@ -1,8 +1,5 @@
 """The audit of an agent on the desk: figures, list, CSV, pictures, blocks."""
 
-import asyncio
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -19,15 +16,10 @@ from agents.models import CallerBlock, Event
 from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from kit import env, search
+from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn, person
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
-
-
-def page_of(client: Any, path: str, **query: Any) -> str:
-    answer = client.get(path, query)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
 
 
 def listed(page: str) -> list[str]:
@@ -92,7 +84,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
     now = timezone.now()
     for number in range(8):
         make_turn(agent, bob.user, asked_at=now - timedelta(minutes=number))
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert "There were more than 5 asks: only the newest are counted" in page
     assert "<dt>Asks</dt><dd>5</dd>" in page
 
@@ -102,7 +94,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
 
 def test_the_page_of_an_agent_without_asks_says_so(alice: Person) -> None:
     agent = make_agent(alice.user)
-    assert "No questions in these days" in page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    assert "No questions in these days" in text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
 
 
 def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Person) -> None:
@@ -111,7 +103,7 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     make_turn(agent, bob.user, "denied", reason="busy", repeats=3, question="now?")
     make_turn(agent, None, "failed", reason="timeout", question="gone?")
     make_turn(other, bob.user, question="elsewhere?")
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert listed(page) == ["gone?", "now?", "why?"]
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
@@ -121,9 +113,13 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)
 
 
-@pytest.mark.parametrize(
-    ("query", "questions"),
-    [
+def test_the_list_is_filtered_and_nonsense_is_no_filter(alice: Person, bob: Person) -> None:
+    agent, carol = make_agent(alice.user), person("carol")
+    make_turn(agent, bob.user, question="c")
+    make_turn(agent, carol.user, "denied", reason="busy", question="d")
+    make_turn(agent, carol.user, "failed", reason="timeout", question="f")
+    make_turn(agent, bob.user, None, question="o")
+    for query, questions in [
         ({"outcome": "completed"}, ["c"]),
         ({"outcome": "denied"}, ["d"]),
         ({"outcome": "failed"}, ["f"]),
@@ -135,18 +131,9 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
         ({"outcome": "x' OR 1=1", "asker": "x" * 5000}, ["o", "f", "d", "c"]),
         ({"days": "9" * 5000, "tz": "../../etc/passwd", "page": "9" * 5000}, ["o", "f", "d", "c"]),
         ({"days": "30", "tz": "\0", "page": "-1"}, ["o", "f", "d", "c"]),
-    ],
-)
-def test_the_list_is_filtered_and_nonsense_is_no_filter(
-    alice: Person, bob: Person, query: dict[str, str], questions: list[str]
-) -> None:
-    agent, carol = make_agent(alice.user), person("carol")
-    make_turn(agent, bob.user, question="c")
-    make_turn(agent, carol.user, "denied", reason="busy", question="d")
-    make_turn(agent, carol.user, "failed", reason="timeout", question="f")
-    make_turn(agent, bob.user, None, question="o")
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", **query)
-    assert listed(page) == questions
+    ]:
+        page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit", **query)
+        assert listed(page) == questions, (query, questions)
 
 
 def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Person) -> None:
@@ -154,10 +141,10 @@ def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Per
     for number in range(30):
         make_turn(agent, bob.user, question=f"q{number}")
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    first = page_of(client, path, asker="bob", days="30")
+    first = text(client, path, asker="bob", days="30")
     assert len(listed(first)) == 25
     assert "?days=30&amp;tz=UTC&amp;asker=bob&amp;page=2#recent" in first
-    assert listed(page_of(client, path, asker="bob", days="30", page="2")) == [
+    assert listed(text(client, path, asker="bob", days="30", page="2")) == [
         f"q{number}" for number in (4, 3, 2, 1, 0)
     ]
 
@@ -170,7 +157,7 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
     make_turn(agent, bob.user, "denied", reason="busy", repeats=3)
     make_turn(agent, bob.user, question="A **bold** question\n\n- of [two](https://x.example) lines")
     make_turn(agent, bob.user, reason="input_required")
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert '<span class="badge good">asked back</span>' in page
     for badge, words in (
         ('<span class="badge">canceled</span>', "The caller canceled this."),
@@ -189,9 +176,13 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
 # Words.
 
 
-@pytest.mark.parametrize(
-    ("words", "questions"),
-    [
+def test_questions_are_searched_for_all_of_the_words(alice: Person, bob: Person) -> None:
+    asked = ["what is a lifetime in Rust?", "A LIFETIME?", "100% sure?", "1000 sure?", "is a_b a name?", "axb"]
+    asked += ["etwas über dich", "Über was?"]
+    agent = make_agent(alice.user)
+    for question in asked:
+        make_turn(agent, bob.user, question=question)
+    for words, questions in [
         ("lifetime", ["A LIFETIME?", "what is a lifetime in Rust?"]),
         ("rust  Lifetime", ["what is a lifetime in Rust?"]),
         ("100%", ["100% sure?"]),
@@ -201,18 +192,9 @@ def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
         ("\0", ["all"]),
         ("x" * 300, ["all"]),
         ("' OR 1=1 --", []),
-    ],
-)
-def test_questions_are_searched_for_all_of_the_words(
-    alice: Person, bob: Person, words: str, questions: list[str]
-) -> None:
-    asked = ["what is a lifetime in Rust?", "A LIFETIME?", "100% sure?", "1000 sure?", "is a_b a name?", "axb"]
-    asked += ["etwas über dich", "Über was?"]
-    agent = make_agent(alice.user)
-    for question in asked:
-        make_turn(agent, bob.user, question=question)
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit", q=words)
-    assert listed(page) == (asked[::-1] if questions == ["all"] else questions)
+    ]:
+        page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit", q=words)
+        assert listed(page) == (asked[::-1] if questions == ["all"] else questions), (words, questions)
 
 
 def test_a_search_reads_no_more_than_its_bounds(
@@ -224,13 +206,13 @@ def test_a_search_reads_no_more_than_its_bounds(
     for number in range(5):
         make_turn(agent, bob.user, question=f"why {number}?", asked_at=now - timedelta(minutes=number))
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    page = page_of(client, path, q="why")
+    page = text(client, path, q="why")
     assert listed(page) == ["why 0?", "why 1?", "why 2?"]
     assert "Only the newest 3 questions were searched" in page
-    assert listed(page_of(client, path, q="1?")) == ["why 1?"]
+    assert listed(text(client, path, q="1?")) == ["why 1?"]
     make_turn(agent, bob.user, question=f"{'x' * 20} needle")
-    assert listed(page_of(client, path, q="needle")) == []
-    assert "q=needle" in page_of(client, path, q="needle"), "in the link to the CSV"
+    assert listed(text(client, path, q="needle")) == []
+    assert "q=needle" in text(client, path, q="needle"), "in the link to the CSV"
 
 
 # Replies and traces.
@@ -242,11 +224,11 @@ def test_the_list_has_replies_and_links_to_their_places(alice: Person, bob: Pers
     failed = make_turn(agent, bob.user, "failed", reason="agent_failed", question="how?")
     blanked = make_turn(agent, bob.user, question="")
     refused = make_turn(agent, bob.user, "denied", reason="busy", question="now?")
-    for turn, text in ((answered, "because <b>"), (failed, "cannot read it")):
-        payload = json.dumps({"text": text, "chatId": turn.chat_id})
+    for turn, reply in ((answered, "because <b>"), (failed, "cannot read it")):
+        payload = json.dumps({"text": reply, "chatId": turn.chat_id})
         values = {"kind": "chat", "type": "reply", "payload": payload, "ts": turn.settled_at}
         Event.objects.create(session=agent.session, **values)
-    page = page_of(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
+    page = text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
     assert listed(page) == ["now?", "how?", "cannot read it", "why?", "because &lt;b&gt;"]
     assert 'class="hint">Reply</p><p class="said">because' in page
     assert 'class="hint">The agent said</p><p class="said">cannot' in page
@@ -262,33 +244,28 @@ def test_trace_ids_link_to_the_tracing_ui_where_there_is_one(alice: Person, bob:
     make_turn(agent, bob.user, traceparent=f"00-{'a1' * 16}-{'b2' * 8}-01")
     make_turn(agent, bob.user)
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
-    assert f"trace <code>{'a1' * 16}</code>" in page_of(client, path)
+    assert f"trace <code>{'a1' * 16}</code>" in text(client, path)
     settings.TRACE_UI_URL = "https://traces.example/x?left={trace_id}&more=%7B%7D"
-    page = page_of(client, path)
+    page = text(client, path)
     address = f"https://traces.example/x?left={'a1' * 16}&amp;more=%7B%7D"
     assert f'trace <a href="{address}" rel="noreferrer"><code>{"a1" * 16}</code></a>' in page
     assert page.count("traces.example") == 1
 
 
-@pytest.mark.parametrize(
-    "raw", ["", "https://t.example/trace/{trace_id}", "http://127.0.0.1:16686/a?b={trace_id}#{trace_id}"]
-)
-def test_the_address_of_a_tracing_ui_has_a_place_for_the_id(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
-    monkeypatch.setenv("TRACE_UI_URL", raw)
-    assert env.link_template("TRACE_UI_URL", "{trace_id}") == raw
+def test_the_address_of_a_tracing_ui_has_a_place_for_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raw in ["", "https://t.example/trace/{trace_id}", "http://127.0.0.1:16686/a?b={trace_id}#{trace_id}"]:
+        monkeypatch.setenv("TRACE_UI_URL", raw)
+        assert env.link_template("TRACE_UI_URL", "{trace_id}") == raw, raw
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+def test_another_address_of_a_tracing_ui_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raw in [
         *("https://t.example/", "t.example/{trace_id}", "javascript:alert({trace_id})", "https://{trace_id}/x"),
         *("https://u:p@t.example/{trace_id}", "https://[::1/{trace_id}", "https://t.example/{trace_id} x", " "),
-    ],
-)
-def test_another_address_of_a_tracing_ui_stops_the_start(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
-    monkeypatch.setenv("TRACE_UI_URL", raw)
-    with pytest.raises(ImproperlyConfigured, match="TRACE_UI_URL"):
-        env.link_template("TRACE_UI_URL", "{trace_id}")
+    ]:
+        monkeypatch.setenv("TRACE_UI_URL", raw)
+        with pytest.raises(ImproperlyConfigured, match="TRACE_UI_URL"):
+            env.link_template("TRACE_UI_URL", "{trace_id}")
 
 
 # Blocks.
@@ -302,28 +279,24 @@ def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Per
     assert (answer.status_code, answer["Location"]) == (302, path)
     block = CallerBlock.objects.get()
     assert (block.owner, block.caller) == (alice.user, bob.user)
-    page = page_of(client, path)
+    page = text(client, path)
     assert "@bob is blocked" in page
     assert 'value="unblock"' in page
     client.post(path, {"login": "BOB", "action": "unblock"})
     assert not CallerBlock.objects.exists()
 
 
-@pytest.mark.parametrize("login", ["", "unknown", "alice", "\0", "x" * 5000, "<b>"])
-def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person, login: str) -> None:
+def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person) -> None:
     agent = make_agent(alice.user)
     path = f"/desk/agents/{agent.pk}/audit"
     client = browser(alice.session)
-    assert client.post(path, {"login": login, "action": "block"}).status_code == 302
-    assert 'class="notice error"' in page_of(client, path)
-    assert not CallerBlock.objects.exists()
+    for login in ["", "unknown", "alice", "\0", "x" * 5000, "<b>"]:
+        assert client.post(path, {"login": login, "action": "block"}).status_code == 302, login
+        assert 'class="notice error"' in text(client, path), login
+        assert not CallerBlock.objects.exists(), login
 
 
 # To take away.
-
-
-async def read(stream: Any) -> str:
-    return b"".join([piece async for piece in stream]).decode()
 
 
 @pytest.fixture
@@ -344,9 +317,8 @@ def test_the_csv_holds_what_the_filter_lets_through_and_no_formula() -> None:
         make_turn(agent, bob.user, question=question)
     make_turn(agent, bob.user, "denied", reason="busy", question="refused")
     make_turn(make_agent(alice.user, "other"), bob.user, question="elsewhere")
-    answer = browser(alice.session).get(f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
-    assert answer["Content-Disposition"] == 'attachment; filename="helper-7-days.csv"'
-    lines = list(csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content)))))
+    named, *lines = sheet(browser(alice.session), f"/desk/agents/{agent.pk}/audit.csv?outcome=completed")
+    assert named == ['attachment; filename="helper-7-days.csv"']
     assert lines[0][-1] == "question"
     assert [line[-1] for line in lines[:0:-1]] == [
         *(f"'{start}" for start in starts),
@@ -360,7 +332,7 @@ def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> 
 
     def counted(path: str) -> int:
         with CaptureQueriesContext(connection) as queries:
-            page_of(client, path)
+            text(client, path)
         return len(queries)
 
     def ask_and_publish(number: int) -> None:
@@ -369,7 +341,7 @@ def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> 
 
     paths = [f"/desk/agents/{agent.pk}/audit", "/desk"]
     ask_and_publish(0)
-    page_of(client, "/desk")  # the first page of a minute notes the use of the credential
+    text(client, "/desk")  # the first page of a minute notes the use of the credential
     before = [counted(path) for path in paths]
     for number in range(1, 12):
         ask_and_publish(number)

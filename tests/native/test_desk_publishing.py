@@ -3,11 +3,9 @@
 import re
 from typing import Any
 
-import pytest
-
 from agents.models import Agent, AgentGrant
 from tests.native.desk import FIELDS, HOSTILE, text
-from tests.native.rows import Person, browser, make_agent, make_session, make_turn
+from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn
 
 
 def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
@@ -81,39 +79,36 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "field", "said"), BAD)
-def test_what_is_wrong_is_said_beside_its_field(
-    alice: Person, wrong: dict[str, Any], field: str, said: str
-) -> None:
+def test_what_is_wrong_is_said_beside_its_field(alice: Person) -> None:
     agent = make_agent(alice.user)
-    answer = browser(alice.session).post(f"/desk/agents/{agent.pk}", FIELDS | wrong)
-    assert answer.status_code == 400
-    page = answer.content.decode()
-    error = re.search(rf'<p class="error" role="alert" id="{field}_error">([^<]*)</p>', page)
-    assert error is not None, page
-    assert said in error[1]
-    assert f'href="#{field}"' in page
-    assert re.search(rf'aria-describedby="[^"]*{field}_error', page)
-    agent.refresh_from_db()
-    assert (agent.name, agent.tagline) == ("Helper", "")
+    for wrong, field, said in BAD:
+        answer = browser(alice.session).post(f"/desk/agents/{agent.pk}", FIELDS | wrong)
+        assert answer.status_code == 400, (wrong, field, said)
+        page = answer.content.decode()
+        error = re.search(rf'<p class="error" role="alert" id="{field}_error">([^<]*)</p>', page)
+        assert error is not None, page
+        assert said in error[1], (wrong, field, said)
+        assert f'href="#{field}"' in page, (wrong, field, said)
+        assert re.search(rf'aria-describedby="[^"]*{field}_error', page), (wrong, field, said)
+        agent.refresh_from_db()
+        assert (agent.name, agent.tagline) == ("Helper", ""), (wrong, field, said)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
+def test_a_place_that_is_no_place_is_said_so(alice: Person) -> None:
+    make_agent(alice.user, "taken")
+    session = make_session(alice.user, "free")
+    for wrong, said in [
         ({"slug": "Not A Slug"}, "want 1 to 64"),
         ({"slug": "taken"}, "is yours already"),
         ({"session": "\0"}, "Null characters"),
         ({"session": "1e9"}, "valid choice"),
-    ],
-)
-def test_a_place_that_is_no_place_is_said_so(alice: Person, wrong: dict[str, Any], said: str) -> None:
-    make_agent(alice.user, "taken")
-    session = make_session(alice.user, "free")
-    answer = browser(alice.session).post("/desk/publish", FIELDS | {"session": session.pk, "slug": "x"} | wrong)
-    assert answer.status_code == 400
-    assert said in answer.content.decode()
-    assert Agent.objects.count() == 1
+    ]:
+        answer = browser(alice.session).post(
+            "/desk/publish", FIELDS | {"session": session.pk, "slug": "x"} | wrong
+        )
+        assert answer.status_code == 400, (wrong, said)
+        assert said in answer.content.decode(), (wrong, said)
+        assert Agent.objects.count() == 1, (wrong, said)
 
 
 def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person) -> None:
@@ -147,8 +142,11 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
 
 def test_a_session_of_another_user_is_no_choice(alice: Person, bob: Person) -> None:
     session = make_session(bob.user, "foreign")
+    connect(make_session(alice.user, "notes", host="box"))
     client = browser(alice.session)
-    assert "@foreign" not in text(client, f"/desk/publish?session={session.public_id}")
+    page = text(client, f"/desk/publish?session={session.public_id}")
+    assert "@foreign" not in page
+    assert "@notes (box), online" in page
     assert client.post("/desk/publish", FIELDS | {"session": session.pk}).status_code == 400
     assert not Agent.objects.exists()
 

@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -37,9 +36,10 @@ def test_it_lists_whom_the_visitor_may_ask(alice: Person, bob: Person) -> None:
     assert listed(visitor=alice) == ["alice/limited", "alice/open", "alice/private"]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_every_word_must_be_in_handle_name_or_tagline(alice: Person, bob: Person) -> None:
+    make_agent(alice.user, "counter", tagline="Counts words")
+    make_agent(bob.user, "painter", name="Tidy painter", tagline="Likes watercolour")
+    for text, found in [
         ("", ["alice/counter", "bob/painter"]),
         ("COUNT", ["alice/counter"]),
         ("@bob", ["bob/painter"]),
@@ -49,14 +49,8 @@ def test_it_lists_whom_the_visitor_may_ask(alice: Person, bob: Person) -> None:
         ("%", []),
         ("co\0unt", ["alice/counter"]),
         ("x" * 5000, []),
-    ],
-)
-def test_every_word_must_be_in_handle_name_or_tagline(
-    alice: Person, bob: Person, text: str, found: list[str]
-) -> None:
-    make_agent(alice.user, "counter", tagline="Counts words")
-    make_agent(bob.user, "painter", name="Tidy painter", tagline="Likes watercolour")
-    assert listed({"q": text}) == found
+    ]:
+        assert listed({"q": text}) == found, (text, found)
 
 
 def test_filters_for_the_connected_and_ones_own(alice: Person, bob: Person) -> None:
@@ -83,10 +77,10 @@ def test_pages_keep_the_search_and_their_order(alice: Person) -> None:
     assert "50 agents found" in second
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "x", "²", "\0", "9" * 5000, "1e9", ""])
-def test_any_page_number_gives_a_page(alice: Person, number: str) -> None:
+def test_any_page_number_gives_a_page(alice: Person) -> None:
     make_agent(alice.user)
-    assert listed({"page": number}) == ["alice/helper"]
+    for number in ["0", "-1", "x", "²", "\0", "9" * 5000, "1e9", ""]:
+        assert listed({"page": number}) == ["alice/helper"], number
 
 
 def test_an_entry_says_how_the_agent_is(alice: Person, bob: Person) -> None:

@@ -80,21 +80,6 @@ async def test_an_agent_and_its_owner_pass_files_to_and_fro(hub: HubProcess) -> 
         assert [item["id"] for item in listed["items"]] == [out["id"], given["id"]]
 
 
-async def test_ten_mebibytes_pass_and_a_byte_more_does_not(hub: HubProcess) -> None:
-    owner, data = hub.mint("owner", "session"), os.urandom(CAP + 1)
-    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent, web(hub.url) as client:
-        taken = await upload(client, owner, agent.session_id, data[:CAP])
-        assert (taken.status_code, taken.json()["size"]) == (201, CAP)
-        content = await client.get(f"/api/v1/files/{taken.json()['id']}/content", headers=bearer(owner))
-        assert content.content == data[:CAP]
-        for refused in (
-            await upload(client, owner, agent.session_id, data),
-            await hand_out(client, agent, data),
-            await upload(client, owner, agent.session_id, data + bytes(MIB)),
-        ):
-            assert (refused.status_code, refused.json()["error"]) == (413, "payload_too_large")
-
-
 async def test_a_chunked_upload_is_cut_off_at_the_bound(embedded_hub: HubProcess) -> None:
     hub = embedded_hub
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:

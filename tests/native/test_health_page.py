@@ -53,12 +53,6 @@ def test_it_says_that_sending_is_paused(staff: Person) -> None:
     assert f"Webhooks and pushes are not sent since {at}: a copy of <Monday>." in read(staff)
 
 
-def test_only_staff_find_it(alice: Person, staff: Person) -> None:
-    answers = [browser(token).get("/health") for token in (None, alice.session, alice.app, staff.app)]
-    assert {answer.status_code for answer in answers} == {404}
-    assert browser(staff.session).get("/health").status_code == 200
-
-
 def test_it_counts_who_is_there(alice: Person, staff: Person) -> None:
     agent = make_agent(alice.user)
     connect(agent.session)

@@ -73,7 +73,3 @@ def test_a_wrong_query_is_named_and_all_is_shown(alice: Person) -> None:
     text = page_of(alice, "?day=yesterday&tz=Nowhere", 400)
     assert 'role="alert"' in text
     assert "the only one" in text
-
-
-def test_visitors_are_sent_to_the_sign_in(db: None) -> None:
-    assert browser(None).get("/questions?q=x").headers["Location"] == "/signin?next=%2Fquestions%3Fq%3Dx"

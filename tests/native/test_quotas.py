@@ -14,12 +14,12 @@ from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
 from accounts.tokens import mint_channel
 from agents import limits
-from agents.core.presence import Registration, register_connection
+from agents.core.presence import register_connection
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
-from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person
+from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person, registration
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "v" * 43
@@ -28,20 +28,6 @@ VERIFIER = "v" * 43
 def check_refused(answer: Any, what: str) -> None:
     assert (answer.status_code, answer.json()["error"]) == (429, "quota_exceeded"), answer.content
     assert what in answer.json()["message"]
-
-
-def registration(person: Person, session_id: str | None = None) -> Registration:
-    return Registration(
-        user_id=person.user.pk,
-        credential_id=person.user.credentials.get(kind="channel", name="test").pk,
-        session_id=session_id,
-        routing_name="new",
-        host="here",
-        cwd="/",
-        os_user="",
-        pid=1,
-        channel_version="t",
-    )
 
 
 def test_one_agent_too_many_is_refused_everywhere(alice: Person, bob: Person, settings: Any) -> None:
@@ -117,8 +103,8 @@ def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Per
     connect(other)
     process = other.connection.process_id
     with pytest.raises(QuotaExceeded, match="1 agents connected"):
-        register_connection(registration(alice, str(known.public_id)), process_id=process)
-    register_connection(registration(alice, str(other.public_id)), process_id=process)  # it takes its own place
+        register_connection(registration(alice, known), process_id=process)
+    register_connection(registration(alice, other), process_id=process)  # it takes its own place
     assert Session.objects.count() == 2
 
 

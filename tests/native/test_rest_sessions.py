@@ -1,6 +1,5 @@
 """Sessions and oneself over REST."""
 
-import uuid
 from datetime import timedelta
 
 import pytest
@@ -10,7 +9,6 @@ from agents.core import presence
 from agents.models import Process, Session
 from kit.clock import iso
 from tests.native.rows import Person, api, connect, make_agent, make_session, names
-from tests.native.test_rest_agents import ALLOWED, CALLERS, token_of
 
 SESSIONS = "/api/v1/sessions"
 FIELDS = {
@@ -125,25 +123,3 @@ def test_the_list_comes_in_pages(alice: Person) -> None:
         make_session(alice.user, f"s{number}", last_seen_at=timezone.now() - timedelta(hours=number))
     body = api(alice.session).get(f"{SESSIONS}?limit=1&offset=1").json()
     assert (names(body["items"], "routingName"), body["total"]) == (["@s1"], 3)
-
-
-@pytest.mark.parametrize("caller", CALLERS)
-def test_a_session_is_visible_to_its_owner_alone(alice: Person, bob: Person, caller: str) -> None:
-    session = make_session(alice.user)
-    client = api(token_of(caller, alice, bob))
-    answer = client.get(f"{SESSIONS}/{session.public_id}")
-    if caller in ALLOWED:
-        assert answer.status_code == 200
-    elif caller == "other":
-        absent = client.get(f"{SESSIONS}/{uuid.uuid4()}")
-        assert answer.status_code == absent.status_code == 404
-        assert answer.content == absent.content
-    else:
-        assert answer.status_code == 401
-
-
-@pytest.mark.parametrize("path", ["/api/v1/me", SESSIONS, "/api/v1/agents"])
-@pytest.mark.parametrize("caller", ["anonymous", "revoked", "channel", "suspended"])
-def test_every_path_asks_for_a_live_operators_token(alice: Person, bob: Person, path: str, caller: str) -> None:
-    assert api(alice.session).get(path).status_code == 200
-    assert api(token_of(caller, alice, bob)).get(path).status_code == 401

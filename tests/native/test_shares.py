@@ -59,19 +59,16 @@ def test_one_does_not_share_with_oneself(alice: Person) -> None:
     assert not Share.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("login", "role"),
-    [
+def test_a_share_that_makes_no_sense_is_a_400(alice: Person, bob: Person) -> None:
+    for login, role in [
         ("bob", "owner"),
         ("bob", None),
         (None, "viewer"),
         ("b\0b", "viewer"),
         ("\ud800", "viewer"),
         (["bob"], "viewer"),
-    ],
-)
-def test_a_share_that_makes_no_sense_is_a_400(alice: Person, bob: Person, login: Any, role: Any) -> None:
-    assert share(alice, make_session(alice.user), login, role).status_code == 400
+    ]:
+        assert share(alice, make_session(alice.user), login, role).status_code == 400, (login, role)
 
 
 def test_taking_back_tells_how_many_there_were(alice: Person, bob: Person) -> None:
@@ -83,10 +80,10 @@ def test_taking_back_tells_how_many_there_were(alice: Person, bob: Person) -> No
     assert api(bob.session).get(f"{SESSIONS}/{session.public_id}").status_code == 404
 
 
-@pytest.mark.parametrize("login", ["unknown", "%00", "a%0Ab"])
-def test_taking_back_from_an_unknown_user_is_fine(alice: Person, login: str) -> None:
-    answer = unshare(alice, make_session(alice.user), login)
-    assert (answer.status_code, answer.json()["removed"]) == (200, 0)
+def test_taking_back_from_an_unknown_user_is_fine(alice: Person) -> None:
+    for login in ["unknown", "%00", "a%0Ab"]:
+        answer = unshare(alice, make_session(alice.user), login)
+        assert (answer.status_code, answer.json()["removed"]) == (200, 0), login
 
 
 @pytest.mark.django_db(transaction=True)

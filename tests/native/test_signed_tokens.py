@@ -179,9 +179,9 @@ def test_a_replacement_is_a_jwt_with_the_same_limits(alice: Person) -> None:
     assert is_known(new["token"])
 
 
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
+def test_what_cannot_be_made_is_refused(alice: Person) -> None:
+    count = Credential.objects.count()
+    for body, named in [
         ({}, "expires_in"),
         ({"expires_in": None}, "expires_in"),
         ({"expires_in": 30 * DAY_S + 1}, "2592000"),
@@ -191,14 +191,11 @@ def test_a_replacement_is_a_jwt_with_the_same_limits(alice: Person) -> None:
         ({"expires_in": 600, "scopes": ["ask:bob/helper", "read"]}, "in all its scopes"),
         ({"expires_in": 600, "scopes": ["ask:bob/helper", "ask:bob/other"]}, "in all its scopes"),
         ({"expires_in": 600, "scopes": ["ask:bob/helper"], "agent": "bob/other"}, "in all its scopes"),
-    ],
-)
-def test_what_cannot_be_made_is_refused(alice: Person, body: Any, named: str) -> None:
-    count = Credential.objects.count()
-    answer = post(alice, **body)
-    assert answer.status_code == 400
-    assert named in answer.json()["message"]
-    assert Credential.objects.count() == count
+    ]:
+        answer = post(alice, **body)
+        assert answer.status_code == 400, (body, named)
+        assert named in answer.json()["message"], (body, named)
+        assert Credential.objects.count() == count, (body, named)
 
 
 def test_the_longest_lives_as_long_as_its_key_is_published(alice: Person) -> None:

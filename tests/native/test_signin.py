@@ -46,15 +46,15 @@ def test_a_login_in_another_case_is_the_same_account(alice: Person) -> None:
     assert User.objects.get().login == "alice"
 
 
-@pytest.mark.parametrize("login", ["", "two words", "-x", "x" * 40, "a/b", "nul\0", "<script>"])
-def test_what_is_no_login_gets_the_form_back_with_the_reason(login: str) -> None:
-    answer = sign_in(browser(), login, "/admin/")
-    assert answer.status_code == 400
-    page = answer.content.decode()
-    assert 'role="alert">A login is' in page
-    assert 'name="next" value="/admin/"' in page
-    assert "<script>" not in page
-    assert COOKIE not in answer.cookies
+def test_what_is_no_login_gets_the_form_back_with_the_reason() -> None:
+    for login in ["", "two words", "-x", "x" * 40, "a/b", "nul\0", "<script>"]:
+        answer = sign_in(browser(), login, "/admin/")
+        assert answer.status_code == 400, login
+        page = answer.content.decode()
+        assert 'role="alert">A login is' in page, login
+        assert 'name="next" value="/admin/"' in page, login
+        assert "<script>" not in page, login
+        assert COOKIE not in answer.cookies, login
 
 
 def test_a_suspended_user_does_not_get_in(alice: Person) -> None:
@@ -67,17 +67,8 @@ def test_a_suspended_user_does_not_get_in(alice: Person) -> None:
     assert COOKIE not in answer.cookies
 
 
-def test_suspension_ends_what_was_signed_in(alice: Person) -> None:
-    client = browser(alice.session)
-    assert "@alice" in client.get("/").content.decode()
-    alice.user.is_active = False
-    alice.user.save()
-    assert "@alice" not in client.get("/").content.decode()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "leads_to"),
-    [
+def test_next_leads_nowhere_but_into_this_hub() -> None:
+    for wanted, leads_to in [
         ("/admin/?x=1", "/admin/?x=1"),
         ("", "/"),
         ("https://evil.example/", "/"),
@@ -87,10 +78,8 @@ def test_suspension_ends_what_was_signed_in(alice: Person) -> None:
         ("javascript:alert(1)", "/"),
         ("evil", "/"),
         ("/a\r\nSet-Cookie: x=1", "/a%0D%0ASet-Cookie:%20x=1"),
-    ],
-)
-def test_next_leads_nowhere_but_into_this_hub(wanted: str, leads_to: str) -> None:
-    assert sign_in(browser(), next_path=wanted)["Location"] == leads_to
+    ]:
+        assert sign_in(browser(), next_path=wanted)["Location"] == leads_to, (wanted, leads_to)
 
 
 def test_the_form_carries_next_over() -> None:

@@ -170,13 +170,13 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize(("number", "text"), NUMBERS.items())
-def test_numbers_are_written_as_javascript_writes_them(number: float, text: str) -> None:
-    assert rfc8785.dumps([number]) == f"[{text}]".encode()
-    assert canonicalize(number) == text
+def test_numbers_are_written_as_javascript_writes_them() -> None:
+    for number, text in NUMBERS.items():
+        assert rfc8785.dumps([number]) == f"[{text}]".encode(), (number, text)
+        assert canonicalize(number) == text, (number, text)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"])
-def test_what_has_no_canonical_form_here_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError):
-        rfc8785.dumps(value)
+def test_what_has_no_canonical_form_here_is_refused() -> None:
+    for value in [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"]:
+        with pytest.raises(ValueError):
+            rfc8785.dumps(value)

@@ -37,26 +37,20 @@ def test_an_event_shows_what_was_stored(alice: Person, session: Session) -> None
     assert (body["firstId"], body["lastId"], body["hasMore"]) == (event.pk, event.pk, False)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
+def test_whatever_payload_was_stored_comes_out_as_it_is(alice: Person, session: Session) -> None:
+    for payload in [
         '{"n":1' + "0" * 5000 + "}",
         '{"a":' * 20_000 + "1" + "}" * 20_000,
         '{"a":"\\ud800"}',
         '{"a":"\\u0000"}',
         '{"a":1e999}',
-    ],
-    ids=["huge integer", "deep", "lone surrogate", "NUL", "beyond floats"],
-)
-@pytest.mark.parametrize("path", ["events", "timeline"])
-def test_whatever_payload_was_stored_comes_out_as_it_is(
-    alice: Person, session: Session, payload: str, path: str
-) -> None:
-    add_events(session, payload=payload)
-    answer = api(alice.session).get(f"/api/v1/sessions/{session.public_id}/{path}")
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == "application/json"
-    assert payload.encode() in answer.content
+    ]:
+        for path in ["events", "timeline"]:
+            add_events(session, payload=payload)
+            answer = api(alice.session).get(f"/api/v1/sessions/{session.public_id}/{path}")
+            assert answer.status_code == 200, path
+            assert answer["Content-Type"] == "application/json", path
+            assert payload.encode() in answer.content, path
 
 
 def test_an_op_message_shows_its_author_and_mentions(alice: Person, bob: Person, session: Session) -> None:
@@ -130,9 +124,8 @@ def test_events_are_chosen_by_kind_and_type(alice: Person, session: Session) -> 
     assert read(alice, session, "events?kind=tail&type=reply")["items"] == []
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_query_that_makes_no_sense_is_a_400(alice: Person, session: Session) -> None:
+    for query in [
         "events?after=1&before=2",
         "events?after=x",
         "events?before=-1",
@@ -145,12 +138,10 @@ def test_events_are_chosen_by_kind_and_type(alice: Person, session: Session) -> 
         "timeline?limit=0",
         "timeline?kinds=event,else",
         "timeline?kinds=%00",
-    ],
-)
-def test_a_query_that_makes_no_sense_is_a_400(alice: Person, session: Session, query: str) -> None:
-    answer = api(alice.session).get(f"/api/v1/sessions/{session.public_id}/{query}")
-    assert answer.status_code == 400
-    assert answer.json()["error"] == "validation_failed"
+    ]:
+        answer = api(alice.session).get(f"/api/v1/sessions/{session.public_id}/{query}")
+        assert answer.status_code == 400, query
+        assert answer.json()["error"] == "validation_failed", query
 
 
 def test_the_timeline_merges_all_by_time(alice: Person, bob: Person, session: Session) -> None:

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from lab import ROOT
 
 ROW = re.compile(r"^\| ([GN])(\d\d) \| \d+ \| .+? \| .+? \| ((?:`[\w/]+\.py::\w+`(?:, )?)*) *\|$", re.MULTILINE)
@@ -17,14 +15,11 @@ def rows_of(table: str, letter: str) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(number, TEST.findall(tests)) for found, number, tests in rows if found == letter]
 
 
-@pytest.mark.parametrize(("table", "letter", "behaviours"), TABLES)
-def test_every_behaviour_has_its_line(table: str, letter: str, behaviours: int) -> None:
-    assert [int(number) for number, _ in rows_of(table, letter)] == list(range(1, behaviours + 1))
-
-
-@pytest.mark.parametrize(("table", "letter", "behaviours"), TABLES)
-def test_what_holds_names_a_test_that_is_there(table: str, letter: str, behaviours: int) -> None:
-    for number, tests in rows_of(table, letter):
-        assert tests, number
-        for path, name in tests:
-            assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE), number
+def test_every_behaviour_has_its_line_and_names_tests_that_are_there() -> None:
+    for table, letter, behaviours in TABLES:
+        rows = rows_of(table, letter)
+        assert [int(number) for number, _ in rows] == list(range(1, behaviours + 1)), table
+        for number, tests in rows:
+            assert tests, number
+            for path, name in tests:
+                assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE), number

@@ -2,11 +2,9 @@
 
 import re
 
-import pytest
-
 from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.errors import ErrorCode
-from gateway.wire.frame_types import FRAME_TYPES, FrameType
+from gateway.wire.frame_types import FRAME_TYPES
 from tests.repository.test_docs import page, rows_of
 
 PAGE = page("gateway.md")
@@ -16,10 +14,10 @@ def section(name: str) -> str:
     return PAGE.partition(f"\n### {name}\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize("type_", FRAME_TYPES.values(), ids=lambda type_: type_.name)
-def test_every_frame_has_its_line_with_its_required_fields(type_: FrameType) -> None:
-    line = rows_of(section("Frame types"))[type_.name]
-    assert not [one.path for one in type_.fields if one.is_required and f"`{one.path}`" not in line]
+def test_every_frame_has_its_line_with_its_required_fields() -> None:
+    for type_ in FRAME_TYPES.values():
+        line = rows_of(section("Frame types"))[type_.name]
+        assert not [one.path for one in type_.fields if one.is_required and f"`{one.path}`" not in line], type_
 
 
 def test_every_error_code_has_its_line() -> None:

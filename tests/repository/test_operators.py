@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.models.choices import Failure, Surface
@@ -31,10 +29,9 @@ def test_whatever_the_core_refuses_has_its_words() -> None:
     assert set(REFUSED) == core | own
 
 
-@pytest.mark.parametrize(("failure", "status", "code", "words"), EXAMPLES, ids=lambda one: type(one).__name__)
-def test_a_refusal_is_told_by_the_table(failure: Exception, status: int, code: str, words: str) -> None:
-    answer = describe_error(failure)
-    assert (answer.status, answer.code, str(answer)) == (status, code, words)
+def test_a_refusal_is_told_by_the_table() -> None:
+    answers = [(one, describe_error(one)) for one, *_ in EXAMPLES]
+    assert [(one, answer.status, answer.code, str(answer)) for one, answer in answers] == EXAMPLES
 
 
 def test_a_failure_has_its_text() -> None:

@@ -5,12 +5,9 @@ import re
 from tests.repository.test_docs import CODE
 from tests.repository.tracked import ROOT, named, shown
 
+STEMS = "whoever|whomever|nobody|somebody|anybody|everybody|goodbye|patience|corked|estate|door|house"
 # An underscore ends a word, so that names of functions and tests count too.
-WORDS = re.compile(
-    r"(?<![a-z])(whoever|whomever|nobody|somebody|anybody|everybody|goodbyes?|patience|corked|estate|doors?|houses?)"
-    r"(?![a-z])",
-    re.IGNORECASE,
-)
+WORDS = re.compile(rf"(?<![a-z])((?:{STEMS})s?)(?![a-z])", re.IGNORECASE)
 TEXTS = ("*.md",)
 LISTS_THE_WORDS = {"tests/repository/test_plain_words.py"}
 CODE_FILES = ("*.py", "*.html", "*.js", "*.txt", "Makefile", "*.toml", "*.yaml", "*.yml", "*.conf", "*.css")
@@ -26,13 +23,18 @@ IN_CODE = re.compile(r"`([a-z0-9_]+/[\w/.]*)`")
 
 def find_words(text: str) -> list[str]:
     """The words in a text, without code blocks, code spans and addresses of links."""
-    prose = re.sub(r"\]\([^)]*\)", "]", CODE.sub("", text))
-    return WORDS.findall(prose)
+    return WORDS.findall(re.sub(r"\]\([^)]*\)", "]", CODE.sub("", text))) if may_hold_one(text) else []
 
 
 def find_words_in_code(text: str) -> list[str]:
     """The words in names, comments, docstrings and strings."""
-    return WORDS.findall(ALLOWED.sub("", text))
+    return WORDS.findall(ALLOWED.sub("", text)) if may_hold_one(text) else []
+
+
+def may_hold_one(text: str) -> bool:
+    """Whether a word may be in a text: a look for parts of words takes a tenth of the time of the patterns."""
+    lower = text.lower()
+    return any(stem in lower for stem in STEMS.split("|"))
 
 
 def test_texts_use_plain_words() -> None:

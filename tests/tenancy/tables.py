@@ -29,7 +29,7 @@ TOUCHED = {"last_used_at", "last_seen_at", "attempts", "next_attempt_at", "last_
 TOUCHED |= {
     "consecutive_failures",
     "questions_blanked_to",
-}  # deliveries of the estates that are used up go on meanwhile
+}  # deliveries of rows that earlier tests used go on meanwhile
 WHOSE = ("user_id", "owner_id", "caller_id", "uploader_id", "author_id", "network_id")
 Row = tuple[tuple[str, Any], ...]
 Tables = dict[str, set[Row]]
