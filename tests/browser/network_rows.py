@@ -1,7 +1,5 @@
 """A network in a hub's database: venues, keys of each tier, bookings in every status, charges, invoices, a log."""
 
-import itertools
-import json
 import random
 import secrets
 from datetime import timedelta
@@ -13,6 +11,7 @@ from accounts.models import Credential, User
 from agnt.models import ApiKey, Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from agnt.service.keys import mint_key
 from agnt.service.networks import get_or_create_network
+from tests.browser.vectors import Hostile
 
 KINDS = ("restaurant", "beach club", "studio", "gallery")
 AREAS = ("Canggu", "Ubud", "Seminyak", "Uluwatu")
@@ -37,8 +36,8 @@ ENDINGS = (
 
 
 @transaction.atomic  # else the hub may bill a day before the rows of its bill are there
-def make_network(login: str) -> None:
-    """All of it, for one owner; prints the ids of a venue, a key and a booking as JSON."""
+def make_network(login: str) -> dict[str, str]:
+    """All of it, for one owner; the ids of a venue, a key and a booking."""
     owner = User.objects.get(login=login)
     network = get_or_create_network(owner)
     venues = _make_venues(network)
@@ -46,15 +45,15 @@ def make_network(login: str) -> None:
     bookings = _book(network, venues, keys)
     _log(network, venues, keys, bookings)
     Breaker.objects.create(network=network, venue=venues[1], opened_at_s=timezone.now().timestamp(), openings=1)
-    _print_ids(venues[1], keys[0], bookings[0])
+    return _ids_of(venues[1], keys[0], bookings[0])
 
 
-def make_hostile(login: str, words: list[str]) -> None:
-    """A venue, a key, a booking and an envelope with these words in every field; prints the ids as JSON."""
-    owner, now, next_words = User.objects.get(login=login), timezone.now(), itertools.cycle(words)
+def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
+    """A venue, a key, a booking and an envelope with vectors in every field; ids of the first three."""
+    owner, now, hostile = User.objects.get(login=login), timezone.now(), Hostile(vectors)
 
     def text(at_most: int = 2000) -> str:
-        return next(next_words)[:at_most]
+        return hostile.text(at_most)
 
     network = get_or_create_network(owner)
     venue = Venue.objects.create(
@@ -104,12 +103,12 @@ def make_hostile(login: str, words: list[str]) -> None:
         booking=booking,
         metadata={"user_agent": text(), text(): text(), "dropped": [text()]},
     )
-    _print_ids(venue, key, booking)
+    return _ids_of(venue, key, booking)
 
 
-def _print_ids(venue: Venue, key: ApiKey, booking: Booking) -> None:
+def _ids_of(venue: Venue, key: ApiKey, booking: Booking) -> dict[str, str]:
     named = {"venue": venue, "key": key, "booking": booking}
-    print(json.dumps({name: str(row.public_id) for name, row in named.items()}))  # noqa: T201  read by the tests
+    return {f"network_{name}": str(row.public_id) for name, row in named.items()}
 
 
 def _make_venues(network: Network) -> list[Venue]:

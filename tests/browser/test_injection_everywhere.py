@@ -1,17 +1,14 @@
-"""Every page, with hostile words in every field that agents, owners and askers control: nothing of them runs.
+"""Every page, with hostile words in every field that agents, owners, askers and visitors control: nothing runs.
 
-Each field alone meets every vector where its page has its tests (`test_injection.py`, `test_directory.py`,
-`test_agent_page.py`, `test_desk_injection.py`, `test_operator_view.py`, `test_webhooks_page.py`). Here no page is
-left out: a new one without a line in `paths` fails.
+Each field has as many of the vectors as it has room for, the next in turn. A vector does not hide the next one:
+one that breaks out runs, is blocked, or breaks a script, and all three are noted; the others stay plain text. A
+page without a line in `paths` fails. `test_markdown.py` shows what becomes of each vector alone in a reply.
 """
 
 import asyncio
-import itertools
-import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -22,20 +19,22 @@ from playwright.async_api import Browser
 from lab.agents import Echo, publish
 from lab.callers import Json, bearer, send, web
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage, manage
+from lab.hub_storage import MakeStorage
+from tests.browser import reference
 from tests.browser.chrome import IN_BROWSER
+from tests.browser.conversation import ask, reply, said, text_in
 from tests.browser.pages import CONSENT
-from tests.browser.sessions import is_live, request_permission, tail
-from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
+from tests.browser.scene import make_rows
+from tests.browser.sessions import is_live, line, prompt, request_permission, tail
+from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, Hostile
 from tests.browser.visitor import Visitor, visiting
 from tests.gateway.client import GatewayClient
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
-AT_ONCE = 7  # of the others: `make test` takes one of each kind in turn, on one walk
-TYPEABLE = [vector.replace("\x01", "") for vector in ONE_OF_EACH_KIND + THE_OTHERS]  # REST refuses this character
-KINDS = len(ONE_OF_EACH_KIND)
+AT_ONCE = 7  # of all vectors: `make test` takes one of each kind in turn, on one walk
+TYPEABLE = [vector.replace("\x01", "") for vector in VECTORS]  # REST refuses this character
 WALKS = [
-    pytest.param(TYPEABLE[:KINDS], id="one-of-each-kind"),
+    pytest.param(ONE_OF_EACH_KIND, id="one-of-each-kind"),
     *(
         pytest.param(TYPEABLE[first : first + AT_ONCE], id=f"from-{first}", marks=pytest.mark.deep)
         for first in range(0, len(TYPEABLE), AT_ONCE)
@@ -55,16 +54,6 @@ NO_PAGES = {
 }  # fmt: skip
 
 
-@dataclass
-class Hostile:
-    """A few vectors, taken in turn by each field."""
-
-    words: Iterator[str]
-
-    def text(self, at_most: int = 20_000) -> str:
-        return next(self.words)[:at_most]
-
-
 @pytest.fixture(scope="module")
 def open_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """A hub that takes webhooks to this machine."""
@@ -73,25 +62,108 @@ def open_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     hub.stop()
 
 
+async def test_there_are_sixty_of_them() -> None:
+    assert len(set(VECTORS)) == len(VECTORS) >= 60
+    assert set(ONE_OF_EACH_KIND) < set(VECTORS)
+    assert Hostile(ONE_OF_EACH_KIND).text() == " ".join(ONE_OF_EACH_KIND)
+
+
 @pytest.mark.parametrize("vectors", WALKS)
 async def test_nothing_runs_on_any_page(browser: Browser, open_site: HubProcess, vectors: list[str]) -> None:
-    hostile = Hostile(itertools.cycle(vectors))
+    hostile = Hostile(vectors)
     open_site.mint("mallory", "session", admin=True)
     async with visiting(browser, open_site.url) as visitor, written(open_site, hostile) as found:
+        outside: list[str] = []
+        visitor.page.on("request", lambda request: outside.append(request.url) if OUTSIDE in request.url else None)
+        visitor.expected = ["status of 400", "status of 404"]
         await visitor.sign_in("mallory")
         await look_at_everything(visitor, hostile, found)
+        await fill_in_forms(visitor, hostile, found)
+    assert outside == []
 
 
 async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) -> None:
-    outside: list[str] = []
-    visitor.page.on("request", lambda request: outside.append(request.url) if OUTSIDE in request.url else None)
-    visitor.expected = ["status of 400", "status of 404"]
+    doing = {
+        f"/agents/{found['handle']}": converse,
+        f"/demos/a2a/?agent={found['handle']}": exchange,
+        f"/desk/sessions/{found['session']}": operate,
+    }
     for path in paths(hostile, found):
         await visitor.page.goto(visitor.url + path, wait_until="domcontentloaded")
+        if path in doing:
+            await doing[path](visitor, hostile)
         await visitor.check_calm()
-        if path == f"/desk/sessions/{found['session']}":
-            await operate(visitor, hostile)
-    assert outside == []
+
+
+async def converse(visitor: Visitor, hostile: Hostile) -> None:
+    """Ask what the agent's owner proposes; the agent answers with it."""
+    await visitor.page.locator("[data-prompt]").first.click()
+    question = await visitor.page.get_by_label("Your question").input_value()
+    assert "pwned" in question
+    await ask(visitor, question)
+    await said(visitor, "Answered in")
+    assert await text_in(visitor, "question-text") == question
+    await visitor.page.get_by_role("button", name="Raw text").click()
+    assert await reply(visitor) == f"echo: {question}"
+
+
+async def exchange(visitor: Visitor, hostile: Hostile) -> None:
+    """The same on the developer reference, in each form in which the request is shown."""
+    for number, form in enumerate(("HTTP", "curl", "Python", "TypeScript")):
+        await visitor.page.get_by_role("radio", name=form, exact=True).check()
+        question = f"{hostile.text()} {form}"
+        await reference.ask(visitor, question, streaming=number % 2 == 0)
+        await visitor.page.locator("#reply", has_text=f"{form}").wait_for()
+        await visitor.page.get_by_text("Completed.").wait_for()
+        assert await reference.text_of(visitor, "reply") == f"echo: {question}"
+
+
+async def operate(visitor: Visitor, hostile: Hostile) -> None:
+    """What comes over the socket, and what operators and the agent tell each other."""
+    await is_live(visitor)
+    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
+    await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
+    await visitor.page.get_by_role("button", name="Send to the operators").click()
+    await visitor.page.locator("#rows > li.op").wait_for()
+    await prompt(visitor, f"{hostile.text()} #1.")
+    await line(visitor, "#1.", ".reply").wait_for()
+    await visitor.page.locator("#waiting .danger").click()
+    await visitor.page.locator("#permission-count").filter(has_text="0").wait_for()
+    closed = "document.querySelectorAll('details:not([open]) > summary').forEach((one) => one.click())"
+    await visitor.page.evaluate(closed)
+
+
+# Pages whose forms show again what was typed, and the button that sends each.
+FORMS = {
+    "/signin": "Sign in",
+    "/account": "Make a token",
+    "/invitations": "Make a link",
+    "/device": "Go on",
+    "/desk/connect": "Get a token",
+    "/desk/remote": "Look at the card",
+    "/desk/agents/{agent}": "Preview",
+    "/desk/agents/{agent}/audit": "Show",
+    "/desk/team/rules": "Save",
+    "/desk/network/venues/new": "Add the venue",
+    "/desk/network/keys": "Make a key",
+    "/webhooks": "Subscribe",
+}
+FILL = """(text) => {
+  const all = document.querySelectorAll("main :is(input:not([type]), [type=text], [type=url], textarea)");
+  for (const one of all) one.value = one.maxLength > 0 ? text.slice(0, one.maxLength) : text;
+  for (const form of document.forms) form.noValidate = true;
+  return all.length;
+}"""
+
+
+async def fill_in_forms(visitor: Visitor, hostile: Hostile, found: Json) -> None:
+    """Every text field of each form at once."""
+    for path, button in FORMS.items():
+        await visitor.open(path.format(**found))
+        assert await visitor.page.evaluate(FILL, hostile.text()), path
+        await visitor.page.get_by_role("main").get_by_role("button", name=button, exact=True).first.click()
+        await visitor.page.wait_for_load_state()
+        await visitor.check_calm()
 
 
 async def test_no_page_is_left_out() -> None:
@@ -101,13 +173,11 @@ async def test_no_page_is_left_out() -> None:
         "told": 1,
         "delivery": 1,
         "token": 1,
-        "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
+        "session": str(uuid.UUID(int=0)),
         "proposal": 1,
-        "network": dict.fromkeys(("venue", "key", "booking"), "0" * 8 + "-0000" * 3 + "-" + "0" * 12),
+        **dict.fromkeys(("network_venue", "network_key", "network_booking"), str(uuid.UUID(int=0))),
     }
-    visited = [
-        path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
-    ]
+    visited = [path.partition("?")[0] for path in paths(Hostile(["x"]), numbers | {"handle": "a/b"})]
     names = {match.url_name for match in map(resolve, visited[:-1])}
     assert names == page_names(get_resolver().url_patterns) - NO_PAGES
 
@@ -173,7 +243,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/desk/team/rules",
         "/desk/team/agents/alpha",
         f"/desk/team/proposals/{found['proposal']}",
-        *network_paths(hostile, found["network"]),
+        *network_paths(hostile, found),
         "/webhooks",
         f"/webhooks/{found['webhook']}",
         f"/webhooks/{found['webhook']}/deliveries",
@@ -185,7 +255,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
     ]
 
 
-def network_paths(hostile: Hostile, ids: dict[str, str]) -> list[str]:
+def network_paths(hostile: Hostile, found: Json) -> list[str]:
     """The pages of a network."""
     filters = {
         name: hostile.text(128) for name in ("q", "category", "location", "venue", "from", "key", "day", "tz")
@@ -196,12 +266,12 @@ def network_paths(hostile: Hostile, ids: dict[str, str]) -> list[str]:
         f"/desk/network/venues?{urlencode(filters)}",
         "/desk/network/venues/new",
         "/desk/network/venues/import",
-        f"/desk/network/venues/{ids['venue']}",
+        f"/desk/network/venues/{found['network_venue']}",
         "/desk/network/keys",
-        f"/desk/network/keys/{ids['key']}",
+        f"/desk/network/keys/{found['network_key']}",
         "/desk/network/bookings",
         f"/desk/network/bookings?{urlencode(filters)}",
-        f"/desk/network/bookings/{ids['booking']}",
+        f"/desk/network/bookings/{found['network_booking']}",
         *(f"/desk/network/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
         "/desk/network/log",
         f"/desk/network/log?{urlencode(filters)}",
@@ -237,17 +307,8 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "delivery": deliveries[0]["id"],
             "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
             "proposal": await deliberate(site, owner, channel, hostile),
-            "network": await asyncio.to_thread(make_network, site, hostile),
+            **await asyncio.to_thread(make_rows, site, f"make_hostile('mallory', {hostile.vectors!r})"),
         }
-
-
-def make_network(site: HubProcess, hostile: Hostile) -> dict[str, str]:
-    """The ids of a venue, a key and a booking with hostile words in every field."""
-    words = [hostile.text(2000) for _ in range(20)]
-    code = f"from tests.browser.network_rows import make_hostile; make_hostile('mallory', {words!r})"
-    made = manage(site.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1]
-    ids: dict[str, str] = json.loads(made)
-    return ids
 
 
 async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:
@@ -280,7 +341,7 @@ async def upload(owner: httpx.AsyncClient, session: str, hostile: Hostile) -> No
 
 def webhook(hostile: Hostile) -> Json:
     address = f"http://127.0.0.1:9/{quote(hostile.text())}"
-    return {"url": address, "events": [hostile.text(64).split()[0]], "filters": {"routingName": hostile.text(80)}}
+    return {"url": address, "events": [hostile.word(64)], "filters": {"routingName": hostile.text(80)}}
 
 
 async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
@@ -288,15 +349,3 @@ async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
     assert answer.status_code == 201, answer.text
     found: Json = answer.json()
     return found
-
-
-async def operate(visitor: Visitor, hostile: Hostile) -> None:
-    """What comes over the socket, and what operators tell each other."""
-    await is_live(visitor)
-    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
-    await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
-    await visitor.page.get_by_role("button", name="Send to the operators").click()
-    await visitor.page.locator("#rows > li.op").wait_for()
-    closed = "document.querySelectorAll('details:not([open]) > summary').forEach((one) => one.click())"
-    await visitor.page.evaluate(closed)
-    await visitor.check_calm()

@@ -1,7 +1,6 @@
 """A new user, in one go: from the first page to an answer and its place in the audit."""
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -44,13 +43,6 @@ class Shell:
             stderr=together,
         )
 
-    async def run(self, script: str) -> str:
-        """What it prints."""
-        process = await self.start(script)
-        out, _ = await asyncio.wait_for(process.communicate(), 30)
-        assert process.returncode == 0, out.decode()
-        return out.decode()
-
     @asynccontextmanager
     async def running(self, script: str, *arguments: str) -> AsyncIterator[None]:
         """A program meanwhile; then it is told to stop, and stops."""
@@ -79,7 +71,6 @@ async def test_a_newcomer_does_all_of_it_in_one_go(
         await publish_once_it_is_there(visitor)
         await ask_from_another_login(other, shell)
         await find_the_ask(visitor)
-        await follow_the_references_curl(other, shell)
     for one in (visitor, other):
         await one.check_calm()
 
@@ -147,21 +138,3 @@ async def find_the_ask(visitor: Visitor) -> None:
     for words in ("@curious", "answered"):
         await expect(ask).to_contain_text(words)
     await visitor.check_calm()
-
-
-async def follow_the_references_curl(other: Visitor, shell: Shell) -> None:
-    """With a token of one's own put in, copied, and run as it is."""
-    page = other.page
-    await page.get_by_role("link", name="Try A2A", exact=True).click()
-    await page.get_by_role("link", name="@newcomer/rust-expert").click()
-    await page.get_by_label("Your question").fill(QUESTION)
-    await page.get_by_role("button", name="Put a token").click()
-    await page.get_by_text("app token is in the request").wait_for()
-    await page.get_by_label("curl").check()
-    await page.get_by_role("button", name="Copy: What is sent").click()
-    await page.get_by_text("Copied.").wait_for()
-    said = await shell.run(await page.evaluate("navigator.clipboard.readText()"))
-    last = [line for line in said.splitlines() if line.strip()][-1].removeprefix("data: ")
-    task = json.loads(last)["task"]
-    assert task["status"]["state"] == "COMPLETED"
-    assert task["history"][-1]["parts"] == [{"text": FIRST + REST}]
