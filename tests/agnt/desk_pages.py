@@ -1,6 +1,5 @@
 """The pages of a network on the desk: their rows, what is typed into them, and how they are read."""
 
-import asyncio
 import re
 from html import unescape
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from django.test import Client
 
 from agnt.models import Booking, Network, Venue
-from tests.native.test_costs_page import read
+from tests.native.desk import file_of
 
 NETWORK = "/desk/network"
 
@@ -35,6 +34,6 @@ def value_of(answer: Any, field: str) -> str:
 
 def export(page: Client) -> str:
     """The file of venues."""
-    answer: Any = page.get(f"{NETWORK}/venues.csv")
-    assert answer["Content-Disposition"] == 'attachment; filename="venues.csv"'
-    return asyncio.run(read(answer.streaming_content))
+    name, venues = file_of(page, f"{NETWORK}/venues.csv")
+    assert name == 'attachment; filename="venues.csv"'
+    return venues

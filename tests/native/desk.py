@@ -34,12 +34,18 @@ def text(client: Any, path: str, status: int = 200, **query: Any) -> str:
     return str(answer.content.decode())
 
 
-def sheet(client: Any, path: str) -> list[list[str]]:
-    """The lines of a spreadsheet, and the name that it is saved by as the first."""
+def file_of(client: Any, path: str) -> tuple[str, str]:
+    """The name that a file is saved by, as the header has it, and its text."""
     answer = client.get(path)
     assert answer.status_code == 200
 
     async def read() -> str:
         return b"".join([piece async for piece in answer.streaming_content]).decode()
 
-    return [[answer["Content-Disposition"]], *csv.reader(io.StringIO(asyncio.run(read())))]
+    return answer["Content-Disposition"], asyncio.run(read())
+
+
+def sheet(client: Any, path: str) -> list[list[str]]:
+    """The lines of a spreadsheet, and the name that it is saved by as the first."""
+    name, text = file_of(client, path)
+    return [[name], *csv.reader(io.StringIO(text))]
