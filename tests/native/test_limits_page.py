@@ -37,7 +37,7 @@ def test_the_list_comes_in_pages(staff: Person) -> None:
     assert len(rows(staff, "?page=2")) == len(rows(staff, "?page=99")) == 1
 
 
-@pytest.mark.parametrize("by", sorted(COLUMNS))
-def test_every_use_can_be_sorted_by(staff: Person, alice: Person, by: str) -> None:
+def test_every_use_can_be_sorted_by(staff: Person, alice: Person) -> None:
     make_agent(alice.user)
-    rows(staff, f"?by={by}")
+    for by in COLUMNS:
+        rows(staff, f"?by={by}")
