@@ -8,7 +8,6 @@ import logging
 import math
 import threading
 import time
-from collections import OrderedDict
 from typing import Protocol
 
 from limits import RateLimitItemPerMinute, WindowStats
@@ -19,6 +18,7 @@ from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, Clock
 from agents.core.types import Ask
 from agents.models.choices import Surface
 from kit.durations import seconds
+from kit.newest import NewestEntries
 from kit.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
@@ -35,16 +35,15 @@ class MessageRate:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[int, TokenBucket] = OrderedDict()
+        self._buckets = NewestEntries[int, TokenBucket](MOST_SENDERS)
 
     def retry_in_s(self, credential_id: int) -> int:
         """Count one message; 0 when it is within the rate, else seconds until the next would be."""
-        bucket = self._buckets.pop(credential_id, None)
+        bucket = self._buckets.get(credential_id)
         if bucket is None:
             bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, self._clock)
+        # The bucket that is dropped is of a sender that sent nothing for longest: it is full, or nearly.
         self._buckets[credential_id] = bucket
-        if len(self._buckets) > MOST_SENDERS:
-            self._buckets.popitem(last=False)  # sent nothing for the longest time, so it is full, or as good as
         return math.ceil(bucket.take())
 
 

@@ -1,7 +1,6 @@
 """The open turns of this process with their replies so far; wakes their followers."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from agents.core.failures import failed
@@ -22,6 +21,7 @@ from agents.transcript.pieces import (
     text_in,
 )
 from kit.failpoints import reach
+from kit.newest import NewestEntries
 from kit.waits import Waiters
 
 LATE_KEPT = 256
@@ -228,7 +228,7 @@ class WaitingTurns:
 
     def __init__(self) -> None:
         self._turns: dict[str, RunningTurn] = {}
-        self._late: OrderedDict[str, list[Piece]] = OrderedDict()
+        self._late = NewestEntries[str, list[Piece]](LATE_KEPT)
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -247,8 +247,6 @@ class WaitingTurns:
         may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply
         if not running.agent_is_done or may_be_told_late:
             self._late[chat_id] = list(running.pieces)  # what comes late is no part of the reply
-            if len(self._late) > LATE_KEPT:
-                self._late.popitem(last=False)
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The open turn of that id, if it is one of this process."""

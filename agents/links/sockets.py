@@ -7,7 +7,6 @@ finds all sockets of its agents in one place (docs/adr/0123).
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
@@ -36,6 +35,7 @@ from agents.core.waiting import WaitingTurns
 from agents.models.choices import Failure
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided
 from kit.durations import seconds
+from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class SocketLink:
         self._sockets: dict[int, Socket] = {}
         # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
         # committed too, but its socket not attached yet. Its `Evict` waits here.
-        self._early: OrderedDict[int, Evict] = OrderedDict()
+        self._early = NewestEntries[int, Evict](MAX_EARLY_EVICTIONS)
         self._receipts: dict[str, asyncio.Future[PromptTaken | PromptRefused]] = {}
         self._finals: dict[str, asyncio.Event] = {}
         self._tasks = TaskSet()
@@ -214,7 +214,8 @@ class SocketLink:
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):
-                    self._keep_early(message)
+                    # Its socket is about to be attached, or gone.
+                    self._early[message.connection_id] = message
 
     def check_sockets(self, now: float) -> None:
         """Run the timers of the sockets; call it about once a second."""
@@ -229,12 +230,6 @@ class SocketLink:
     async def close(self) -> None:
         """Stop what is still being sent."""
         await self._tasks.cancel()
-
-    def _keep_early(self, evict: Evict) -> None:
-        """Keep a message for a socket that is about to be attached; the socket may also be gone."""
-        self._early[evict.connection_id] = evict
-        if len(self._early) > MAX_EARLY_EVICTIONS:
-            self._early.popitem(last=False)
 
     def _reply_to(self, message: Chunk | ExtraPiece | Final) -> None:
         """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""

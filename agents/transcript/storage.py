@@ -1,7 +1,6 @@
 """Whether events and op-messages still fit into the storage of their owner."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 
 from accounts.quotas import MEBIBYTE
@@ -9,6 +8,7 @@ from agents import limits
 from kit import sql
 from kit.async_db import db_call
 from kit.durations import seconds
+from kit.newest import NewestEntries
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +27,13 @@ class StorageMeter:
     def __init__(self, most_mb: int, clock: Callable[[], float]) -> None:
         self._most = most_mb * MEBIBYTE
         self._clock = clock
-        self._owners: OrderedDict[int, _Share] = OrderedDict()
+        self._owners = NewestEntries[int, _Share](KNOWN_OWNERS)
 
     async def takes(self, owner_id: int, size: int) -> bool:
         """Count an event or op-message of so many bytes; False when there is no room for it."""
         if not self._most:
             return True
-        share = self._owners.pop(owner_id, None) or _Share()
-        self._owners[owner_id] = share
-        if len(self._owners) > KNOWN_OWNERS:
-            self._owners.popitem(last=False)
+        share = self._owners[owner_id] = self._owners.get(owner_id) or _Share()
         share.unseen += size
         if share.is_due(self._clock(), self._most // 100):
             share.looked_at, share.unseen = self._clock(), 0

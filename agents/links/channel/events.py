@@ -5,7 +5,6 @@ the answer: a Django view would cost each a thread (docs/adr/0002). Events are w
 """
 
 import logging
-from collections import OrderedDict
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -28,6 +27,7 @@ from kit import strict_json
 from kit.asgi import ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_refused
 from kit.async_db import db_call
 from kit.describe import CHANNEL_TOKEN, DescribedAnswer, Done, ErrorBody, Operation
+from kit.newest import NewestEntries
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class HookEvents:
         self._ledger = ledger
         self._meter = meter
         self._link = link
-        self._hooked: OrderedDict[int, None] = OrderedDict()
+        self._hooked = NewestEntries[int, None](KNOWN_CONNECTIONS)
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -114,13 +114,8 @@ class HookEvents:
         if session.connection_id is None or session.process_id is None:
             return
         if event.is_stop or event.begins or session.connection_id not in self._hooked:
-            self._note(session.connection_id)
+            self._hooked[session.connection_id] = None
             await self._link.send(session.process_id, Hook(session.connection_id, event.is_stop, event.begins))
-
-    def _note(self, connection_id: int) -> None:
-        self._hooked[connection_id] = None
-        if len(self._hooked) > KNOWN_CONNECTIONS:
-            self._hooked.popitem(last=False)
 
 
 _decode = msgspec.json.Decoder(HookEvent).decode

@@ -6,7 +6,6 @@ fetched again when that is long ago.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from agents.models.remote import MAX_FAILURE_CHARS
 from agents.transcript.pieces import Json
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.newest import NewestEntries
 from kit.safe_http import parse_url
 
 FRESH_S = 300.0
@@ -211,7 +211,7 @@ class Cards:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[tuple[int, str, str, str], tuple[Card, float]] = OrderedDict()
+        self._known = NewestEntries[tuple[int, str, str, str], tuple[Card, float]](CARDS_KEPT)
         self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
 
     async def get(self, place: CardSource) -> Card:
@@ -255,14 +255,11 @@ class Cards:
             )
         key = (place.server_id, place.url, place.auth.scheme, verdict.card.digest)
         self._known[key] = (verdict.card, self._clock())
-        self._known.move_to_end(key)
-        if len(self._known) > CARDS_KEPT:
-            self._known.popitem(last=False)
         return verdict.card
 
     def mark_stale(self, server_id: int) -> None:
         """A call by this server's card failed: fetch it anew before the next."""
-        for key, (card, _) in self._known.items():
+        for key, (card, _) in list(self._known.items()):
             if key[0] == server_id:
                 self._known[key] = (card, self._clock() - FRESH_S)
 

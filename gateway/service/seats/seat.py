@@ -4,7 +4,6 @@ A seat is a session of its owner over the link `gateway`; its routing name is th
 shared, halted, counted and audited like any other, and its owner's other agents find it by that name.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from gateway.service.seats.enrolment import ONLINE, enroll
 from gateway.wire.envelope import Envelope, Json
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import new_id, now_ms
+from kit.newest import NewestEntries
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway
 ENVELOPE_TYPE = "application/vnd.a2a-v1+json"
@@ -110,7 +110,7 @@ class Seat:
         self._clock = clock
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}
-        self._answered: OrderedDict[str, OpenMessage] = OrderedDict()  # by correlation id
+        self._answered = NewestEntries[str, OpenMessage](ANSWERED_KEPT)  # by correlation id
         for one in arrival.unfinished:
             prompts.resume(one.prompt, one.for_s)
 
@@ -202,8 +202,6 @@ class Seat:
             return
         del self._by_correlation[opened.correlation_id]
         self._answered[opened.correlation_id] = opened
-        while len(self._answered) > ANSWERED_KEPT:
-            self._answered.popitem(last=False)
 
 
 @transaction.atomic

@@ -1,7 +1,6 @@
 """The rules of teams that every frame is checked by, as each process knows them: read once a second."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from gateway.models import EnvelopeKey, TeamAgent
 from gateway.service.team.team_changes import get_policy
 from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.async_db import db_call
+from kit.newest import NewestEntries
 from kit.tasks import read_failure
 
 PURPOSE = b"clawbridge keys of envelopes"
@@ -67,7 +67,7 @@ class TeamRules:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[int, tuple[float, Rules]] = OrderedDict()
+        self._known = NewestEntries[int, tuple[float, Rules]](TEAMS_KEPT)
         self._reading: dict[int, asyncio.Task[Rules]] = {}
 
     async def get(self, owner_id: int) -> Rules:
@@ -88,9 +88,6 @@ class TeamRules:
         finally:
             del self._reading[owner_id]
         self._known[owner_id] = (read_at, rules)
-        self._known.move_to_end(owner_id)
-        while len(self._known) > TEAMS_KEPT:
-            self._known.popitem(last=False)
         return rules
 
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:

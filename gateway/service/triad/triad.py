@@ -1,7 +1,6 @@
 """The part of a process that brings proposals and decisions to its clients."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from gateway.service.triad.proposal_news import ProposalNews
 from gateway.wire.envelope import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import DbCalls
+from kit.newest import NewestEntries
 
 CALLS_AT_ONCE = 4  # of all clients of this process
 
@@ -47,15 +47,13 @@ class SeatHere:
     owner_id: int
     name: str
     sending: asyncio.Lock = field(default_factory=asyncio.Lock)
-    proposed: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    proposed: NewestEntries[int, None] = field(default_factory=lambda: NewestEntries(limits.OPEN_PROPOSALS.most))
 
     def note_proposal(self, proposal_id: int) -> bool:
         """Note that it is sent a proposal; False: it was sent it before, as news or when it came."""
         if proposal_id in self.proposed:
             return False
         self.proposed[proposal_id] = None
-        while len(self.proposed) > limits.OPEN_PROPOSALS.most:
-            self.proposed.popitem(last=False)
         return True
 
 

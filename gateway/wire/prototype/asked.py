@@ -1,14 +1,11 @@
 """The frames of one socket of the dialect that the hub or the client has not answered yet. No I/O."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TypeVar
 
 from gateway.wire.envelope import Json
+from kit.newest import NewestEntries
 
 MOST_OPEN = 200
-
-Kept = TypeVar("Kept")
 
 
 @dataclass
@@ -38,14 +35,15 @@ class OpenFrames:
     """Finds unanswered frames by correlation id; keeps the latest MOST_OPEN of each kind."""
 
     def __init__(self) -> None:
-        self._answered: OrderedDict[str, AskedFrame] = OrderedDict()
-        self._told: OrderedDict[str, AskedFrame] = OrderedDict()  # apart: many tells push out no other frame
+        self._answered = NewestEntries[str, AskedFrame](MOST_OPEN)
+        self._told = NewestEntries[str, AskedFrame](MOST_OPEN)  # apart: many tells push out no other frame
         # Messages for the client, under their correlation id and under their frame id: both ids.
-        self._of_client: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._of_client = NewestEntries[str, tuple[str, str]](MOST_OPEN)
 
     def add(self, correlation_id: object, asked: AskedFrame) -> None:
         """Note a frame of the client."""
-        _keep(self._told if asked.is_told else self._answered, correlation_id, asked)
+        if isinstance(correlation_id, str):
+            (self._told if asked.is_told else self._answered)[correlation_id] = asked
 
     def find(self, correlation_id: str) -> AskedFrame | None:
         """The frame of the client that has this id."""
@@ -59,7 +57,7 @@ class OpenFrames:
     def add_message(self, correlation_id: str, frame_id: str) -> None:
         """Note a message that the client is to answer."""
         for known in (correlation_id, frame_id):
-            _keep(self._of_client, known, (correlation_id, frame_id))
+            self._of_client[known] = (correlation_id, frame_id)
 
     def find_message(self, known: str) -> str:
         """The correlation id of a message that the client is to answer; empty if there is none.
@@ -75,10 +73,3 @@ class OpenFrames:
         for known in self._of_client[correlation_id]:
             self._of_client.pop(known, None)
         return True
-
-
-def _keep(kept: OrderedDict[str, Kept], key: object, value: Kept) -> None:
-    if isinstance(key, str):
-        kept[key] = value
-        if len(kept) > MOST_OPEN:
-            kept.popitem(last=False)
