@@ -10,6 +10,7 @@ TOKENS = (Credential.Kind.CHANNEL, Credential.Kind.APP, Credential.Kind.AGNT)
 class QuotaExceeded(Refused):
     """The user has as many of these as one may."""
 
+    status = 429
     code = "quota_exceeded"
 
 
