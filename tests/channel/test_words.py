@@ -85,10 +85,6 @@ def test_the_words_of_a_failure() -> None:
     assert failure_text(Failure.REJECTED, "{x}", "not {today}") == "@{x} refused the question: not {today}"
 
 
-def test_the_words_of_every_denial_are_checked() -> None:
-    assert {type(denied) for denied, _ in DENIALS} == set(Denied.__subclasses__())
-
-
 @pytest.mark.parametrize(
     ("refusal", "words"),
     [
