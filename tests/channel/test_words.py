@@ -92,7 +92,7 @@ def test_the_words_of_a_failure() -> None:
         (NotPublished(), "there is no @a/{b} that may be asked"),
         (AmbiguousPeer("several"), "several"),
         (FileGone(), refusals.FILE_GONE),
-        (Unavailable(), refusals.UNAVAILABLE),
+        (Unavailable(), Unavailable.text),
         (Cycle(), "the question came through @a/{b} already, answer without asking it again"),
     ],
 )
