@@ -25,7 +25,7 @@ def version(person: Person) -> int:
 def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
     make_agent(alice.user, "helper")
     client = browser(alice.session)
-    added = client.post(f"{VENUES}add/", {**FORM, "tags": "a; b", "agent": "@alice/helper"})
+    added = client.post(f"{VENUES}add/", {**FORM, "tags": "a\r\nb", "agent": "@alice/helper"})
     assert added.status_code == 302
     venue = Venue.objects.get()
     assert (venue.network.owner, venue.tags, str(venue.agent)) == (alice.user, ["a", "b"], "@alice/helper")
@@ -51,7 +51,7 @@ def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
         ("priority_rank", "99999999"),
         ("agent", "@bob/hidden"),
         ("url", "ftp://venue.example/"),
-        ("tags", ";".join(map(str, range(21)))),
+        ("tags", "\n".join(map(str, range(21)))),
     ],
 )
 def test_a_wrong_field_is_refused_in_the_form(alice: Person, bob: Person, field: str, value: str) -> None:
