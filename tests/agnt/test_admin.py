@@ -30,7 +30,7 @@ def version(person: Person) -> int:
 def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
     make_agent(alice.user, "helper")
     client = browser(alice.session)
-    added = client.post(f"{VENUES}add/", {**FORM, "tags": "a; b", "agent": "@alice/helper"})
+    added = client.post(f"{VENUES}add/", {**FORM, "tags": "a\r\nb", "agent": "@alice/helper"})
     assert added.status_code == 302
     venue = Venue.objects.get()
     assert (venue.network.owner, venue.tags, str(venue.agent)) == (alice.user, ["a", "b"], "@alice/helper")
@@ -48,7 +48,7 @@ def test_an_owner_adds_changes_and_deletes_venues(alice: Person) -> None:
 def test_a_wrong_field_is_refused_in_the_form(alice: Person, bob: Person) -> None:
     make_agent(bob.user, "hidden", access="private")
     wrong = {"slug": "with blanks", "name": "\x07", "agent": "@bob/hidden", "url": "ftp://venue.example/"}
-    for field, value in (wrong | {"tags": ";".join(map(str, range(21)))}).items():
+    for field, value in (wrong | {"tags": "\n".join(map(str, range(21)))}).items():
         answer = browser(alice.session).post(f"{VENUES}add/", {**FORM, field: value})
         assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True), field
     assert not Venue.objects.exists()
