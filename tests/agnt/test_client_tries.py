@@ -150,6 +150,13 @@ async def test_a_venue_that_failed_five_times_is_left_alone_for_five_minutes() -
         await sender.ask(net.endpoint, search(to="a"))
 
 
+async def test_failures_of_two_venues_stop_all_calls() -> None:
+    async with network(send(503, fail("busy", retry_after_s=60))) as net, client() as sender:
+        await fail_often(sender, net, "a", "a", "a", "a", "b")
+        assert (await failure(sender, net.endpoint, search(to="c"))).code == ErrorCode.CIRCUIT_OPEN
+        assert len(net.asked) == 5
+
+
 @pytest.mark.parametrize(
     "answer",
     [
