@@ -89,17 +89,10 @@ def test_https_is_believed_from_the_proxy_alone(behind: HubProcess, direct: HubP
     assert HSTS not in get(direct, "/signin", claimed).headers
 
 
-@pytest.mark.parametrize(
-    ("env", "sentence"),
-    [
-        ({"BEHIND_PROXY": "1"}, "TRUSTED_PROXIES=127.0.0.1"),
-        ({"TRUSTED_PROXIES": "proxy.example"}, "want addresses and networks"),
-        ({"TRUSTED_PROXIES": "10.0.0.1/8"}, "want addresses and networks"),
-        ({"TRUSTED_PROXIES": "*"}, "want addresses and networks"),
-    ],
-)
-def test_what_would_trust_blindly_stops_the_start(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
-    code, said = start_and_fail(tmp_path, **env)
-    assert code != 0
-    assert sentence in said
-    assert "Traceback" not in said
+def test_what_would_trust_blindly_stops_the_start(tmp_path: Path) -> None:
+    wrong = [
+        ("TRUSTED_PROXIES", one, "want addresses and networks") for one in ("proxy.example", "10.0.0.1/8", "*")
+    ]
+    for name, value, sentence in [("BEHIND_PROXY", "1", "TRUSTED_PROXIES=127.0.0.1"), *wrong]:
+        code, said = start_and_fail(tmp_path, **{name: value})
+        assert (code != 0, sentence in said, "Traceback" in said) == (True, True, False), (name, value, said)

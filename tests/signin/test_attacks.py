@@ -13,9 +13,8 @@ import pytest
 from websockets.asyncio.client import connect as open_socket
 
 from lab.callers import bearer, envelope, question
-from lab.channel_agent import dial
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage, manage, run_command
+from lab.hub_storage import MakeStorage
 from tests.github import CLIENT_SECRET, GitHub
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
 from tests.signin.test_apps import Device, allow, app_start, exchange
@@ -273,29 +272,6 @@ def test_session_fixation_a_planted_cookie_is_not_the_session(browser: Browser) 
 
 # Kinds of tokens.
 
-REST = [
-    ("GET", "/me"),
-    ("GET", "/tokens"),
-    ("POST", "/tokens/channel"),
-    ("GET", "/auth-sessions"),
-    ("GET", "/agents"),
-]
-
-
-def test_a_channel_token_is_refused_on_rest(signin_hub: HubProcess) -> None:
-    token = signin_hub.mint("alice", "channel")
-    with program(signin_hub.url, token) as client:
-        for verb, path in [*REST, ("POST", "/auth/apps/mint"), ("POST", "/auth/logout")]:
-            refused(client.request(verb, f"/api/v1{path}"), "unauthorized", 401)
-
-
-async def test_a_session_or_app_token_is_refused_on_the_channel(signin_hub: HubProcess) -> None:
-    for kind in ("session", "app"):
-        socket = await dial(signin_hub.url.replace("http", "ws") + "/channel", signin_hub.mint("alice", kind))
-        assert "auth_failed" in await socket.recv()
-        await socket.wait_closed()
-        assert socket.close_code == 1008
-
 
 async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
     """Cross-site WebSocket: `/channel` never takes the cookie, `/cli` from the hub's own pages alone."""
@@ -371,12 +347,6 @@ def test_two_processes_count_together(start_hub: StartHub, make_storage: MakeSto
     assert answers == [302] * 20 + [429] * 4
 
 
-def test_a_rate_below_twenty_a_minute_is_refused(make_storage: MakeStorage) -> None:
-    done = run_command(dict(make_storage("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"}, "check")
-    assert done.returncode != 0
-    assert "SIGNIN_RATE_PER_MINUTE" in done.stderr
-
-
 def test_guessing_device_codes_stops_after_ten_a_minute(browser: Browser) -> None:
     browser.sign_in("mallory")
     device = Device(browser.hub)
@@ -439,20 +409,6 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
     assert not re.search(r"(?:cw_sess_|ck_live_|cw_app_|cw_code_|cw_dev_)[0-9a-f]{32}|gho_canary", log)
     for verb, path, query in browser.github.seen:
         assert not (verb == "GET" and any(token in str(query) for token in tokens)), path
-
-
-# The deployment.
-
-
-def test_the_deploy_check_is_clean_in_the_production_settings(make_storage: MakeStorage, github: GitHub) -> None:
-    served = {"PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
-    manage(
-        dict(make_storage("embedded").env) | github.settings | served,
-        "check",
-        "--deploy",
-        "--fail-level",
-        "WARNING",
-    )
 
 
 def test_bearer_in_a_query_is_no_credential(signin_hub: HubProcess) -> None:

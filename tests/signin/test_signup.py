@@ -173,6 +173,7 @@ def test_who_is_suspended_does_not_get_in_by_github(
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        ({"SIGNIN_RATE_PER_MINUTE": "19"}, "SIGNIN_RATE_PER_MINUTE"),
         ({"SIGNUP": "org:"}, "SIGNUP"),
         ({"SIGNUP": "a b/c"}, "SIGNUP"),
         ({"GITHUB_CLIENT_ID": "x"}, "go together"),

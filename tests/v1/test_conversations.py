@@ -47,22 +47,6 @@ async def test_a_stream_ends_with_the_question_and_a_subscriber_stays_for_the_re
     assert answered[-1].state == "COMPLETED"
 
 
-async def test_of_two_answers_at_once_one_goes_on(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        task = await caller.send("ask which?")
-        other = Caller(hub.urls[-1], agent.handle, alice)
-        answers = await asyncio.gather(
-            *(
-                one.post("SendMessage", {"message": message(f"answer {number}", taskId=task["id"])})
-                for number, one in enumerate([caller, other] * 3)
-            )
-        )
-        assert len(agent.prompts) == 2
-    errors = [answer.json()["error"]["code"] for answer in answers if "error" in answer.json()]
-    assert errors == [-32004] * 5
-
-
 async def test_the_same_answer_sent_again_meanwhile_gets_the_same_end(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
