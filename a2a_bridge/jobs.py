@@ -8,7 +8,7 @@ from a2a_bridge.service.pushes.push_outbox import PushOutbox
 from a2a_bridge.service.tasks import journal
 from kit.jobs import job
 from kit.outbox import Sender
-from webhooks.sending import client
+from webhooks.service.sending import client
 
 
 @job("a2a.forget_keys")

@@ -20,7 +20,7 @@ class HubConfig(AppConfig):
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
         from agnt.service import webhook_events  # noqa: PLC0415
         from hub.checks import register  # noqa: PLC0415
-        from webhooks.catalog import set_form  # noqa: PLC0415
+        from webhooks.wire.catalog import set_form  # noqa: PLC0415
 
         inject_settings()
         on_revoked(archive_sessions_of)

@@ -53,10 +53,10 @@ from kit.asgi import (  # noqa: E402
     two_values,
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
-from mcp_server.endpoint import PATH as MCP_PATH  # noqa: E402
-from openai_api.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH  # noqa: E402
-from openai_api.team_agents import is_team_agent  # noqa: E402
-from operators.calls import find_call  # noqa: E402
+from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
+from openai_api.surface.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH  # noqa: E402
+from openai_api.surface.team_agents import is_team_agent  # noqa: E402
+from operators.surface.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")

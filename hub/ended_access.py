@@ -17,7 +17,7 @@ from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
 from kit.sql import Version
-from operators.attachments import find_lost_views
+from operators.service.attachments import find_lost_views
 
 
 class Revocations:

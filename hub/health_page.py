@@ -25,7 +25,7 @@ from hub.monitoring.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable, SendingPause
-from webhooks.pause import find_pause
+from webhooks.service.pause import find_pause
 
 MOST_PROCESSES = 50
 LATELY = timedelta(hours=1)

@@ -35,7 +35,7 @@ from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
 from kit.sql import SqliteChanges, UnknownChanges
 from kit.tasks import TaskSet
-from webhooks.outbox import on_queued
+from webhooks.service.outbox import on_queued
 
 logger = logging.getLogger(__name__)
 

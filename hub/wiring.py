@@ -74,16 +74,16 @@ from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
-from mcp_server.elicitation import SURFACE as MCP_SURFACE
-from mcp_server.elicitation import Elicitations
-from mcp_server.endpoint import McpEndpoint
-from openai_api.completions import ChatWire
-from openai_api.endpoint import ModelAnswers, ModelList
-from openai_api.responses import ResponseWire
-from openai_api.team_agents import TeamAgents
-from operators.asgi import Operators
-from operators.prompt_service import PromptService
-from operators.socket import OperatorSocket, OperatorSockets
+from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
+from mcp_server.service.elicitation import Elicitations
+from mcp_server.surface.endpoint import McpEndpoint
+from openai_api.surface.completions import ChatWire
+from openai_api.surface.endpoint import ModelAnswers, ModelList
+from openai_api.surface.responses import ResponseWire
+from openai_api.surface.team_agents import TeamAgents
+from operators.service.prompt_service import PromptService
+from operators.surface.asgi import Operators
+from operators.surface.socket import OperatorSocket, OperatorSockets
 
 CARD_LOOKUPS_OF_PROCESS = 32
 RESERVE_BYTES = 8_388_608

@@ -5,8 +5,8 @@ The tables are made from the registry of reasons in `agents.core.errors` and `ag
 
 from collections.abc import Mapping
 
-import openai_api.errors
-import operators.errors
+import openai_api.wire.errors
+import operators.wire.errors
 from a2a_bridge.surface.reference.errors import texts_of
 from a2a_bridge.wire.errors import failure_text
 from agents.core.errors import REFUSALS, Denied

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, site
 from webhooks.models import Delivery, Subscription
-from webhooks.sending import send_again
+from webhooks.service.sending import send_again
 
 
 @admin.register(Subscription, site=site)

@@ -8,7 +8,7 @@ from kit.clock import db_now
 from kit.jobs import job
 from kit.outbox import Sender
 from webhooks.models import Delivery
-from webhooks.sending import WebhookOutbox, client
+from webhooks.service.sending import WebhookOutbox, client
 
 OVERDUE = timedelta(days=1)
 

@@ -30,7 +30,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
 
 class Subscription(models.Model):
-    """The address to which the hub sends some events of one user. The secrets are sealed (`webhooks.sending`)."""
+    """The address to which the hub sends some events of one user. The secrets are sealed."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -134,7 +134,7 @@ class Delivery(Sendable):
 
 
 class SendingPause(models.Model):
-    """While its one row exists, deliveries of webhooks, pushes and mails are not sent (`webhooks.pause`)."""
+    """While its one row exists, deliveries of webhooks, pushes and mails are not sent."""
 
     ONLY = 1
 

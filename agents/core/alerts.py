@@ -24,8 +24,8 @@ from agents.models.session import SEEN_AT, online_sessions
 from kit import batches
 from kit.clock import db_now, iso
 from kit.sql import advisory_lock
-from webhooks import outbox
-from webhooks.outbox import OutboxEvent
+from webhooks.service import outbox
+from webhooks.service.outbox import OutboxEvent
 
 AGENTS_AT_ONCE = 500
 ENDED_AT_ONCE = 500

@@ -18,8 +18,8 @@ from agents.models import Attachment, Connection, Event, Session
 from agents.transcript.pieces import ApprovalDecided
 from kit.clock import iso
 from kit.sql import KeyedQuery
-from webhooks import outbox
-from webhooks.outbox import OutboxEvent
+from webhooks.service import outbox
+from webhooks.service.outbox import OutboxEvent
 
 
 class LiveMessage(msgspec.Struct, frozen=True, rename="camel", tag_field="type"):

@@ -20,7 +20,7 @@ from agents.transcript.announcements import (
 )
 from kit import strict_json
 from kit.clock import db_now, iso
-from webhooks import outbox
+from webhooks.service import outbox
 
 MAX_TYPE_CHARS = 64
 

@@ -22,7 +22,7 @@ from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, book
 from agnt.wire.errors import Json
 from agnt.wire.payloads import Confirm
 from kit.clock import db_now
-from webhooks import outbox
+from webhooks.service import outbox
 
 PRICE_CENTS = 25
 Status = Booking.Status

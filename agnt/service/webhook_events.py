@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agnt.models import Booking, Network
-from webhooks import outbox
-from webhooks.catalog import EventForm
-from webhooks.outbox import OutboxEvent
+from webhooks.service import outbox
+from webhooks.service.outbox import OutboxEvent
+from webhooks.wire.catalog import EventForm
 
 BOOKING_CONFIRMED = "booking.confirmed"
 EVENT_OF_STATUS: Final[Mapping[str, str]] = {

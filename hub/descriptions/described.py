@@ -12,10 +12,10 @@ from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
 from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, DescribedAnswer, Operation, Parameter, Socket
-from mcp_server.metadata import OPERATIONS as MCP
-from openai_api.metadata import OPERATIONS as CHAT
-from operators.calls import OPERATIONS as OPERATORS
-from operators.frames import SOCKET as CLI
+from mcp_server.surface.metadata import OPERATIONS as MCP
+from openai_api.surface.metadata import OPERATIONS as CHAT
+from operators.surface.calls import OPERATIONS as OPERATORS
+from operators.wire.frames import SOCKET as CLI
 
 YAML = "application/yaml"
 

@@ -13,7 +13,7 @@ from agnt.service.invoicing.batch import BatchResult, allow_again, make_invoices
 from agnt.service.invoicing.port import Bill, BillRefused, InvoicerDown
 from kit.clock import db_now
 from tests.agnt.booking_rows import charged, list_invoices, network_of
-from webhooks.pause import pause_sending, resume_sending
+from webhooks.service.pause import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
 

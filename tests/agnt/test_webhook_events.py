@@ -15,10 +15,10 @@ from lab.receivers import Received, Receiver, receiving
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.native.rows import person
 from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed
-from webhooks.catalog import CATALOG
 from webhooks.models import Delivery
-from webhooks.outbox import as_json
-from webhooks.subscription_changes import roll_secret
+from webhooks.service.outbox import as_json
+from webhooks.service.subscriptions import roll_secret
+from webhooks.wire.catalog import CATALOG
 
 SECRET = "whsec_test_1"
 AT_S = 1775988123

@@ -20,7 +20,7 @@ from kit.async_db import request_call, stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
 from lab.waiting import eventually
 from tests.remote.cards import serving_card
-from webhooks.sending import check_url
+from webhooks.service.sending import check_url
 
 KIND = "downloads"
 WITHIN_S = 30

@@ -21,9 +21,9 @@ from kit.async_db import db_call
 from kit.clock import db_now
 from lab.callers import Json
 from lab.waiting import eventually
-from operators.attachments import find_lost_views, load_attendance
-from operators.conversation import Conversation
-from operators.frames import OpMessage, Subscribe
+from operators.service.attachments import find_lost_views, load_attendance
+from operators.surface.conversation import Conversation
+from operators.wire.frames import OpMessage, Subscribe
 from tests.contracts.rows import live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]

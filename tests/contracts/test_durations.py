@@ -21,7 +21,7 @@ from kit.durations import TIME_SCALE, seconds
 from kit.outbox import LEASE
 from kit.safe_http.client import TOTAL_S
 from lab.hub_storage import run_command
-from webhooks.sending import WebhookOutbox
+from webhooks.service.sending import WebhookOutbox
 
 
 def test_a_scale_is_a_number_up_to_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from lab.callers import ANSWER_WITHIN_S, TLS, bearer
-from mcp_server.results import TASK_META
+from mcp_server.surface.results import TASK_META
 from tests.sdks.clients import Run, run_node
 from tests.sdks.environments import ENVIRONMENTS, Missing
 

@@ -13,7 +13,7 @@ from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from mcp_server.server import TOOLS
+from mcp_server.surface.server import TOOLS
 from tests.mcp.clients import MODES, mcp_client, task_id_of, text_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

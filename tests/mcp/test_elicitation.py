@@ -18,8 +18,15 @@ from kit.jsonrpc import RpcError
 from lab.agents import TaskPeer, gone, online
 from lab.callers import ANSWER_WITHIN_S, Json, bearer, web
 from lab.hub_process import HubProcess
-from mcp_server.calls import ToolCaller
-from mcp_server.elicitation import MAX_WAITING, PURPOSE, ElicitationAnswer, Elicitations, NotAsked, find_session_id
+from mcp_server.service.calls import ToolCaller
+from mcp_server.service.elicitation import (
+    MAX_WAITING,
+    PURPOSE,
+    ElicitationAnswer,
+    Elicitations,
+    NotAsked,
+    find_session_id,
+)
 
 HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 

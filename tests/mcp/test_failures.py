@@ -12,9 +12,9 @@ from agents.core.errors import Unavailable
 from hub import wiring
 from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
-from mcp_server.calls import ToolCaller, ToolCalls
-from mcp_server.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
-from mcp_server.server import ToolHandlers
+from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
+from mcp_server.surface.server import ToolHandlers
 
 
 class LedgerAway:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from accounts.authn import Identity, Presented
-from mcp_server.calls import ToolCaller
-from mcp_server.catalog import find_handle, load_agent_tools, name_tool
+from mcp_server.service.calls import ToolCaller
+from mcp_server.service.catalog import find_handle, load_agent_tools, name_tool
 from tests.contracts.rows import published, user
 
 LONG = "a-reviewer-of-pull-requests-that-change-the-database-schema"

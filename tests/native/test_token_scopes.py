@@ -15,8 +15,8 @@ from accounts.authn import find_holder, presented
 from accounts.models import Credential, User
 from accounts.rest import HasBrowserSession, HasUnlimitedToken
 from agnt.service.keys import mint_key
-from mcp_server.calls import ToolCaller
-from mcp_server.catalog import find_handle, load_agent_tools
+from mcp_server.service.calls import ToolCaller
+from mcp_server.service.catalog import find_handle, load_agent_tools
 from tests.native.rows import Person, api, browser, make_agent
 from tests.routes import routes
 

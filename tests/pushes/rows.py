@@ -10,7 +10,7 @@ from a2a_bridge.wire.requests import PushTarget
 from kit.clock import db_now
 from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle
 from tests.native.rows import Person
-from webhooks.sending import client
+from webhooks.service.sending import client
 
 
 def config_of(

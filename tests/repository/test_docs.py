@@ -18,7 +18,7 @@ from clawbridge.__main__ import clawbridge
 from clawbridge.terminal import ExitCode
 from hub.descriptions.described import OPERATIONS
 from kit import jsonrpc
-from operators.frames import FROM_OPERATOR, TO_OPERATOR
+from operators.wire.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.repository.tracked import ROOT, named, shown
 from tests.routes import routes
 

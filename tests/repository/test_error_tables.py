@@ -26,8 +26,8 @@ from agents.models.choices import Failure
 from gateway.wire.errors import refuse_denied
 from kit.asgi import RETRY_SOON
 from lab import errors_page
-from openai_api.errors import refusal_of_denied
-from operators.errors import describe_error
+from openai_api.wire.errors import refusal_of_denied
+from operators.wire.errors import describe_error
 
 SAID = [
     (Offline(), "agent channel offline"),

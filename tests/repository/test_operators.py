@@ -9,9 +9,10 @@ from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
 from hub.descriptions.described import OPERATIONS
-from operators import calls, errors, frames, socket
-from operators.calls import CALLS, find_call
-from operators.errors import REFUSED, describe_error, failure_text
+from operators.surface import calls, socket
+from operators.surface.calls import CALLS, find_call
+from operators.wire import errors, frames
+from operators.wire.errors import REFUSED, describe_error, failure_text
 from tests.repository.test_docs import all_subclasses, page
 from tests.repository.tracked import named
 

@@ -7,7 +7,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_bridge.wire.versions import DIALECTS
 from hub.descriptions.described import OPERATIONS, SOCKETS
-from mcp_server.server import TOOLS
+from mcp_server.surface.server import TOOLS
 
 VERBS = ("get", "post", "put", "patch", "delete")
 CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")

@@ -46,7 +46,8 @@ from gateway.models import (  # noqa: E402
 )
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
-from webhooks.sending import new_signing_secret, seal_secret  # noqa: E402
+from webhooks.service.sending import seal_secret  # noqa: E402
+from webhooks.wire.signing import new_signing_secret  # noqa: E402
 
 Kind = Credential.Kind
 SHAREES = {"vera": "viewer", "pia": "prompter", "anna": "approver", "blake": "prompter", "sue": "approver"}

@@ -11,9 +11,9 @@ from kit.clock import db_now
 from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle
 from lab.receivers import Received
 from webhooks.models import Delivery, Subscription
-from webhooks.outbox import OutboxEvent, record
-from webhooks.sending import WebhookOutbox, client
-from webhooks.subscription_changes import WithSecret, subscribe
+from webhooks.service.outbox import OutboxEvent, record
+from webhooks.service.sending import WebhookOutbox, client
+from webhooks.service.subscriptions import WithSecret, subscribe
 
 NOWHERE = "https://hook.invalid/"
 

@@ -29,16 +29,16 @@ from tests.webhooks.subscriptions import (
 )
 from webhooks import jobs
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
-from webhooks.sending import (
+from webhooks.service.sending import (
     EACH_OWNER,
     EACH_SUBSCRIPTION,
     RETRY_AFTER_S,
-    SECRET_PREFIX,
     WebhookOutbox,
     client,
     send_again,
 )
-from webhooks.subscription_changes import OVERLAP, roll_secret, send_test, unsubscribe
+from webhooks.service.subscriptions import OVERLAP, roll_secret, send_test, unsubscribe
+from webhooks.wire.signing import SECRET_PREFIX
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = AttemptResult(is_success=False, status=500)

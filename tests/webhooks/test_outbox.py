@@ -12,10 +12,10 @@ from django.db import connection, transaction
 from kit.clock import db_now
 from tests.native.rows import Person
 from tests.webhooks.subscriptions import fresh, happen, happening, only_delivery, subscribed
-from webhooks import outbox
 from webhooks.models import Delivery
-from webhooks.outbox import record
-from webhooks.subscription_changes import unsubscribe
+from webhooks.service import outbox
+from webhooks.service.outbox import record
+from webhooks.service.subscriptions import unsubscribe
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 NAMES = ("chat.event", "tail.event")

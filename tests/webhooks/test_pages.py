@@ -11,11 +11,11 @@ from kit.clock import db_now
 from kit.markdown import SECTION_ID
 from tests.native.rows import Person, browser
 from tests.webhooks.subscriptions import happen, lease_due, subscribed
-from webhooks import pages
-from webhooks.catalog import CATALOG, TEST
 from webhooks.models import Delivery, Subscription
-from webhooks.pages import HOWTO, verify_recipes
-from webhooks.sending import unseal_secret
+from webhooks.service.sending import unseal_secret
+from webhooks.surface import pages
+from webhooks.surface.pages import HOWTO, verify_recipes
+from webhooks.wire.catalog import CATALOG, TEST
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"

@@ -13,8 +13,8 @@ from lab import ROOT
 from lab.receivers import Received, receiving
 from tests.native.rows import Person
 from tests.webhooks.subscriptions import deliver, happen, subscribed
-from webhooks.pages import verify_recipes
-from webhooks.subscription_changes import roll_secret
+from webhooks.service.subscriptions import roll_secret
+from webhooks.surface.pages import verify_recipes
 
 pytestmark = pytest.mark.django_db
 PAGE = (ROOT / "docs" / "howto" / "receive-webhooks.md").read_text()

@@ -9,10 +9,10 @@ from kit.clock import iso
 from lab.receivers import receiving
 from tests.native.rows import Person, api
 from tests.webhooks.subscriptions import NOWHERE, deliver, happen, lease_due, only_delivery, subscribed
-from webhooks.catalog import CATALOG
 from webhooks.models import Delivery, Subscription
-from webhooks.sending import unseal_secret
-from webhooks.subscription_changes import revise
+from webhooks.service.sending import unseal_secret
+from webhooks.service.subscriptions import revise
+from webhooks.wire.catalog import CATALOG
 
 pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"

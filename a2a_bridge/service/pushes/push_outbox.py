@@ -14,7 +14,7 @@ from a2a_bridge.service.pushes.configs import Secrets, unseal
 from accounts.sealing import Unreadable
 from accounts.signing import NoKey, sign
 from kit.durations import seconds
-from webhooks.sending import EACH_OWNER, HttpOutbox, SignedRequest, traced
+from webhooks.service.sending import EACH_OWNER, HttpOutbox, SignedRequest, traced
 
 MEDIA_TYPE = "application/a2a+json"
 USER_AGENT = "clawbridge-push"

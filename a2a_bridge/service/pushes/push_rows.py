@@ -12,7 +12,7 @@ from a2a_bridge.wire.dialects.v1.shapes import StreamEvent, render_status_update
 from a2a_bridge.wire.task import StatusEvent, Task, TaskEvent
 from agents.transcript.pieces import Json
 from kit import sql
-from webhooks.outbox import as_json
+from webhooks.service.outbox import as_json
 
 _END = """
 UPDATE a2a_bridge_pushconfig SET ended_seq = %s, touched_at = {now} WHERE task_id = %s AND ended_seq IS NULL

@@ -21,7 +21,7 @@ from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.safe_http import NotSent
-from webhooks.sending import check_url
+from webhooks.service.sending import check_url
 
 logger = logging.getLogger(__name__)
 

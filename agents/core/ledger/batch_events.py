@@ -27,8 +27,8 @@ from agents.transcript.announcements import (
 )
 from agents.transcript.mentions import MAX_FILES, clone_mentioned_files, mentions, readable, rewrite
 from agents.transcript.recording import NewEvent, payload_of
-from webhooks import outbox
-from webhooks.outbox import OutboxEvent
+from webhooks.service import outbox
+from webhooks.service.outbox import OutboxEvent
 
 MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
 # While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.

@@ -18,7 +18,7 @@ from agnt.models import Invoice, UsageEvent
 from agnt.service.invoicing.port import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
 from kit.clock import db_now
 from kit.money import CENT, decimal_usd
-from webhooks.pause import find_pause
+from webhooks.service.pause import find_pause
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from gateway.service.letters.sealed import reseal_letters
 from gateway.service.sessions.entries import reseal_entries
 from gateway.service.team.signatures import reseal_keys
 from hub.management.command import HubCommand
-from webhooks.sending import reseal_secrets
+from webhooks.service.sending import reseal_secrets
 
 
 class Command(HubCommand):

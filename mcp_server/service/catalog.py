@@ -1,0 +1,120 @@
+"""The agents that a caller may ask: as a list, and as tools of their own."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agents.core.directory import find_askable
+from agents.models import Agent
+from agents.web.availability import load_availability
+from agents.web.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
+from mcp_server.service.calls import ToolCaller
+from mcp_server.wire.arguments import ListAgents
+
+MAX_LISTED = 50
+TOOLS_PER_PAGE = 50
+MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
+TOOL_PREFIX = "ask_"
+MAX_TOOL_NAME_CHARS = 64  # clients refuse longer names
+SUFFIX_CHARS = 8
+
+
+class AgentTool(NamedTuple):
+    """An agent as a tool of its own."""
+
+    name: str
+    title: str
+    description: str
+
+
+class ToolPage(NamedTuple):
+    """Agents as tools. `cursor`: names the next page; empty: there is none."""
+
+    tools: Sequence[AgentTool]
+    cursor: str
+
+
+def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
+    """The agents that the caller may ask, one on a line, with their state. Reads the database."""
+    words = "".join(each if each.isprintable() else " " for each in wanted.query[:MAX_CHARS]).split()
+    filtered = DirectoryFilter(text=" ".join(words[:MAX_WORDS]), online=wanted.online_only)
+    found = find(filtered, caller.identity.user_id)
+    if caller.identity.only_agent:
+        found = found.filter(handle_key=caller.identity.only_agent)
+    agents = list(found[: MAX_LISTED + 1])
+    if not agents:
+        return _describe_nothing(wanted)
+    shown = agents[:MAX_LISTED]
+    standings = load_availability(shown, caller.identity.user_id)
+    lines = [f"- {agent.handle} ({standings[agent.pk].state}): {_summary(agent)}" for agent in shown]
+    if len(agents) > MAX_LISTED:
+        lines.append(f"There are more than {MAX_LISTED}: narrow the list with `query`.")
+    return "\n".join(lines)
+
+
+def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
+    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database.
+
+    Empty for a token that may not list agents.
+    """
+    if not caller.identity.may_list_agents:
+        return ToolPage((), "")
+    found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
+    if caller.identity.only_agent:
+        found = found.filter(handle_key=caller.identity.only_agent)
+    agents = list(found.filter(handle_key__gt=cursor)[: TOOLS_PER_PAGE + 1])
+    shown = agents[:TOOLS_PER_PAGE]
+    tools = [
+        AgentTool(
+            name_tool(agent.handle),
+            agent.name,
+            f"Ask the agent @{agent.handle}. Its owner says of it: {_summary(agent)}",
+        )
+        for agent in shown
+    ]
+    return ToolPage(tools, shown[-1].handle_key if len(agents) > TOOLS_PER_PAGE else "")
+
+
+def find_handle(caller: ToolCaller, tool: str) -> str | None:
+    """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
+    if not tool.startswith(TOOL_PREFIX) or not caller.identity.may_list_agents:
+        return None
+    owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition(
+        "_"
+    )  # neither a login nor a slug holds an underscore
+    if "_" in slug:
+        return _find_shortened(caller, tool, owner, slug.partition("_")[0])
+    agent = find_askable(f"{owner}/{slug}", caller.identity.user_id)
+    return agent.handle if agent is not None and name_tool(agent.handle) == tool else None
+
+
+def name_tool(handle: str) -> str:
+    """The name of the tool that asks one agent. A long one is cut, and ends with a hash of the handle."""
+    name = TOOL_PREFIX + handle.replace("/", "_", 1)
+    if len(name) <= MAX_TOOL_NAME_CHARS:
+        return name
+    suffix = hashlib.blake2b(handle.lower().encode(), digest_size=SUFFIX_CHARS // 2).hexdigest()
+    return f"{name[: MAX_TOOL_NAME_CHARS - SUFFIX_CHARS - 1]}_{suffix}"
+
+
+def _find_shortened(caller: ToolCaller, tool: str, owner: str, slug: str) -> str | None:
+    """The handle behind a name that was cut: of the agents that begin so, the one of its hash."""
+    begin = f"{owner}/{slug}".lower()
+    if len(tool) != MAX_TOOL_NAME_CHARS or not begin.isprintable():
+        return None
+    begun = Agent.objects.askable_by(caller.identity.user_id).filter(handle_key__startswith=begin)
+    return next((handle for handle in begun.values_list("handle", flat=True) if name_tool(handle) == tool), None)
+
+
+def _summary(agent: Agent) -> str:
+    said = " ".join((agent.tagline or agent.description or "").split())
+    cut = said[:MAX_SHOWN_CHARS] + ("…" if len(said) > MAX_SHOWN_CHARS else "")
+    return f"{agent.name}. {cut}" if cut else agent.name
+
+
+def _describe_nothing(wanted: ListAgents) -> str:
+    if wanted.query:
+        return "No agent that you may ask has all of these words. Try fewer words, or none."
+    if wanted.online_only:
+        return "No agent that you may ask is online. Call list_agents without online_only for all of them."
+    return "There is no agent that you may ask. An owner has to publish one first."

@@ -1,0 +1,1 @@
+"""What HTTP reaches: `/mcp`, the tools that the SDK serves, and what programs read about them."""

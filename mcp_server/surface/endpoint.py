@@ -1,0 +1,250 @@
+"""`POST /mcp`: Streamable HTTP of MCP. The guard of all surfaces checks a request, then the SDK answers it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_bridge.service.answering import CallRunner, public_error
+from a2a_bridge.wire.errors import form_error
+from accounts.authn import TokenScope, Unauthenticated, digest, presented
+from agnt.endpoint.http import find_token
+from agnt.service.intake.own_calls import EnvelopeCalls
+from kit import strict_json
+from kit.asgi import (
+    RETRY_SOON,
+    ClientLeft,
+    Header,
+    HttpRequest,
+    Receive,
+    RequestRefused,
+    Scope,
+    Send,
+    answer_preflight,
+    receive_of,
+    respond,
+)
+from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
+from kit.strict_json import ForbiddenText
+from kit.tasks import TaskSet
+from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.service.elicitation import SESSION_HEADER, SESSION_PREFIX, Elicitations, find_session_id
+
+PATH = "/mcp"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+# In the ASGI scope.
+CALLER_KEY, LISTS_AGENTS_KEY, ELICIT_KEY = "mcp_server.caller", "mcp_server.lists_agents", "mcp_server.elicit"
+KEY_CALLER_KEY = "mcp_server.key_caller"  # of a caller with an AGNT key, who has no CALLER_KEY
+SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
+AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
+CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
+]
+PREFLIGHT = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),  # a client that ends its session accepts 405
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name,"
+        b" traceparent, tracestate",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
+
+
+class Manager(Protocol):
+    """The part of the SDK's session manager that is used here."""
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Lets requests be answered until the block is left."""
+
+    def handle_request(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request."""
+
+
+class ServingSdk:
+    """The SDK, imported and started by the first request: it takes 25 MB and 0.6 s, and many hubs use no MCP."""
+
+    def __init__(self, build: Callable[[Any], Manager]) -> None:
+        self._build = build
+        self._tasks = TaskSet()
+        self._started: asyncio.Future[Manager] | None = None
+
+    async def get_manager(self) -> Manager:
+        """The manager, once it serves. All early requests wait for the same start."""
+        if self._started is None or (self._started.done() and self._started.exception() is not None):
+            self._started = asyncio.get_running_loop().create_future()
+            self._tasks.start(self._run(self._started), name="mcp")
+        return await asyncio.shield(self._started)
+
+    async def close(self) -> None:
+        """End what is open."""
+        await self._tasks.cancel()
+
+    async def _run(self, started: asyncio.Future[Manager]) -> None:
+        try:
+            # In a thread: the event loop goes on meanwhile.
+            module = await asyncio.to_thread(import_module, "mcp_server.surface.server")
+            manager = self._build(module)
+            async with manager.run():
+                started.set_result(manager)
+                await asyncio.get_running_loop().create_future()  # until it is cancelled
+        except Exception as failure:
+            if started.done():
+                raise
+            started.set_exception(failure)
+
+
+class McpEndpoint:
+    """Answers `PATH`. `public_url`: the address that clients sign in for.
+
+    `envelopes`: runs the tools of callers with an AGNT key; None: the hub takes no such keys.
+    """
+
+    def __init__(
+        self,
+        runner: CallRunner,
+        envelopes: EnvelopeCalls | None,
+        elicitations: Elicitations,
+        public_url: str,
+        version: str,
+    ) -> None:
+        self.elicitations = elicitations
+        self._ledger = runner.ledger
+        self._envelopes = envelopes
+        self._public_url = public_url
+        calls = ToolCalls(runner)
+        self._sdk = ServingSdk(lambda module: module.build_manager(calls, envelopes, version))
+        address, scopes = f"{public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
+        self._challenge = f'Bearer resource_metadata="{address}", scope="{scopes}"'.encode()
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        if request.method == "OPTIONS":
+            await answer_preflight(send, PREFLIGHT)
+            return
+        response = Response(send, [*CORS, request.enter_trace()])
+        try:
+            if self._envelopes is not None and (key := find_token(request)):
+                await self._answer_key(self._envelopes, request, response, key)
+                return
+            caller, body, message = await self._check(request)
+            if "method" not in message:
+                await self.elicitations.take_response(caller, message)
+            if session_id := find_session_id(message):
+                response.headers.append((SESSION_HEADER.encode(), session_id.encode()))
+            wanted = request.query_values("agents")
+            elicits = request.headers.get(SESSION_HEADER, "").startswith(SESSION_PREFIX)
+            scope = {
+                **request.scope,
+                CALLER_KEY: caller,
+                LISTS_AGENTS_KEY: AGENTS_AS_TOOLS in wanted,
+                ELICIT_KEY: partial(self.elicitations.ask, caller, response.send_event) if elicits else None,
+            }
+            manager = await self._sdk.get_manager()
+            await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
+        except ClientLeft:
+            return
+        except RequestRefused as refused:
+            extra = (
+                [(b"www-authenticate", self._challenge)]
+                if isinstance(refused, Unauthenticated)
+                else refused.headers
+            )
+            await response.refuse(form_error(refused), *extra)
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            error = public_error(failure)
+            await response.refuse(error, *([RETRY_SOON] if error.status == 503 else []))
+
+    async def close(self) -> None:
+        """End what is open."""
+        await self._sdk.close()
+
+    async def _answer_key(
+        self, envelopes: EnvelopeCalls, request: HttpRequest, response: "Response", key: str
+    ) -> None:
+        """Answer a caller with an AGNT key, who has tools of its own, and can be asked nothing.
+
+        Raises:
+            RequestRefused, RpcError: the first thing that is wrong.
+            ClientLeft: it went away.
+        """
+        body = await request.read_checked(("POST",))
+        user_agent = request.headers.get("user-agent", "")
+        caller = await envelopes.find_caller(key, digest(key), user_agent)
+        if caller is None:
+            raise Unauthenticated
+        read_message(body)
+        manager = await self._sdk.get_manager()
+        scope = {**request.scope, KEY_CALLER_KEY: caller}
+        await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
+
+    async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes, dict[str, Any]]:
+        """The caller, the body as the SDK may read it, and the message in it.
+
+        Raises:
+            RequestRefused, RpcError: the first thing that is wrong.
+            ClientLeft: it went away.
+        """
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self._public_url)
+        identity = await self._ledger.get_caller(token)
+        assert token is not None  # noqa: S101  for the type checker: there is no caller without one
+        message = read_message(body)
+        traceparent = request.traceparent
+        caller = ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent)
+        return caller, body, message
+
+
+def read_message(body: bytes) -> dict[str, Any]:
+    """The message in a body, before the SDK reads it; what no sound client sends is refused.
+
+    Raises:
+        RpcError: on HTTP 400.
+    """
+    try:
+        text, message = parse(body)
+        if not isinstance(message, dict):
+            raise RpcError(INVALID_REQUEST, "want one message; batches are not supported")
+        if not isinstance(message.get("id", ""), str | int):
+            raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
+        strict_json.check_strings(text, message)
+        return message
+    except ForbiddenText as wrong:
+        raise RpcError(INVALID_PARAMS, str(wrong), status=400) from None
+    except RpcError as error:
+        error.status = 400
+        raise
+
+
+class Response:
+    """The response to one request: adds headers to what the SDK sends, and knows whether it has begun."""
+
+    def __init__(self, send: Send, headers: list[Header]) -> None:
+        self._send = send
+        self.headers = headers
+        self._has_begun = False
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message of ASGI."""
+        if message["type"] == "http.response.start":
+            self._has_begun = True
+            message = {**message, "headers": [*message["headers"], *self.headers]}
+        await self._send(message)
+
+    async def send_event(self, message: Mapping[str, Any]) -> bool:
+        """Send a message of our own on the stream that the SDK has begun; False where it has begun none."""
+        if self._has_begun:
+            body = b"event: message\r\ndata: " + msgspec.json.encode(message) + b"\r\n\r\n"
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        return self._has_begun
+
+    async def refuse(self, error: RpcError, *headers: Header) -> None:
+        """End with an error, unless the SDK has begun to answer."""
+        if not self._has_begun:
+            await respond(self._send, error.status, error.body(), [*self.headers, *headers])

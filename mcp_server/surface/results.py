@@ -1,0 +1,148 @@
+"""What a tool's caller reads: tasks as text, images, files and links; refusals with what to do about them."""
+
+import json
+from collections.abc import Iterable
+from urllib.parse import quote
+
+import mcp_types as types
+from msgspec import UNSET
+
+from a2a_bridge.service.tasks.pieces import answer_message
+from a2a_bridge.wire.errors import (
+    AGENT_NOT_FOUND,
+    INSUFFICIENT_SCOPE,
+    REFUSED,
+    TASK_NOT_CANCELABLE,
+    TASK_NOT_FOUND,
+    UNAUTHENTICATED,
+    UNSUPPORTED_OPERATION,
+)
+from a2a_bridge.wire.task import State, Task, text_in
+from agents.transcript.pieces import Part
+from kit.jsonrpc import RpcError
+from mcp_server.service.calls import CallResult
+
+TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
+SHOWN_TAIL_CHARS = 2_000
+ERROR_ADVICE = {
+    AGENT_NOT_FOUND: "Call list_agents for the handles of the agents that you may ask.",
+    TASK_NOT_FOUND: "It may have expired. Ask again with ask_agent.",
+    TASK_NOT_CANCELABLE: "Read it with get_task.",
+    UNSUPPORTED_OPERATION: "Ask again with ask_agent, with the task's context_id to go on with the conversation.",
+    REFUSED: "The task still waits for your answer: send it later with answer_task.",
+    UNAUTHENTICATED: "Sign in again, or make a new token on the hub's page /account. The question goes on at its"
+    " agent; after that get_task has the answer.",
+    INSUFFICIENT_SCOPE: "Make a token with the scope `ask`, for this agent or all, on the hub's page /account.",
+}
+
+Contents = list[types.ContentBlock]
+
+
+def render_text(*lines: str, is_error: bool = False) -> types.CallToolResult:
+    """A result that is text."""
+    text = "\n".join(filter(None, lines))
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
+
+
+def render_error(error: RpcError) -> types.CallToolResult:
+    """A call that failed, and what to do."""
+    return render_text(f"Error: {error.message}.", ERROR_ADVICE.get(error.code, ""), is_error=True)
+
+
+def render_result(result: CallResult) -> types.CallToolResult:
+    """What came of a call about a task."""
+    task = result.task
+    if result.error is not None:
+        shown = render_error(result.error)
+        if task is not None:
+            shown.content.append(_names(task))
+        return shown
+    if task is None:
+        raise RuntimeError("the call has neither a task nor an error")
+    content = _contents(task, result)
+    is_refused = result.denied is not None
+    if not is_refused:
+        content.append(_names(task))
+    meta = {TASK_META: task.id, CONTEXT_META: task.context_id, STATE_META: str(task.state)}
+    is_error = task.is_terminal and task.state is not State.COMPLETED
+    return types.CallToolResult(content=content, is_error=is_error, _meta=meta)
+
+
+def question_of(task: Task) -> str:
+    """What the agent of a task that waits for its caller asked back."""
+    return text_in(task.message.parts) if task.message is not None else ""
+
+
+def _contents(task: Task, result: CallResult) -> Contents:
+    said = question_of(task)
+    if task.state is State.COMPLETED:
+        parts = answer_message(task).parts
+        if said and task.message is not None and said != task.reply_text:
+            parts = (*task.message.parts, *parts)
+        return _blocks(task, parts) or [types.TextContent(text="(The agent gave an empty answer.)")]
+    if task.is_interrupted:
+        wanted = "asks you to sign in or to authorise it" if task.state is State.AUTH_REQUIRED else "asks back"
+        asked = _blocks(task, task.message.parts) if task.message is not None else []
+        advice = f"The agent {wanted}. Answer with answer_task and the task_id below."
+        return [*_made(task, said), *asked, types.TextContent(text=advice)]
+    if not task.is_terminal:
+        begun = f"\nSo far: {task.reply_text[-SHOWN_TAIL_CHARS:]}" if task.reply_text else ""
+        return [types.TextContent(text=f"Not answered yet. Call get_task with the task_id below for more.{begun}")]
+    advice = result.denied.entry.advice if result.denied is not None else ""
+    text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {advice}".strip()
+    return [types.TextContent(text=text), *_made(task, said)]
+
+
+def _made(task: Task, said: str) -> Contents:
+    """What there is of an answer that is not whole; its text only where the last words do not repeat it."""
+    repeats = bool(task.reply_text) and said.startswith(task.reply_text)
+    return _blocks(task, [part for _, part in task.besides_reply] if repeats else answer_message(task).parts)
+
+
+_WORDS = {
+    State.FAILED: "Not answered",
+    State.REJECTED: "The agent refused the question",
+    State.CANCELED: "Canceled",
+}
+
+
+def _names(task: Task) -> types.TextContent:
+    """How later calls name this task and its conversation."""
+    return types.TextContent(text=f"task_id: {task.id}\ncontext_id: {task.context_id}")
+
+
+def _blocks(task: Task, parts: Iterable[Part]) -> Contents:
+    found = (_block(task, part, number) for number, part in enumerate(parts, 1))
+    return [block for block in found if block is not None]
+
+
+def _block(task: Task, part: Part, number: int) -> types.ContentBlock | None:
+    if isinstance(part.raw, str):
+        return _file(task, part, part.raw, number)
+    if isinstance(part.url, str):
+        return _link(part, part.url)
+    if part.data is not UNSET:
+        return types.TextContent(text=json.dumps(part.data, ensure_ascii=False))
+    if not part.text:
+        return None
+    title = f"{part.filename}:\n" if part.filename else ""
+    return types.TextContent(text=f"{title}{part.text}")
+
+
+def _file(task: Task, part: Part, raw: str, number: int) -> types.ContentBlock:
+    kind = part.media_type.partition("/")[0]
+    if kind == "image":
+        return types.ImageContent(data=raw, mime_type=part.media_type)
+    if kind == "audio":
+        return types.AudioContent(data=raw, mime_type=part.media_type)
+    uri = f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
+    contents = types.BlobResourceContents(uri=uri, blob=raw, mime_type=part.media_type or None)
+    return types.EmbeddedResource(resource=contents)
+
+
+def _link(part: Part, url: str) -> types.ContentBlock:
+    """A link; as text where it is not of the web, so that no client opens it by itself."""
+    if not url.lower().startswith(("https://", "http://")):
+        return types.TextContent(text=f"{part.filename or 'file'}: {url}")
+    name = part.filename or url.partition("?")[0].rpartition("/")[2] or "file"
+    return types.ResourceLink(uri=url, name=name, mime_type=part.media_type or None)

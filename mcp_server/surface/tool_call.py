@@ -1,0 +1,145 @@
+"""One call of a tool: its arguments, its progress, and how its client's user answers an agent that asks back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+from msgspec import Struct
+
+from a2a_bridge.wire.dialects.reading import read_params
+from a2a_bridge.wire.requests import Get, Subscribe
+from a2a_bridge.wire.task import State, Task
+from kit.jsonrpc import RpcError
+from mcp_server.service.calls import CallResult, Progress, ToolCaller, ToolCalls
+from mcp_server.service.elicitation import ANSWER, NotAsked, make_form
+from mcp_server.surface.endpoint import ELICIT_KEY
+from mcp_server.surface.results import question_of, render_result
+from mcp_server.wire.arguments import AnswerTask, make_send
+
+NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
+MAX_ROUNDS = 20  # in which the client's user is asked in one call
+
+Elicit = Callable[[str], Coroutine[Any, Any, str | None]]
+Context = Any  # `ServerRequestContext` of the SDK; its request is a Starlette request
+Answer = types.CallToolResult | types.InputRequiredResult
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool. `context` and `params` are the SDK's."""
+
+    caller: ToolCaller
+    context: Context
+    params: types.CallToolRequestParams
+    calls: ToolCalls
+    progress: Progress | None
+
+    def read(self, arguments: type[Struct]) -> Any:
+        """The arguments.
+
+        Raises:
+            RpcError: -32602, naming the argument.
+        """
+        return read_params(arguments, self.params.arguments or {})
+
+    @property
+    def elicit(self) -> Elicit | None:
+        """Asks the client's user on the stream of this call, and returns the answer; None where that cannot be."""
+        elicit: Elicit | None = self.context.request.scope[ELICIT_KEY]
+        return elicit
+
+    def may_require_input(self) -> bool:
+        """Whether the client can ask its user, and the protocol lets it answer by calling the tool again."""
+        capabilities = self.context.session.client_capabilities
+        return (
+            self.context.protocol_version in types.version.MODERN_PROTOCOL_VERSIONS
+            and capabilities is not None
+            and capabilities.elicitation is not None
+        )
+
+
+def find_progress(context: Context) -> Progress | None:
+    """Reports what an agent says while it works; None where the client asked for no progress."""
+    meta = context.meta
+    if not meta or meta.get("progress_token", meta.get("progressToken")) is None:
+        return None
+    return ProgressReport(context.session.report_progress)
+
+
+class ProgressReport:
+    """Numbers the progress notifications of a call: each has to be more than the one before."""
+
+    def __init__(self, report: Callable[..., Awaitable[None]]) -> None:
+        self._report = report
+        self._count = 0
+
+    async def __call__(self, text: str) -> None:
+        self._count += 1
+        await self._report(float(self._count), message=text)
+
+
+async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) -> Answer:
+    """The result of a message. Where the agent asks back, the client's user is asked, if the client can ask.
+
+    On the stream of a call the user is not asked if the client waits `wait_s` only. A form is no place for what
+    an agent that wants the caller to sign in (AUTH_REQUIRED) asks for.
+    """
+    for _ in range(MAX_ROUNDS):
+        task = result.task
+        if result.error is not None or task is None or task.state is not State.INPUT_REQUIRED:
+            break
+        question = f"@{task.handle} asks back: {question_of(task)}"
+        if call.may_require_input():
+            asked = types.ElicitRequestFormParams.model_validate(make_form(question))
+            # The state is no secret: a task is found by its id for its own caller alone.
+            return types.InputRequiredResult(
+                input_requests={ANSWER: types.ElicitRequest(params=asked)}, request_state=task.id
+            )
+        if call.elicit is None or wait_s is not None:
+            break
+        try:
+            answer = await _ask_user(call, call.elicit(question), task)
+        except NotAsked:
+            break
+        except RpcError as error:
+            return render_result(CallResult(task=task, error=error))
+        if answer is None:
+            return await _render_unanswered(call, task.id)
+        result = await send_answer(call, AnswerTask(task_id=task.id, message=answer))
+    return render_result(result)
+
+
+async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], task: Task) -> str | None:
+    """What the client's user answers; None: nothing, or the task went on without it.
+
+    Raises:
+        NotAsked, RpcError: see `Elicitations.ask`.
+    """
+    asking = asyncio.ensure_future(elicited)
+    # An operator may decide, another client answer or cancel. As an open stream it counts for the caller's limit.
+    following = asyncio.ensure_future(call.calls.run(call.caller, task.handle, Subscribe(task_id=task.id)))
+    try:
+        await asyncio.wait((asking, following), return_when=asyncio.FIRST_COMPLETED)
+        return asking.result() if asking.done() else None
+    finally:
+        for one in (asking, following):
+            one.cancel()
+        await asyncio.gather(asking, following, return_exceptions=True)
+
+
+async def _render_unanswered(call: ToolCall, task_id: str) -> Answer:
+    """A task whose caller's user gave no answer, as it is by now."""
+    result = await call.calls.run_of_task(call.caller, task_id, Get(task_id=task_id))
+    shown = render_result(result)
+    if result.error is None and result.task is not None and result.task.is_interrupted:
+        shown.content.append(types.TextContent(text=NOT_ANSWERED))
+    return shown
+
+
+async def send_answer(call: ToolCall, wanted: AnswerTask) -> CallResult:
+    """Send the agent of a task the answer to what it asked back."""
+    progress, wait_s, task_id = call.progress, wanted.wait_s, wanted.task_id
+    send = make_send(wanted.message, wanted.files, task_id=task_id, waits=progress is None and wait_s is None)
+    return await call.calls.run_of_task(call.caller, task_id, send, progress, wait_s)

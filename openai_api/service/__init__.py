@@ -1,0 +1,1 @@
+"""What the surface reads: the agents that a caller may ask."""

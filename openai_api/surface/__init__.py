@@ -1,0 +1,1 @@
+"""What HTTP reaches: completions, responses, models, and the agents of teams."""

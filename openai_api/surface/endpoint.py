@@ -1,0 +1,176 @@
+"""`POST /v1/chat/completions` and `/v1/responses`, `GET /v1/models` and below.
+
+The guard of all surfaces checks a request first.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from a2a_bridge.service.answering import CallRunner
+from a2a_bridge.service.calls import Incoming
+from a2a_bridge.service.services import find_of_caller
+from a2a_bridge.wire.dialects.dialect import Operation
+from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, invalid
+from a2a_bridge.wire.errors import TASK_NOT_FOUND
+from accounts.authn import OutOfScope, Presented, TokenScope, presented
+from agents.core.ledger import Ledger
+from kit.asgi import HttpRequest, Send, answer_preflight
+from kit.async_db import db_call
+from kit.jsonrpc import RpcError
+from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
+from openai_api.surface.answers import CHAT, ChatAnswer, ModelWire, encode
+from openai_api.surface.completions import ChatWire
+from openai_api.wire.messages import AskedAnswer, make_send
+
+COMPLETIONS_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
+MODELS_PATH = "/v1/models"
+CONVERSATION = "X-Conversation-Id"
+EXPOSED = (b"access-control-expose-headers", b"Retry-After, X-Should-Retry")  # clients in pages read these
+PREFLIGHT = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+    (b"access-control-allow-headers", b"Authorization, *"),  # the npm client names its platform in ten headers
+    (b"access-control-max-age", b"86400"),
+]
+
+
+AskTeam = Callable[[HttpRequest, ChatAnswer, AskedAnswer, str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswers:
+    """Answers `COMPLETIONS_PATH` or `RESPONSES_PATH`, in the form of `wire`.
+
+    `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model
+    without an owner; None: the hub has no such models.
+    """
+
+    runner: CallRunner
+    public_url: str
+    wire: type[ModelWire]
+    ask_team: AskTeam | None = None
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        await answer_request(request, send, self.wire(self.public_url), self._ask)
+
+    async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self.public_url)
+        try:
+            asked, body_bytes = answer.chat.read(body), len(body)
+            if self.ask_team is not None and (name := find_team_name(asked.model)):
+                await self.ask_team(request, answer, asked, name)
+                return
+            conversation_id = read_name(request) or asked.conversation
+            if asked.previous_id and not conversation_id:
+                conversation_id = await self._find_conversation(token, asked)
+            incoming = make_call(request, token, body_bytes, asked, conversation_id, answer.chat)
+            del body, asked  # an answer may take long; a stream need not hold them
+            await self.runner.run(incoming, answer)
+        except RpcError:
+            # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
+            await self.runner.ledger.get_caller(token)
+            raise
+
+    async def _find_conversation(self, token: Presented | None, asked: AskedAnswer) -> str:
+        """The conversation of the caller's earlier answer by the same agent.
+
+        Raises:
+            RequestRefused: no live token.
+            RpcError: there is no such answer, or its task is not kept any more.
+        """
+        caller = await self.runner.ledger.get_caller(token)
+        handle = get_handle(asked.model)
+        try:
+            task = await find_of_caller(self.runner.operations.services, asked.previous_id, caller.user_id)
+        except RpcError:
+            task = None
+        if task is None or task.handle.lower() != handle.lower():
+            field = "previous_response_id"
+            raise RpcError(
+                TASK_NOT_FOUND, f"{field}: you have no such answer of this model", field=field, status=400
+            )
+        return task.context_id
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Answers `MODELS_PATH` and what is below it. `public_url`: whose pages may use the cookie."""
+
+    ledger: Ledger
+    public_url: str
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        await answer_request(request, send, ChatWire(self.public_url), self._list)
+
+    async def _list(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        await request.read_checked(("GET", "HEAD"))
+        caller = await self.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+        if not caller.may_list_agents:
+            raise OutOfScope(TokenScope.READ)
+        # The server has decoded the path: an id may come with its slashes, or with %2F.
+        model = request.path.removeprefix(MODELS_PATH).removeprefix("/")
+        if request.path == MODELS_PATH:
+            limit, after = read_query(request)
+            shown: object = await db_call(load_models)(caller, limit, after)
+        else:
+            shown = await db_call(load_model)(caller, model)
+        await answer.send_whole(encode(shown))
+
+
+async def answer_request(
+    request: HttpRequest, send: Send, wire: ModelWire, run: Callable[[HttpRequest, ChatAnswer], Awaitable[None]]
+) -> None:
+    """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form."""
+    if request.method == "OPTIONS":
+        await answer_preflight(send, PREFLIGHT)
+        return
+    answer = ChatAnswer(request.receive, send, wire, [request.enter_trace(), EXPOSED])
+    try:
+        await run(request, answer)
+    except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+        await answer.fail(failure)
+
+
+def read_name(request: HttpRequest) -> str:
+    """The name of the conversation in the header; empty without one.
+
+    Raises:
+        RpcError: -32602, it is too long, or cannot be printed.
+    """
+    named = request.headers.get(CONVERSATION.lower(), "")
+    if len(named) > MAX_ID_CHARS:
+        raise invalid(CONVERSATION, f"{CONVERSATION}: want at most {MAX_ID_CHARS} characters")
+    return check_printable(named, CONVERSATION)
+
+
+def make_call(
+    request: HttpRequest,
+    token: Presented | None,
+    body_bytes: int,
+    asked: AskedAnswer,
+    conversation_id: str,
+    wire: ModelWire,
+) -> Incoming:
+    """The call that a request is.
+
+    Raises:
+        RpcError: it is none.
+    """
+    key = request.headers.get("idempotency-key", "")
+    return Incoming(
+        handle=get_handle(asked.model),
+        token=token,
+        digest=token.digest if token else None,
+        wire=wire,
+        body_bytes=body_bytes,
+        dialect=CHAT,
+        operation=Operation.STREAM if asked.is_stream else Operation.SEND,
+        request=make_send(asked, conversation_id, key),
+        key=key,
+        traceparent=request.traceparent,
+        is_plain_send=not key,
+    )

@@ -1,0 +1,109 @@
+"""Responses: one JSON object, or its events."""
+
+from typing import Any, Literal
+
+from a2a_bridge.wire.task import Task
+from kit import sse
+from openai_api.surface.answers import ModelWire, encode
+from openai_api.surface.completions import usage_of
+from openai_api.wire.content import content_of
+from openai_api.wire.errors import ModelRefused
+from openai_api.wire.messages import AskedAnswer, ResponseRequest, read_request
+from openai_api.wire.shapes import (
+    Response,
+    ResponseConversation,
+    ResponseEvent,
+    ResponseFailure,
+    ResponseMessage,
+    ResponseText,
+    ResponseUsage,
+)
+
+
+class ResponseWire(ModelWire):
+    """The form of responses. A stream's events are numbered, and say whose part they are."""
+
+    _model = ""
+    _previous_id: str | None = None
+    _begun: Task | None = None
+    _number = -1
+
+    def read(self, body: bytes) -> AskedAnswer:
+        request = read_request(ResponseRequest, body)
+        self._model, self._previous_id = request.model, request.previous_response_id
+        return request.asked
+
+    def result(self, result: object) -> bytes:
+        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
+        return encode(self._whole(result))
+
+    def opening(self, task: Task) -> bytes:
+        self._begun = task
+        begun = self._response(task, "in_progress")
+        item = ResponseMessage(id=_message_id(task), status="in_progress", content=[])
+        return b"".join(
+            [
+                self._event("response.created", response=begun),
+                self._event("response.in_progress", response=begun),
+                self._event("response.output_item.added", output_index=0, item=item),
+                self._event("response.content_part.added", **_place(task), part=ResponseText(text="")),
+            ]
+        )
+
+    def delta(self, task: Task, text: str) -> bytes:
+        return self._event("response.output_text.delta", **_place(task), delta=text, logprobs=[])
+
+    def ending(self, task: Task) -> bytes:
+        whole = self._whole(task)
+        [item] = whole.output
+        [part] = item.content
+        return b"".join(
+            [
+                self._event("response.output_text.done", **_place(task), text=part.text, logprobs=[]),
+                self._event("response.content_part.done", **_place(task), part=part),
+                self._event("response.output_item.done", output_index=0, item=item),
+                self._event("response.completed", response=whole),
+            ]
+        )
+
+    def failure(self, refusal: ModelRefused) -> bytes:
+        if self._begun is None:
+            return self._event("error", code=refusal.code, message=str(refusal), param=None)
+        failure = ResponseFailure(refusal.code, str(refusal))
+        return self._event("response.failed", response=self._response(self._begun, "failed", error=failure))
+
+    def _whole(self, task: Task) -> Response:
+        part = ResponseText(text=content_of(task, self.public_url))
+        item = ResponseMessage(id=_message_id(task), status="completed", content=[part])
+        told = usage_of(task)
+        usage = told and ResponseUsage(
+            input_tokens=told.prompt_tokens,
+            output_tokens=told.completion_tokens,
+            total_tokens=told.total_tokens,
+        )
+        return self._response(task, "completed", output=[item], usage=usage)
+
+    def _response(
+        self, task: Task, status: Literal["in_progress", "completed", "failed"], **more: Any
+    ) -> Response:
+        return Response(
+            id=task.id,
+            created_at=self.created_at,
+            status=status,
+            model=self._model,
+            previous_response_id=self._previous_id,
+            conversation=ResponseConversation(task.context_id),
+            **{"output": [], **more},
+        )
+
+    def _event(self, name: Any, **more: Any) -> bytes:
+        self._number += 1
+        return sse.event(encode(ResponseEvent(type=name, sequence_number=self._number, **more)), name=name)
+
+
+def _message_id(task: Task) -> str:
+    return f"msg_{task.id}"
+
+
+def _place(task: Task) -> dict[str, Any]:
+    return {"item_id": _message_id(task), "output_index": 0, "content_index": 0}

@@ -1,0 +1,220 @@
+"""`POST /agent/{name}`: a completion by the agent of that name in the caller's team, published or not.
+
+OpenClaw's gateway passes such requests on to the model of an agent. `/chat/completions` and `/v1/chat/completions`
+below this path are the same, so that clients of OpenAI's API take `/agent/{name}` as their base address.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import msgspec
+
+from a2a_bridge.service.calls import StreamedAnswer
+from a2a_bridge.service.streams import KEEPALIVE_S, Frame
+from a2a_bridge.wire.dialects.reading import invalid
+from a2a_bridge.wire.dialects.task_news import TaskNews
+from a2a_bridge.wire.errors import agent_not_found
+from a2a_bridge.wire.requests import Send as AskedSend
+from a2a_bridge.wire.task import Message, Role, State, Task
+from accounts.authn import Identity, TokenScope, Unauthenticated
+from agents.core.ask_starter import NOT_ASKED, Asker
+from agents.core.types import SettledTurn
+from agents.core.waiting import RunningTurn
+from agents.links.channel.requests import ActingFor
+from agents.models.choices import Outcome
+from agents.transcript.pieces import Part
+from gateway.service.agent_protocol.steps import output_of
+from gateway.service.client import Gateway
+from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
+from gateway.surface.http import GatewayHttp
+from gateway.wire.envelope import Envelope
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
+from gateway.wire.frame_types import is_agent_name, is_id
+from gateway.wire.permissions import Action, check_action
+from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
+from kit.clock import approximate_now, iso
+from kit.concurrency import ConcurrencyLimit
+from kit.jsonrpc import parse
+from kit.tasks import start_apart
+from openai_api.surface.answers import ChatAnswer
+from openai_api.surface.completions import ChatWire
+from openai_api.surface.endpoint import CONVERSATION, answer_request, read_name
+from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, make_send
+
+PATH = re.compile(r"/agent/([^/]+)(?:(?:/v1)?/chat/completions)?")
+STATUSES = {
+    ErrorCode.AGENT_OFFLINE: (503, "agent_offline"),
+    ErrorCode.AGENT_BUSY: (429, "agent_busy"),
+    ErrorCode.RATE_LIMITED: (429, "rate_limit_exceeded"),
+    ErrorCode.PERMISSION_DENIED: (403, ""),
+    ErrorCode.INVALID_CONTENT: (400, ""),
+}
+OUT_OF_BUDGET = 429  # the status for a limit without a code in the protocol
+
+
+def is_team_agent(path: str) -> bool:
+    """Whether `TeamAgents` serves a path."""
+    return PATH.fullmatch(path) is not None
+
+
+class TeamWire(ChatWire):
+    """Chat completions whose model is the agent of the address, not the model in the body."""
+
+    def __init__(self, public_url: str, name: str) -> None:
+        super().__init__(public_url)
+        self.agent = name
+
+    def read(self, body: bytes) -> AskedAnswer:
+        _, value = parse(body)
+        if isinstance(value, dict):
+            body = msgspec.json.encode(value | {"model": f"{MODEL_PREFIX}{self.agent}"})
+        return super().read(body)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamAgents:
+    """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own."""
+
+    http: GatewayHttp
+    gateway: Gateway
+    streams: ConcurrencyLimit
+    reply_wait_s: float
+    stream_max_age_s: float
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; no input of a client makes this raise."""
+        found = PATH.fullmatch(request.path)
+        name = found[1] if found else ""
+        await answer_request(request, send, TeamWire(self.http.public_url, name), self._ask)
+
+    async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        body = await request.read_checked(("POST",))
+        await self.http.get_caller(request, TokenScope.ASK)  # before other faults are reported
+        assert isinstance(answer.chat, TeamWire)  # noqa: S101  for the type checker: `__call__` made the wire
+        await self.ask(request, answer, answer.chat.read(body), answer.chat.agent)
+
+    async def ask(self, request: HttpRequest, answer: ChatAnswer, asked: AskedAnswer, name: str) -> None:
+        """Ask the agent of that name, and answer.
+
+        Raises:
+            RequestRefused, RpcError: nothing was sent.
+        """
+        identity = await self.http.get_caller(request, TokenScope.ASK)
+        if not is_agent_name(name):
+            raise agent_not_found()
+        conversation_id = read_name(request) or asked.conversation
+        if conversation_id and not is_id(conversation_id):
+            raise invalid(CONVERSATION, f"{CONVERSATION}: want at most 128 characters")
+        wanted = make_send(asked, conversation_id)
+        if not asked.is_stream:
+            running, settled = await self._start(request, identity, name, wanted)
+            await self.http.wait(request, identity, settled)
+            await answer.at_once(make_task(identity, name, running, settled.result()))
+            return
+        with self.streams.hold(identity.user_id):
+            running, settled = await self._start(request, identity, name, wanted)
+            await self._follow(identity, answer, _stream(identity, name, running, settled))
+
+    async def _start(
+        self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend
+    ) -> "tuple[RunningTurn, asyncio.Future[SettledTurn]]":
+        """Ask the agent; its turn, and how the turn ends.
+
+        Raises:
+            RequestRefused, RpcError: nothing was sent.
+        """
+        try:
+            running = await self._begin(identity, name, wanted, request.traceparent)
+        except FrameRefused as refused:
+            raise refuse(refused) from None
+        return running, start_apart(self.gateway.link.start, _settle(running), "completion")
+
+    async def _follow(self, identity: Identity, answer: ChatAnswer, frames: AsyncIterator[Frame | None]) -> None:
+        """Stream the answer until its end, or until the caller's credential is revoked."""
+        try:
+            with self.http.callers.hold(identity.credential_id):
+                await answer.stream(StreamedAnswer(frames), self.stream_max_age_s)
+        except Unauthenticated:
+            await answer.end()
+
+    async def _begin(self, identity: Identity, name: str, wanted: AskedSend, traceparent: str) -> RunningTurn:
+        """Ask the agent.
+
+        Raises:
+            FrameRefused: nothing was sent.
+        """
+        check_action(identity, Action.SEND, own="", agent="")
+        router, user_id = self.gateway.router, identity.user_id
+        try:
+            target = (await router.read(find_addressee, name, user_id)).target
+        except NOT_ASKED as refusal:
+            raise refuse_denied(refusal) from None
+        parts = [msgspec.to_builtins(part) for part in wanted.parts]
+        said = {"text": wanted.question, "parts": parts} if parts else wanted.question
+        message_id = wanted.message.id
+        envelope = Envelope(
+            type="message",
+            content={"role": "user", "content": said},
+            metadata={"requiresResponse": True, "correlationId": message_id},
+            id=message_id,
+            agent=name,
+            session_id=wanted.context_id,
+            extra={},
+        )
+        behalf = ActingFor(Asker(user_id=user_id, login=identity.login, traceparent=traceparent), NO_SESSION)
+        question = MessageToAsk(wanted.question, tuple(wanted.parts))
+        wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
+        try:
+            begun = await router.begin(message_id, envelope, behalf, Sender.of(identity), wait_s, question)
+        except MustWait as waits:
+            raise waits.refused from None
+        return begun.running
+
+
+def refuse(refused: FrameRefused) -> Exception:
+    """The error of OpenAI's API for a refusal of the hub."""
+    if refused.code is ErrorCode.AGENT_NOT_FOUND:
+        return agent_not_found()
+    if refused.reason == "unavailable":
+        return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
+    status, code = STATUSES.get(refused.code, (OUT_OF_BUDGET, ""))
+    is_soon = code in ("agent_offline", "agent_busy")
+    headers = refused.retry_headers or ([RETRY_SOON] if is_soon else [])
+    return RequestRefused(status, code or refused.name, str(refused), *headers)
+
+
+def make_task(identity: Identity, name: str, running: RunningTurn, settled: SettledTurn) -> Task:
+    """The task that the answer shows, from a settled turn."""
+    is_done = settled.outcome is Outcome.COMPLETED
+    failure = refuse_failed(settled.reason, settled.own_words)
+    text = output_of(settled, running.pieces) if is_done else str(failure)
+    chat_id = running.turn.ask.chat_id
+    return Task(
+        id=f"chatcmpl-{chat_id}",
+        caller_id=identity.user_id,
+        handle=f"{identity.login}/{name}",
+        context_id=running.turn.ask.context_id,
+        chat_id=chat_id,
+        home="",
+        state=State.COMPLETED if is_done else State.FAILED,
+        updated_at=iso(approximate_now()),
+        history=(),
+        message=Message(f"msg-{chat_id}", Role.AGENT, (Part(text=text),)),
+        usage=settled.usage,
+    )
+
+
+async def _settle(running: RunningTurn) -> SettledTurn:
+    return await asyncio.shield(running.settled)
+
+
+async def _stream(
+    identity: Identity, name: str, running: RunningTurn, settled: "asyncio.Future[SettledTurn]"
+) -> AsyncIterator[Frame | None]:
+    """The one data frame of a stream, after keep-alives: an agent of a team answers in one piece."""
+    while not (await asyncio.wait({settled}, timeout=KEEPALIVE_S))[0]:
+        yield None
+    yield "", TaskNews(make_task(identity, name, running, settled.result()))

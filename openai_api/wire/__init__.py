@@ -1,0 +1,1 @@
+"""Requests, answers and errors as OpenAI's API writes them. No I/O."""

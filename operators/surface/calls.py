@@ -1,0 +1,173 @@
+"""The calls of operators, one table: what each takes and answers, and what runs for it."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agents.core.ask_starter import Asker
+from agents.core.errors import Offline
+from agents.core.waiting import left_out_of
+from agents.models.choices import Failure, Outcome, Surface
+from kit.asgi import RequestRefused
+from kit.clock import iso
+from kit.describe import COMMON_FAILURES, DescribedAnswer, ErrorBody, Operation, Parameter, Uuid, describe_failures
+from operators.service.prompt_service import PromptService, SentRoute
+from operators.service.prompting import PromptRequest
+from operators.wire.errors import NoSuchSession, failure_text, status_and_code
+from operators.wire.shapes import ProbeAnswer, ProbeBody, ProbeSent, PromptBody, PromptSent, RouteAnswer, RouteBody
+
+Names = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An answer that waits for an agent."""
+
+    answer: Coroutine[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """One address, whose groups name its variable parts, all POST. `operation` has the shapes of its bodies."""
+
+    path: re.Pattern[str]
+    run: Callable[[PromptService, Asker, Names, Any], Awaitable[Any]]
+    operation: Operation
+
+
+async def prompt(prompt_service: PromptService, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
+    """Prompt a session; never waits for the reply."""
+    wanted = PromptRequest(
+        session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
+    )
+    prompted = await prompt_service.prompt(asker, wanted, surface=Surface.PROMPT)
+    routed_to = UNSET if prompted.routed_to is None else prompted.routed_to
+    return PromptSent(ok=True, chat_id=prompted.chat_id, ts=now(), routed_to_agent=routed_to)
+
+
+async def route(
+    prompt_service: PromptService, asker: Asker, names: Names, body: RouteBody
+) -> RouteAnswer | Pending:
+    """Prompt a peer; an ask waits for the reply."""
+    routed = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
+    sent = RouteAnswer(ok=True, chat_id=routed.chat_id, session_id=routed.session_id, mode=body.mode)
+    return Pending(_with_reply(sent, routed, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
+
+
+async def probe(prompt_service: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
+    """Prompt many peers; never waits for a reply."""
+    found = await prompt_service.probe(asker, body.prompt, body.peers)
+    return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
+
+
+_REFUSALS = {
+    403: "Your role does not reach, the owner blocks you, or the cookie came from another site.",
+    408: COMMON_FAILURES[408],
+    409: "It is offline, busy, archived, ambiguous or at its cap. Nothing was sent.",
+    429: "Its budget is spent, or you ask too fast: Retry-After says when to come back. Nothing was sent.",
+    503: COMMON_FAILURES[503],
+}
+CALLS = (
+    OperatorCall(
+        re.compile(r"/api/v1/sessions/(?P<id>[^/]+)/prompt"),
+        prompt,
+        Operation(
+            method="post",
+            path="/api/v1/sessions/{public_id}/prompt",
+            parameters=[Parameter(name="public_id", shape=Uuid, place="path")],
+            name="promptSession",
+            summary="Prompt a session; the reply comes as an event.",
+            text="Takes the role prompter. A text that begins with `@owner/slug` goes there instead.",
+            tag="sessions",
+            request=PromptBody,
+            answers={
+                200: DescribedAnswer(shape=PromptSent, text="It is on its way."),
+                **describe_failures(ErrorBody, _REFUSALS),
+            },
+        ),
+    ),
+    OperatorCall(
+        re.compile(r"/api/v1/peers/probe"),
+        probe,
+        Operation(
+            method="post",
+            path="/api/v1/peers/probe",
+            name="probePeers",
+            summary="Tell many sessions the same.",
+            tag="peers",
+            request=ProbeBody,
+            answers={
+                200: DescribedAnswer(shape=ProbeAnswer, text="Whom it was sent to, and whom not."),
+                **describe_failures(ErrorBody, _REFUSALS),
+            },
+        ),
+    ),
+    OperatorCall(
+        re.compile(r"/api/v1/peers/(?P<peer>.+)/route", re.DOTALL),
+        route,
+        Operation(
+            method="post",
+            path="/api/v1/peers/{peer}/route",
+            name="routeToPeer",
+            summary="Prompt a session or a published agent by name, and with `ask` wait for the reply.",
+            text="`peer` is `slug`, `@slug`, `owner/slug` or `@owner/slug`; its slash may be encoded or not.",
+            tag="peers",
+            request=RouteBody,
+            answers={
+                200: DescribedAnswer(shape=RouteAnswer, text="The reply; or, in time, none."),
+                **describe_failures(ErrorBody, _REFUSALS | {502: "It was sent, or may have been, and failed."}),
+            },
+        ),
+    ),
+)
+OPERATIONS = tuple(call.operation for call in CALLS)
+
+
+def find_call(path: str) -> tuple[OperatorCall, Names] | None:
+    """The call at a path, and the variable parts of it."""
+    for call in CALLS:
+        if found := call.path.fullmatch(path):
+            return call, found.groupdict()
+    return None
+
+
+def session_id_of(text: str) -> UUID:
+    """A session's public id.
+
+    Raises:
+        NoSuchSession: no session can have such an id.
+    """
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NoSuchSession from None
+
+
+def now() -> str:
+    """The time of an answer."""
+    return iso(datetime.now(UTC))
+
+
+async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> RouteAnswer:
+    """Wait for the end of the turn, whose own deadline is the caller's.
+
+    Raises:
+        RequestRefused: it failed otherwise than by timeout.
+    """
+    settled = await asyncio.shield(routed.running.settled)
+    if settled.outcome is Outcome.COMPLETED:
+        left_out = left_out_of(routed.running.pieces) or UNSET
+        return replace(sent, reply=settled.text, reply_ts=now(), left_out=left_out)
+    message = settled.own_words or failure_text(settled.reason, wait_s)
+    if settled.reason == Failure.NOT_DELIVERED:
+        raise RequestRefused(*status_and_code(Offline), message)
+    if settled.reason != Failure.TIMEOUT:
+        raise RequestRefused(502, settled.reason, message)
+    return replace(sent, ok=False, timed_out=True, error=message)

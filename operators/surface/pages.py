@@ -1,0 +1,293 @@
+"""A session as its operators see it in a browser, and what only its owner does to it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Model, QuerySet, Sum
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from rest_framework.exceptions import NotFound
+
+from accounts.models import User
+from accounts.oauth.pages import signed_in, to_signin
+from agents.api.archiving import archive
+from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
+from agents.models.session import is_online
+from agents.transcript import permissions
+from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
+from agents.transcript.session_deletion import delete_sessions
+from agents.transcript.timeline import Position, TimelinePage, find_turn_position, read_history, read_history_from
+from operators.service.attachments import load_attendance
+from operators.service.transcript_rows import build_rows, row_of_request
+
+ROWS = 50
+MOST_FILES = 100
+MOST_SHARES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleSession:
+    """A session, and who looks at it in which role."""
+
+    session: Session
+    user: User
+    role: Role
+
+    @property
+    def may_prompt(self) -> bool:
+        """Whether the user may send prompts, messages and files."""
+        return self.role >= Role.PROMPTER
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether the user may decide permission requests."""
+        return self.role >= Role.APPROVER
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether it is theirs."""
+        return self.role == Role.OWNER
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """What the page's scripts need to know."""
+        return {"id": str(self.session.public_id), "role": self.role.word, "login": self.user.login}
+
+
+@never_cache
+@gzip_page
+@require_safe
+def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The page. `before`, `from`: an earlier part, without what happens now; `turn`: the part with that turn."""
+    seen = find_visible_session(request, public_id)
+    if seen is None:
+        return to_signin(request)
+    session = seen.session
+    context = {
+        **_rows(request, seen),
+        **_files(seen),
+        "is_online": is_online(session.pk),
+        "attached": load_attendance(session.pk).logins,
+        "shares": _shares(seen),
+        "share_roles": Share.Role.choices,
+    }
+    return render(request, "operators/view.html", context)
+
+
+@never_cache
+@gzip_page
+@require_safe
+def rows(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The lines alone, for the page's script: it asks again whenever something happened."""
+    seen = get_visible_session(request, public_id)
+    return render(request, "operators/rows.html", _rows(request, seen))
+
+
+@never_cache
+@gzip_page
+@require_safe
+def files(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The list of files alone."""
+    return render(request, "operators/files.html", _files(get_visible_session(request, public_id)))
+
+
+def find_visible_session(
+    request: HttpRequest, public_id: UUID, *, at_least: Role = Role.VIEWER
+) -> VisibleSession | None:
+    """The session of an address for the signed-in user; None when no user is signed in.
+
+    Raises:
+        Http404: absent, not theirs to see, or the role does not reach: no difference.
+    """
+    caller = signed_in(request)
+    if caller is None:
+        return None
+    session = find_session(public_id, caller.user.pk)
+    if session is None or role_of(session) < at_least:
+        raise Http404
+    return VisibleSession(session, caller.user, role_of(session))
+
+
+def get_visible_session(request: HttpRequest, public_id: UUID) -> VisibleSession:
+    """The same, where signing in is no answer.
+
+    Raises:
+        Http404: see `find_visible_session`, or no user is signed in.
+    """
+    seen = find_visible_session(request, public_id)
+    if seen is None:
+        raise Http404
+    return seen
+
+
+def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
+    session_id = seen.session.pk
+    page, missing = _find_page(request.GET, session_id)
+    is_past = page.after is not None or "before" in request.GET or "from" in request.GET
+    waiting = [] if is_past else [row_of_request(one) for one in permissions.pending(session_id)]
+    context = {"before": page.before, "after": page.after, "is_past": is_past, "waiting": waiting}
+    return {"seen": seen, "rows": build_rows(page.moments, session_id), "is_turn_missing": missing, **context}
+
+
+def _find_page(query: Mapping[str, str], session_id: int) -> tuple[TimelinePage, bool]:
+    """The part of a transcript that a query names, and whether the turn it names is not in the transcript."""
+    if "from" in query:
+        return read_history_from(session_id, Position.read(query["from"]), ROWS), False
+    newest = read_history(session_id, Position.read(query.get("before", "")), ROWS)
+    turn = _find_turn(query.get("turn", ""), session_id)
+    if turn is None or any(_asks(one.row, turn) for one in newest.moments):
+        return newest, "turn" in query and turn is None
+    start = find_turn_position(turn)
+    return (newest, True) if start is None else (read_history_from(session_id, start, ROWS), False)
+
+
+def _asks(row: Model, turn: Turn) -> bool:
+    return isinstance(row, Event) and row.type == "prompt" and f'"{turn.chat_id}"' in row.payload
+
+
+def _find_turn(name: str, session_id: int) -> Turn | None:
+    """A turn of a session by its id, or by the chat id that its frames and webhooks have."""
+    turns = Turn.objects.filter(session=session_id)
+    if re.fullmatch(r"[0-9]{1,18}", name):
+        return turns.filter(pk=int(name)).first()
+    return turns.filter(chat_id=name).first() if 0 < len(name) <= 64 and name.isprintable() else None
+
+
+def _files(seen: VisibleSession) -> dict[str, Any]:
+    live = File.objects.live().filter(session=seen.session).select_related("uploader").order_by("-pk")
+    found = list(live[: MOST_FILES + 1])
+    return {"seen": seen, "files": found[:MOST_FILES], "has_more_files": len(found) > MOST_FILES}
+
+
+def _shares(seen: VisibleSession) -> list[Share]:
+    if not seen.is_owner:
+        return []
+    return list(Share.objects.filter(session=seen.session).select_related("user").order_by("pk")[:MOST_SHARES])
+
+
+Act = Callable[[HttpRequest, VisibleSession], str]
+NO_SUCH_LOGIN = "No user has the login {login}."
+ALREADY_OWNER = "The session is theirs already."
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """So many of something; counted no further than MOST_COUNTED."""
+
+    name: str
+    count: int
+
+    @property
+    def is_more(self) -> bool:
+        """Whether there are more than were counted."""
+        return self.count >= MOST_COUNTED
+
+
+def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
+    """A form's target: act as the owner, say what was done, go back to the session."""
+
+    @never_cache
+    @require_POST
+    def target(request: HttpRequest, public_id: UUID) -> HttpResponse:
+        seen = find_visible_session(request, public_id, at_least=Role.OWNER)
+        if seen is None:
+            return to_signin(request)
+        messages.success(request, act(request, seen))
+        return HttpResponseRedirect(reverse("operator-view", args=[public_id]))
+
+    return target
+
+
+def _share(request: HttpRequest, seen: VisibleSession) -> str:
+    login, role = request.POST.get("login", "").strip().removeprefix("@"), request.POST.get("role", "")
+    user = _find_user(login)
+    if user is None:
+        return NO_SUCH_LOGIN.format(login=_shown(login))
+    if user.pk == seen.session.owner_id:
+        return ALREADY_OWNER
+    if role not in Share.Role.values:
+        return "Choose a role."
+    try:
+        share_session(seen.session, user, role, by=seen.user)
+    except SessionGone:
+        return "The session is gone."
+    return f"Shared with @{user.login}, as {role}."
+
+
+def _unshare(request: HttpRequest, seen: VisibleSession) -> str:
+    login = request.POST.get("login", "")
+    user = _find_user(login)
+    if user is None or not unshare_session(seen.session, user):
+        return f"It was not shared with {_shown(login)}."
+    return f"@{user.login} no longer sees this session."
+
+
+def _archive(request: HttpRequest, seen: VisibleSession) -> str:
+    try:
+        is_new, _ = archive(seen.session)
+    except NotFound:
+        return "The session is gone."
+    return "Archived. It comes back when its agent does." if is_new else "It was archived already."
+
+
+share, unshare, put_away = _acting(_share), _acting(_unshare), _acting(_archive)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """What would go with it, by numbers; a POST deletes it for good."""
+    seen = find_visible_session(request, public_id, at_least=Role.OWNER)
+    if seen is None:
+        return to_signin(request)
+    if request.method != "POST":
+        context = {"seen": seen, "numbers": list(_numbers(seen.session)), "bytes": _bytes_of_files(seen.session)}
+        return render(request, "operators/delete.html", context)
+    gone, name = delete_sessions([seen.session.pk]), seen.session.routing_name
+    messages.success(request, f"Deleted @{name}: {gone.count(Event)} events, {gone.bytes_freed} bytes of files.")
+    return HttpResponseRedirect(_desk())
+
+
+def _desk() -> str:
+    try:
+        return reverse("desk")
+    except NoReverseMatch:
+        return "/"
+
+
+def _find_user(login: str) -> User | None:
+    return User.objects.named(login) if 0 < len(login) <= 64 and login.isprintable() else None
+
+
+def _shown(login: str) -> str:
+    return login[:64].replace("\0", "") or "this login"
+
+
+def _numbers(session: Session) -> Iterator[Number]:
+    """What hangs on a session, kind by kind."""
+    kinds: list[tuple[str, QuerySet[Any]]] = [
+        ("events", Event.objects.filter(session=session)),
+        ("messages between operators", OpMessage.objects.filter(session=session)),
+        ("questions to its agent, in the audit", Turn.objects.filter(agent__session=session)),
+        ("permission requests", PermissionRequest.objects.filter(session=session)),
+        ("files", File.objects.filter(session=session)),
+        ("people it is shared with", Share.objects.filter(session=session)),
+        ("agents published on it", Agent.objects.filter(session=session)),
+    ]
+    for name, rows in kinds:
+        yield Number(name, rows[:MOST_COUNTED].count())
+
+
+def _bytes_of_files(session: Session) -> int:
+    """The size of its live files; bytes that other sessions' files share stay when it goes."""
+    total = File.objects.live().filter(session=session).aggregate(total=Sum("size"))["total"]
+    return int(total or 0)

@@ -1,0 +1,1 @@
+"""The bodies and frames of operators, and their errors. No I/O."""

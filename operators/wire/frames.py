@@ -1,0 +1,154 @@
+"""The frames of `/cli`, one JSON text message each (docs/reference/frames.md). Unknown fields are ignored."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agents.transcript.announcements import FROM_LIVE, LiveMessage
+from kit import strict_json
+from kit.describe import CALLER, Socket, Uuid
+from kit.strict_json import UnreadableText
+from operators.wire.shapes import Attachments, Mode, PeerName, Said
+
+MAX_FRAME_BYTES = 1_048_576
+MAX_OP_MESSAGE_CHARS = 65_536
+MAX_MENTIONS = 50
+
+RoleWord = Literal["viewer", "prompter", "approver", "owner"]
+SessionId = Annotated[Uuid, Meta(max_length=64)]
+Login = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
+    """Any frame; its class says its `type`."""
+
+
+class Subscribe(Frame, frozen=True, tag="subscribe"):
+    """Show me what happens in this session. Takes the role viewer."""
+
+    session_id: SessionId
+
+
+class Unsubscribe(Frame, frozen=True, tag="unsubscribe"):
+    """Show me nothing more of it."""
+
+    session_id: SessionId
+
+
+class Prompt(Frame, frozen=True, tag="prompt"):
+    """Prompt a session. Takes the role prompter. `source_session_id`: the one attached to, when another."""
+
+    session_id: SessionId
+    text: str = ""
+    source_session_id: SessionId | None = None
+    attachments: Attachments | None = None
+
+
+class OpMessage(Frame, frozen=True, tag="op_message"):
+    """Tell the other operators something; the agent never sees it. Takes the role prompter."""
+
+    session_id: SessionId
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_OP_MESSAGE_CHARS)]
+    mentions: Annotated[list[Login], Meta(max_length=MAX_MENTIONS)] | None = None
+
+
+class Approval(Frame, frozen=True, tag="approval"):
+    """Decide a permission request. Takes the role approver; the first decision wins."""
+
+    session_id: SessionId
+    request_id: Annotated[str, Meta(min_length=1, max_length=128)]
+    decision: Literal["allow", "deny"]
+    message: Annotated[str, Meta(max_length=4096)] | None = None
+
+
+class Route(Frame, frozen=True, tag="route"):
+    """Prompt a peer by name, as `POST /peers/{peer}/route` does; the reply comes as an event of its session."""
+
+    peer: PeerName
+    prompt: Said
+    mode: Mode
+
+
+class Subscribed(Frame, frozen=True, tag="subscribed"):
+    """The live view of the session begins; `role` is yours."""
+
+    session_id: Uuid
+    role: RoleWord
+
+
+class Ack(Frame, frozen=True, tag="ack"):
+    """The last frame was taken."""
+
+    ok: Literal[True] = True
+
+
+class Error(Frame, frozen=True, tag="error"):
+    """auth_failed and token_revoked end the connection; every other code leaves it open."""
+
+    code: str
+    message: str
+    ok: Literal[False] = False
+
+
+FROM_OPERATOR: dict[str, type[Frame]] = {
+    "subscribe": Subscribe,
+    "unsubscribe": Unsubscribe,
+    "prompt": Prompt,
+    "op_message": OpMessage,
+    "approval": Approval,
+    "route": Route,
+}
+TO_OPERATOR: tuple[type[Frame] | type[LiveMessage], ...] = (Subscribed, Ack, Error, *FROM_LIVE)
+SOCKET = Socket(
+    path="/cli",
+    summary="An operator watches sessions, prompts them and decides their permission requests.",
+    security=CALLER,
+    from_client=FROM_OPERATOR.values(),
+    to_client=TO_OPERATOR,
+)
+
+
+class BadFrame(Exception):
+    """A message that is no frame; `error` is what to tell the operator, the connection stays."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code)
+        self.error = Error(code=code, message=message)
+
+
+encode = msgspec.json.Encoder().encode
+
+
+def decode(text: str | None) -> Frame:
+    """One message as a frame.
+
+    Raises:
+        BadFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.
+    """
+    value = _read(text)
+    name = value.get("type")
+    if not isinstance(name, str):
+        raise BadFrame("bad_frame", "want a member type, a string")
+    if name not in FROM_OPERATOR:
+        raise BadFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
+    try:
+        return msgspec.convert(value, FROM_OPERATOR[name])
+    except msgspec.ValidationError as wrong:
+        raise BadFrame("bad_frame", str(wrong)[:300]) from None
+
+
+def _read(text: str | None) -> Mapping[str, object]:
+    if text is None:
+        raise BadFrame("bad_frame", "want JSON text")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_FRAME_BYTES:
+        raise BadFrame("bad_frame", f"a frame holds at most {MAX_FRAME_BYTES} bytes")
+    try:
+        value = strict_json.parse(text)
+        strict_json.check_strings(text, value)
+    except UnreadableText as wrong:
+        raise BadFrame("bad_frame", str(wrong)) from None
+    if not isinstance(value, dict):
+        raise BadFrame("bad_frame", "want one JSON object")
+    return value

@@ -1,0 +1,1 @@
+"""Subscribing, queueing and sending."""

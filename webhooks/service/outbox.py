@@ -1,0 +1,138 @@
+"""Writes a delivery row for each subscription to an event, in the transaction that caused the event."""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from django.db import transaction
+from django.db.models.functions import Now
+
+from kit import sql
+from kit.ids import time_ordered
+from webhooks.models import Delivery, Subscription
+from webhooks.wire.catalog import is_wanted
+
+Waker = Callable[[], None]
+
+_commit_callbacks: list[Waker] = []
+
+ROWS_AT_ONCE = 190
+MAX_HANDLE_CHARS = 160
+# Of these owners. A subscription that is deleted before our caller's commit would make that fail.
+_SUBSCRIPTIONS = sql.KeyedQuery(
+    lambda owners: Subscription.objects.filter(
+        owner_id__in=owners, owner__is_active=True, paused_at=None
+    ).values_list("pk", "owner_id", "events", "session_id", "routing_name"),
+    holds_keys=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxEvent:
+    """An event that subscriptions may want.
+
+    `audience`: the ids of the users whose subscriptions may get the event; `payload`: JSON with the wire's own
+    names. `session_id` (a UUID) and `routing_name` (with its @): what filters of subscriptions compare; None when
+    the event belongs to no session. `traceparent`: of the turn that the event is about, if any.
+    """
+
+    type: str
+    audience: Collection[int]
+    payload: Mapping[str, Any]
+    session_id: str | None = None
+    routing_name: str | None = None
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subscriber:
+    """A subscription, as far as matching goes."""
+
+    subscription_id: int
+    owner_id: int
+    events: str
+    session_id: str
+    routing_name: str
+
+    def wants(self, happening: OutboxEvent) -> bool:
+        return (
+            self.owner_id in happening.audience
+            and is_wanted(happening.type, self.events.split())
+            and self.session_id in ("", happening.session_id)
+            and self.routing_name in ("", happening.routing_name)
+        )
+
+
+def has_subscriptions() -> bool:
+    """Whether there is any subscription: most hubs have none, and then no events are written."""
+    return bool(Subscription.objects.exists())
+
+
+def record(happenings: Sequence[OutboxEvent]) -> int:
+    """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
+
+    One query when there are no subscriptions, one more for each 190 deliveries.
+    """
+    audience = {user_id for happening in happenings for user_id in happening.audience}
+    if not audience:
+        return 0
+    listeners = [_Subscriber(*row) for row in _SUBSCRIPTIONS.rows(audience)]
+    pairs = [(one, happening) for happening in happenings for one in listeners if one.wants(happening)]
+    return len(queue([(one.subscription_id, happening) for one, happening in pairs]))
+
+
+def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
+    """A row for each of these subscriptions, and the senders woken once it is committed; the event ids."""
+    rows = [
+        Delivery(
+            subscription_id=subscription_id,
+            event_id=new_event_id(),
+            type=happening.type,
+            agent_handle=str(happening.payload.get("handle") or "")[:MAX_HANDLE_CHARS],
+            payload=as_json(happening.payload),
+            traceparent=happening.traceparent,
+            queued_at=Now(),
+            next_attempt_at=Now(),
+        )
+        for subscription_id, happening in deliveries
+    ]
+    Delivery.objects.bulk_create(rows, batch_size=ROWS_AT_ONCE)
+    if rows:
+        # Not earlier: a sender that looks before the commit finds nothing, and waits for its schedule.
+        transaction.on_commit(wake)
+    return [row.event_id for row in rows]
+
+
+def on_queued(waker: Waker) -> None:
+    """Register a function to call after each commit that queued a delivery; it must return at once."""
+    if waker not in _commit_callbacks:
+        _commit_callbacks.append(waker)
+
+
+def wake() -> None:
+    """There is something to send. Without a waker the schedule finds it within seconds."""
+    for waker in _commit_callbacks:
+        waker()
+
+
+def new_event_id() -> str:
+    """What a receiver knows repetitions by."""
+    return f"evt_{time_ordered()}"
+
+
+def as_json(payload: Mapping[str, Any]) -> str:
+    """A payload as text every database and receiver takes: no NaN, no half of a surrogate pair.
+
+    A part that is JSON text already may stand in it as `msgspec.Raw`.
+    """
+    try:
+        return msgspec.json.encode(payload).decode("utf-8")
+    except UnicodeEncodeError:  # half a pair
+        text = json.dumps(payload, ensure_ascii=False, default=_parsed).encode("utf-8", "replace")
+        return msgspec.json.encode(json.loads(text, parse_constant=lambda _: None)).decode("utf-8")
+
+
+def _parsed(part: msgspec.Raw) -> Any:
+    return json.loads(bytes(part))

@@ -1,0 +1,93 @@
+"""Creating, changing and deleting subscriptions: shared by the native API and the admin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from accounts.models import User
+from kit.clock import db_now
+from webhooks import limits
+from webhooks.models import Subscription
+from webhooks.service.outbox import OutboxEvent, queue, wake
+from webhooks.service.sending import seal_secret
+from webhooks.wire.catalog import TEST
+from webhooks.wire.signing import new_signing_secret
+
+OVERLAP = timedelta(hours=24)
+TEST_MESSAGE = "This is a test: your webhook works."
+
+
+@dataclass(frozen=True, slots=True)
+class WithSecret:
+    """A subscription and its new secret, to be shown this once."""
+
+    subscription: Subscription
+    secret: str
+
+
+@transaction.atomic
+def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
+    """A new subscription, `details` being fields of `Subscription`.
+
+    Raises:
+        accounts.quotas.QuotaExceeded: nothing was written.
+    """
+    limits.WEBHOOKS.check(owner.pk)
+    secret = new_signing_secret()
+    return WithSecret(Subscription.objects.create(owner=owner, secret=seal_secret(secret), **details), secret)
+
+
+def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
+    """Change fields; returns whether the subscription was still there.
+
+    What waits to be sent goes to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
+    the time when it began.
+    """
+    changed = dict(changes)
+    if changed.get("paused_at") and subscription.paused_at:
+        del changed["paused_at"]
+    for field, value in changed.items():
+        setattr(subscription, field, value)
+    if changed and not Subscription.objects.filter(pk=subscription.pk).update(**changed):
+        return False
+    if "paused_at" in changed:
+        transaction.on_commit(wake)
+    return True
+
+
+@transaction.atomic
+def roll_secret(subscription_id: int) -> WithSecret | None:
+    """A new secret; the one before signs too for 24 h. None when the subscription is gone."""
+    found: Subscription | None = (
+        Subscription.objects.select_for_update(no_key=True).filter(pk=subscription_id).first()
+    )
+    if found is None:
+        return None
+    secret = new_signing_secret()
+    found.previous_secret, found.secret = found.secret, seal_secret(secret)
+    found.previous_until = overlap_ends(db_now())
+    found.save(update_fields=["secret", "previous_secret", "previous_until"])
+    return WithSecret(found, secret)
+
+
+@transaction.atomic
+def unsubscribe(subscription_id: int) -> None:
+    """Delete it with its deliveries."""
+    held = Subscription.objects.select_for_update().filter(pk=subscription_id).first()
+    if held is not None:  # a transaction that queues a delivery now waits for this one, and then finds it gone
+        held.delete()
+
+
+@transaction.atomic
+def send_test(subscription: Subscription) -> str:
+    """Queue a `webhook.test`, whatever it is subscribed to and however it is; the event id."""
+    payload = {"webhookId": subscription.pk, "message": TEST_MESSAGE}
+    return queue([(subscription.pk, OutboxEvent(type=TEST, audience=(), payload=payload))])[0]
+
+
+def overlap_ends(now: datetime) -> datetime:
+    """Until when the previous secret signs."""
+    return now + OVERLAP

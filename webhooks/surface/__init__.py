@@ -1,0 +1,1 @@
+"""What HTTP reaches: the pages of webhooks, and their calls of the native API."""

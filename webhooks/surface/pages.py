@@ -1,0 +1,313 @@
+"""A user's webhooks in a browser: subscribe, change, pause, try, watch deliveries, send them again."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.models import User
+from accounts.oauth.pages import signed_in, to_signin
+from accounts.quotas import QuotaExceeded
+from kit.clock import db_now
+from kit.markdown import SECTION_ID
+from webhooks import settings
+from webhooks.models import Delivery, Subscription
+from webhooks.service import subscriptions as subscription_changes
+from webhooks.service.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
+from webhooks.service.sending import RETRY_AFTER_S, send_again
+from webhooks.surface.rest import PAUSED, SubscriptionBody
+from webhooks.wire.catalog import ALIASES, CATALOG, TEST
+
+SHOWN = 30
+MAX_FILTER_CHARS = 161
+FARTHEST = 10**18
+HOWTO = Path(__file__).resolve().parents[1] / "docs" / "howto" / "receive-webhooks.md"
+SECTION = "## Verify\n"
+OFFERED = tuple(row for row in CATALOG if row.type != TEST)
+OFFERED_TYPES = {row.type for row in OFFERED}
+STATUSES = [status.value for status in Delivery.Status]
+
+OnOwn = Callable[[HttpRequest, Subscription], HttpResponse]
+
+
+class SubscriptionForm:
+    """What was typed, checked as the native API does. `errors`: one sentence for each field that is wrong.
+
+    `others`: events that it names and that are not in the catalog.
+    """
+
+    def __init__(self, given: QueryDict | None = None) -> None:
+        given = given if given is not None else QueryDict()
+        self.url = given.get("url", "").strip()
+        self.events = given.getlist("events")
+        self.session_id = given.get("session_id", "").strip()
+        self.routing_name = given.get("routing_name", "").strip()
+        self.others: list[str] = []
+        self.errors: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, own: Subscription, given: QueryDict | None = None) -> "SubscriptionForm":
+        """What a webhook has, or what was typed to change it."""
+        form = cls(given)
+        form.others = [name for name in own.event_names if ALIASES.get(name, name) not in OFFERED_TYPES]
+        if given is None:
+            form.url, form.session_id, form.routing_name = own.url, own.session_id, own.routing_name
+            form.events = [name if name in form.others else ALIASES.get(name, name) for name in own.event_names]
+        return form
+
+    def read(self) -> dict[str, Any] | None:
+        """Fields of `Subscription`; None when something is wrong."""
+        filters = {"sessionId": self.session_id or None, "routingName": self.routing_name or None}
+        body = SubscriptionBody(data={"url": self.url, "events": self.events, "filters": filters})
+        if body.is_valid():
+            return body.fields_of_row()
+        self.errors = dict(_sentences(body.errors))
+        return None
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhooks(request: HttpRequest) -> HttpResponse:
+    """One's own, and the form that makes another; a POST shows its secret this once."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    if request.method != "POST":
+        return _list(request, caller.user, SubscriptionForm())
+    form = SubscriptionForm(request.POST)
+    details = form.read()
+    if details is None:
+        return _list(request, caller.user, form, status=400)
+    try:
+        made = subscription_changes.subscribe(caller.user, details)
+    except QuotaExceeded as many:
+        form.errors["url"] = f"{str(many).capitalize()}: delete one first."
+        return _list(request, caller.user, form, status=409)
+    return _page(request, made.subscription, secret=made.secret)
+
+
+@never_cache
+@gzip_page
+@require_safe
+def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
+    """One delivery: what was sent, and what was answered."""
+
+    def show(request: HttpRequest, own: Subscription) -> HttpResponse:
+        one = _get_delivery(own, str(delivery_id))
+        body = show_body(one)
+        context = {"own": own, "one": one, "body": body, "is_cut": body.endswith(ENDS_EARLY)}
+        context["is_moving"] = one.status in Delivery.UNSETTLED
+        return render(request, "webhooks/delivery.html", context)
+
+    return _on_own(show)(request, webhook_id)
+
+
+def _on_own(act: OnOwn) -> Callable[[HttpRequest, int], HttpResponse]:
+    """A view of a webhook of one's own; others' and absent ones are the same 404."""
+
+    def view(request: HttpRequest, webhook_id: int) -> HttpResponse:
+        caller = signed_in(request)
+        if caller is None:
+            return to_signin(request)
+        own = Subscription.objects.owned_by(caller.user).filter(pk=webhook_id).first()
+        if own is None:
+            raise Http404
+        return act(request, own)
+
+    return never_cache(view)
+
+
+def _show(request: HttpRequest, own: Subscription) -> HttpResponse:
+    return _page(request, own)
+
+
+def _show_deliveries(request: HttpRequest, own: Subscription) -> HttpResponse:
+    return render(request, "webhooks/deliveries.html", _deliveries(request, own))
+
+
+def _edit(request: HttpRequest, own: Subscription) -> HttpResponse:
+    form = SubscriptionForm.of(own, request.POST)
+    changes = form.read()
+    if changes is None:
+        return _page(request, own, form=form, status=400)
+    subscription_changes.revise(own, changes)
+    messages.success(request, "Saved. What waits to be sent goes to the URL as it is now.")
+    return _back(own)
+
+
+def _pause(request: HttpRequest, own: Subscription) -> HttpResponse:
+    subscription_changes.revise(own, {"paused_at": db_now()})
+    messages.warning(request, "Paused.")
+    return _back(own)
+
+
+def _resume(request: HttpRequest, own: Subscription) -> HttpResponse:
+    subscription_changes.revise(own, {"paused_at": None})
+    messages.success(request, "Resumed: what waited is sent now.")
+    return _back(own)
+
+
+def _test(request: HttpRequest, own: Subscription) -> HttpResponse:
+    if own.paused_at is not None:
+        return _refused_paused(request, own)
+    event_id = subscription_changes.send_test(own)
+    messages.success(request, f"A test is on its way: {event_id}.")
+    return _back(own)
+
+
+def _roll(request: HttpRequest, own: Subscription) -> HttpResponse:
+    made = subscription_changes.roll_secret(own.pk)
+    if made is None:
+        raise Http404
+    return _page(request, made.subscription, secret=made.secret)
+
+
+def _delete(request: HttpRequest, own: Subscription) -> HttpResponse:
+    subscription_changes.unsubscribe(own.pk)
+    messages.success(request, "Deleted, with all that waited to be sent.")
+    return HttpResponseRedirect(reverse("webhooks-page"))
+
+
+def _replay(request: HttpRequest, own: Subscription) -> HttpResponse:
+    found = _get_delivery(own, request.POST.get("delivery", ""))
+    if own.paused_at is not None:
+        return _refused_paused(request, own)
+    is_queued = send_again(found)
+    said = "will be sent again, under the same id." if is_queued else "is being sent at this moment."
+    messages.success(request, f"{found.event_id} {said}")
+    return HttpResponseRedirect(_address_of(found)) if request.POST.get("from") == "delivery" else _back(own)
+
+
+def _get_delivery(own: Subscription, wanted: str) -> Delivery:
+    found: Delivery | None = None
+    if wanted.isascii() and wanted.isdecimal() and len(wanted) < 19:
+        found = Delivery.objects.filter(subscription=own, pk=int(wanted)).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _refused_paused(request: HttpRequest, own: Subscription) -> HttpResponse:
+    messages.error(request, f"Not sent: {PAUSED}.")
+    return _back(own)
+
+
+def _address_of(found: Delivery) -> str:
+    return reverse("webhook-page-delivery", args=[found.subscription_id, found.pk])
+
+
+webhook = gzip_page(require_safe(_on_own(_show)))
+deliveries = gzip_page(require_safe(_on_own(_show_deliveries)))
+edit = require_POST(_on_own(_edit))
+pause = require_POST(_on_own(_pause))
+resume = require_POST(_on_own(_resume))
+test = require_POST(_on_own(_test))
+roll = require_POST(_on_own(_roll))
+delete = require_POST(_on_own(_delete))
+replay = require_POST(_on_own(_replay))
+
+
+def _back(own: Subscription) -> HttpResponse:
+    return HttpResponseRedirect(reverse("webhook-page", args=[own.pk]))
+
+
+def _list(request: HttpRequest, user: User, form: SubscriptionForm, *, status: int = 200) -> HttpResponse:
+    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
+    context = {"own": own, "form": form, "catalog": OFFERED}
+    return render(request, "webhooks/list.html", context, status=status)
+
+
+def _page(
+    request: HttpRequest,
+    own: Subscription,
+    *,
+    secret: str = "",
+    form: SubscriptionForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    waits = ", ".join(_in_words(wait_s) for wait_s in RETRY_AFTER_S)
+    context = {
+        **_deliveries(request, own),
+        "secret": secret,
+        "recipes": verify_recipes(),
+        "waits": waits,
+        "form": form or SubscriptionForm.of(own),
+        "catalog": OFFERED,
+        "choices": find_filter_choices(own),
+        "statuses": STATUSES,
+    }
+    return render(request, "webhooks/one.html", context, status=status)
+
+
+def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
+    asked = {name: request.GET.get(name, "")[:MAX_FILTER_CHARS] for name in ("status", "event", "agent")}
+    wanted = DeliveryFilter(**asked)
+    before = request.GET.get("before", "")
+    last = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else FARTHEST
+    found = list(wanted.find(own).filter(pk__lt=last)[: SHOWN + 1])
+    shown = found[:SHOWN]
+    return {
+        "own": own,
+        "wanted": wanted,
+        "query": urlencode({name: value for name, value in asked.items() if value}),
+        "deliveries": shown,
+        "older": shown[-1].pk if len(found) > SHOWN else None,
+        "is_moving": any(one.status in Delivery.UNSETTLED for one in shown) and own.paused_at is None,
+    }
+
+
+def _in_words(wait_s: float) -> str:
+    return f"{wait_s:g} s" if wait_s < 60 else f"{wait_s / 60:g} min" if wait_s < 3600 else f"{wait_s / 3600:g} h"
+
+
+@cache
+def verify_recipes() -> str:
+    """The how-to's section on verifying, as Markdown; empty where the docs were not installed.
+
+    A link to another section of the how-to leads to its page in the documentation.
+    """
+    try:
+        text = HOWTO.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    section = text.partition(SECTION)[2].partition("\n## ")[0]
+    return section.replace("](#", f"]({reverse('docs-page', args=[HOWTO.stem])}#{SECTION_ID}")
+
+
+def _sentences(errors: Any) -> Iterator[tuple[str, str]]:
+    """The first sentence about each field, those of `filters` by their own names."""
+    for name, found in errors.items():
+        if name == "filters" and isinstance(found, dict):
+            yield from _sentences(found)
+        else:
+            yield name, "Choose at least one event." if name == "events" else _first(found)
+
+
+def _first(found: Any) -> str:
+    while isinstance(found, dict | list) and found:
+        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+    return str(found)
+
+
+urlpatterns = [
+    path("webhooks", webhooks, name="webhooks-page"),
+    path("webhooks/<int:webhook_id>", webhook, name="webhook-page"),
+    path("webhooks/<int:webhook_id>/deliveries", deliveries, name="webhook-page-deliveries"),
+    path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>", delivery, name="webhook-page-delivery"),
+    path("webhooks/<int:webhook_id>/edit", edit, name="webhook-page-edit"),
+    path("webhooks/<int:webhook_id>/pause", pause, name="webhook-page-pause"),
+    path("webhooks/<int:webhook_id>/resume", resume, name="webhook-page-resume"),
+    path("webhooks/<int:webhook_id>/test", test, name="webhook-page-test"),
+    path("webhooks/<int:webhook_id>/replay", replay, name="webhook-page-replay"),
+    path("webhooks/<int:webhook_id>/roll-secret", roll, name="webhook-page-roll-secret"),
+    path("webhooks/<int:webhook_id>/delete", delete, name="webhook-page-delete"),
+]

@@ -1,0 +1,244 @@
+"""The native API's calls on webhooks: a user's own. Others' and absent ones are the same 404.
+
+Those on their deliveries are in `webhooks.surface.rest_deliveries`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import User
+from accounts.paging import PageQuery, page
+from accounts.quotas import QuotaExceeded
+from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
+from kit.clock import db_now
+from kit.describe import ErrorBody, Items, Page, Time, Uuid
+from kit.rows import Source, show
+from kit.safe_http import NotSent
+from webhooks.models import MAX_URL_CHARS, Subscription
+from webhooks.service import subscriptions as subscription_changes
+from webhooks.service.sending import check_url
+from webhooks.service.subscriptions import WithSecret
+from webhooks.wire.catalog import CATALOG
+
+
+class WebhookFilters(TypedDict):
+    """What narrows a webhook down; none for an empty object."""
+
+    sessionId: NotRequired[Uuid]
+    routingName: NotRequired[str]
+
+
+class Webhook(TypedDict):
+    """A webhook without its secret. Until `previousSecretUntil` the secret before the newest signs too."""
+
+    id: int
+    url: str
+    events: Annotated[list[str], Source("event_names")]
+    filters: WebhookFilters
+    status: Literal["active", "unhealthy"]
+    paused: bool
+    consecutiveFailures: int
+    createdAt: Time
+    lastDeliveryAt: Time | None
+    previousSecretUntil: Annotated[Time | None, Source("previous_until")]
+
+
+class WebhookWithSecret(Webhook):
+    """A webhook with its signing secret, this once."""
+
+    signingSecret: str
+
+
+class WebhookEvent(TypedDict):
+    """A row of the catalog: when an event fires, and the fields of its payload."""
+
+    type: str
+    fires: str
+    payload: str
+
+
+class QueuedEvent(TypedDict):
+    """What was queued: the id that the delivery carries."""
+
+    eventId: str
+
+
+Json = dict[str, Any]
+MAX_EVENTS = 50
+MAX_EVENT_CHARS = 64
+
+
+class FiltersBody(Body):
+    """What narrows a subscription down; both have to fit."""
+
+    sessionId = serializers.UUIDField(required=False, allow_null=True)
+    routingName = serializers.CharField(required=False, allow_null=True, max_length=81)
+
+    def validate_routingName(self, name: str | None) -> str:
+        """With its @, also when it came without."""
+        return f"@{name.removeprefix('@')}" if name else ""
+
+
+class SubscriptionBody(Body):
+    """The body of POST, and any part of it that of PATCH. Event names need not be in the catalog."""
+
+    url = serializers.CharField(max_length=MAX_URL_CHARS)
+    events = serializers.ListField(
+        child=serializers.RegexField(r"\A\S+\Z", max_length=MAX_EVENT_CHARS),
+        allow_empty=False,
+        max_length=MAX_EVENTS,
+    )
+    filters = FiltersBody(required=False, allow_null=True)
+    paused = serializers.BooleanField(required=False)
+
+    def validate_url(self, url: str) -> str:
+        """Where the hub may send to, at this moment at least: each delivery looks again."""
+        try:
+            check_url(url)
+        except NotSent as refused:
+            raise serializers.ValidationError(str(refused)) from None
+        return url
+
+    def fields_of_row(self) -> Json:
+        """The checked body as fields of `Subscription`."""
+        body = self.validated_data
+        fields: Json = {"url": body["url"]} if "url" in body else {}
+        if "events" in body:
+            fields["events"] = " ".join(dict.fromkeys(body["events"]))
+        if "filters" in body:
+            filters = body["filters"] or {}
+            fields["session_id"] = str(filters.get("sessionId") or "")
+            fields["routing_name"] = filters.get("routingName") or ""
+        if "paused" in body:
+            fields["paused_at"] = db_now() if body["paused"] else None
+        return fields
+
+
+def show_subscription(one: Subscription) -> Webhook:
+    """A webhook without its secret."""
+    return show(Webhook, one, filters=show(WebhookFilters, one), paused=one.paused_at is not None)
+
+
+def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
+    """Webhooks without their secrets."""
+    return [show_subscription(one) for one in rows]
+
+
+def show_with_secret(made: WithSecret) -> WebhookWithSecret:
+    """A webhook and its secret, for the one answer that holds it."""
+    return {**show_subscription(made.subscription), "signingSecret": made.secret}
+
+
+PAUSED = "the webhook is paused: resume it first"
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class Webhooks(APIView):
+    """`/webhooks`"""
+
+    @extend_schema(parameters=[PageQuery], responses=Page[Webhook])
+    def get(self, request: Request) -> Response:
+        """Your webhooks, newest first, without their secrets."""
+        own = Subscription.objects.owned_by(caller_of(request)).order_by("-pk")
+        return page(request, own, show_subscriptions)
+
+    @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Subscribe; the signing secret is in this answer and nowhere else."""
+        body = SubscriptionBody.read(request)
+        try:
+            made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
+        except QuotaExceeded as many:
+            raise Conflict(str(many)) from None
+        return Response(show_with_secret(made), status=201, headers=NO_STORE)
+
+
+class Catalog(APIView):
+    """`/webhooks/events`"""
+
+    @extend_schema(responses=Items[WebhookEvent])
+    def get(self, request: Request) -> Response:
+        """What one can subscribe to: when each event fires, and the fields of its payload."""
+        return Response({"items": [show(WebhookEvent, row) for row in CATALOG]})
+
+
+class OneWebhook(APIView):
+    """`/webhooks/{id}`"""
+
+    @extend_schema(responses=Webhook)
+    def get(self, request: Request, webhook_id: int) -> Response:
+        """One of your webhooks, without its secret."""
+        return Response(show_subscription(get_own(webhook_id, caller_of(request))))
+
+    @extend_schema(request=SubscriptionBody(partial=True), responses=Webhook)
+    def patch(self, request: Request, webhook_id: int) -> Response:
+        """Change what the body names; what waits to be sent goes to the new URL.
+
+        While it is `paused`, no event is queued for it, and what waits is not sent.
+        """
+        own = get_own(webhook_id, caller_of(request))
+        body = SubscriptionBody.read(request, partial=True)
+        if not subscription_changes.revise(own, body.fields_of_row()):
+            raise NotFound("no such webhook")
+        return Response(show_subscription(own))
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, webhook_id: int) -> Response:
+        """Delete it, with all that waits to be sent."""
+        subscription_changes.unsubscribe(get_own(webhook_id, caller_of(request)).pk)
+        return Response(status=204)
+
+
+class SendTest(APIView):
+    """`/webhooks/{id}/test`"""
+
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, webhook_id: int) -> Response:
+        """Queue a `webhook.test`, whatever it is subscribed to; 409 while it is paused."""
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        refuse_paused(own)
+        queued: QueuedEvent = {"eventId": subscription_changes.send_test(own)}
+        return Response(queued, status=202)
+
+
+class RollSecret(APIView):
+    """`/webhooks/{id}/roll-secret`"""
+
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
+    def post(self, request: Request, webhook_id: int) -> Response:
+        """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
+        own = get_own(webhook_id, caller_of(request))
+        check_no_fields(request)
+        made = subscription_changes.roll_secret(own.pk)
+        if made is None:
+            raise NotFound("no such webhook")
+        return Response(show_with_secret(made), headers=NO_STORE)
+
+
+def get_own(webhook_id: int, owner: User) -> Subscription:
+    """A webhook of this owner's; others' and absent ones are the same 404."""
+    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), "no such webhook")
+
+
+def refuse_paused(own: Subscription) -> None:
+    """409 while it is paused."""
+    if own.paused_at is not None:
+        raise Conflict(PAUSED)
+
+
+urlpatterns = [
+    path("webhooks", Webhooks.as_view(), name="webhooks"),
+    path("webhooks/events", Catalog.as_view(), name="webhook-events"),
+    path("webhooks/<int:webhook_id>", OneWebhook.as_view(), name="webhook"),
+    path("webhooks/<int:webhook_id>/test", SendTest.as_view(), name="webhook-test"),
+    path("webhooks/<int:webhook_id>/roll-secret", RollSecret.as_view(), name="webhook-roll-secret"),
+]
