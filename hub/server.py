@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +18,6 @@ from django.conf import settings
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.data_dir import record_address
-from hub.demo import Demo
 from hub.http_protocol import HubHttpProtocol, end_overdue
 from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
@@ -65,7 +65,8 @@ class HubServer(uvicorn.Server):
     def __init__(self) -> None:
         super().__init__(config())
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._demo = Demo() if settings.DEMO else None
+        # Imported only where it is shown: the connector comes with it.
+        self._demo = import_module("hub.demo").Demo() if settings.DEMO else None
         self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
         self._leaving = asyncio.Event()

@@ -59,7 +59,7 @@ def test_every_frame_has_its_line_and_fields() -> None:
 
 def test_every_error_frame_and_close_code_has_its_line() -> None:
     section = page("frames.md").partition("### Errors and close codes of /cli\n")[2].partition("\n## ")[0]
-    sources = "".join(path.read_text() for path in named("operators/*.py"))
+    sources = "".join(path.read_text() for path in named("operators/*/*.py"))
     codes = set(re.findall(r"(?:BadFrame|refuse)\(\"(\w+)\"", sources))
     assert {"auth_failed", "halted", "token_revoked", "bad_frame", "unknown_type"} == codes
     assert all(f"`{code}`" in section for code in codes)
