@@ -9,7 +9,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +26,6 @@ PRODUCT = (
     *("openai_api", "operators", "webhooks"),
 )
 REQUESTS, WARM_UP = 60, 5
-IDLE_S = 3.0
 ARRIVED_WITHIN_S = 10.0
 
 
@@ -119,13 +117,9 @@ def running_figures() -> list[Figure]:
 
 
 def _code_of_requests(hub: Counting, work: Callable[[Counting, int], Awaitable[None]]) -> RunCode:
-    """The code of requests, without what an idle hub runs in the same time."""
+    """The code of requests."""
     hub.count(work(hub, WARM_UP))  # the first requests import modules
-    idle = calls_of_ours(hub.count(asyncio.sleep(IDLE_S)))
-    began = time.monotonic()
-    ran = calls_of_ours(hub.count(work(hub, REQUESTS)))
-    share = (time.monotonic() - began) / IDLE_S
-    return code_of({one: count - share * idle[one] for one, count in ran.items()}, REQUESTS)
+    return code_of(calls_of_ours(hub.count_apart(work(hub, REQUESTS))), REQUESTS)
 
 
 def text(figures: Sequence[Figure], *, with_names: bool = False) -> str:

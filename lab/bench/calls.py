@@ -1,7 +1,8 @@
 """`python -m lab.bench.calls`: what an ask costs the hub in calls, whatever the speed of the machine."""
 
 import asyncio
-from collections import Counter
+import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +26,7 @@ ASKS = {1: 200}
 ASKS_A_CONNECTION = 20
 WARM_UP = 5
 WITHIN_S = 60.0
+IDLE_S = 3.0
 THREADS = {"MainThread": "loop", "ledger": "ledger"}
 LEDGER = "agents/core/ledger/"
 HANDS_OVER = "SimpleQueue.put"
@@ -34,13 +36,13 @@ HEAD = ("hub", "dialect", "kind", "conns", "calls", "loop Py+C", "ledger Py+C", 
 
 
 class CallCount(NamedTuple):
-    """A count of `lab.bench.probes`."""
+    """A count of `lab.bench.probes`. `times`: a whole number, unless what an idle hub does was taken away."""
 
     thread: str
     file: str
     function: str
     c_function: str
-    times: int
+    times: float
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Counting:
 
         asyncio.run(ask(WARM_UP))
         before = self._trips()
-        rows = self.count(ask(each))
+        rows = self.count_apart(ask(each))
         trips = [count - then for count, then in zip(self._trips(), before, strict=False)]
         asked = CountedAsks(self.name, dialect, kind, connections, each * connections)
         return cost_of(rows, asked, round_trips=max(trips) if self.proxy else None)  # the busiest is the ledger's
@@ -123,13 +125,21 @@ class Counting:
         asyncio.run(run())
         return [CallCount._make(row) for row in self.probe.read()]
 
+    def count_apart(self, work: Awaitable[None]) -> list[CallCount]:
+        """The same without the calls that an idle hub makes in the time that the work takes."""
+        idle = {row[:-1]: row.times for row in self.count(asyncio.sleep(IDLE_S))}
+        began_s = time.monotonic()
+        ran = self.count(work)
+        share = (time.monotonic() - began_s) / IDLE_S
+        return [row._replace(times=max(0.0, row.times - share * idle.get(row[:-1], 0))) for row in ran]
+
     def _trips(self) -> list[int]:
         return [one.count for one in self.proxy.connections] if self.proxy else []
 
 
-def calls_of_ours(rows: Sequence[CallCount]) -> Counter[tuple[str, str]]:
+def calls_of_ours(rows: Sequence[CallCount]) -> Mapping[tuple[str, str], float]:
     """How often each of our functions, by its file, was called in all threads."""
-    times: Counter[tuple[str, str]] = Counter()
+    times: defaultdict[tuple[str, str], float] = defaultdict(float)
     for row in rows:
         if not row.c_function and not row.file.startswith(("/", "<")):
             times[row.file, row.function] += row.times
@@ -145,8 +155,8 @@ def code_of(times: Mapping[tuple[str, str], float], requests: int) -> RunCode:
 def cost_of(rows: Sequence[CallCount], asked: CountedAsks, *, round_trips: int | None = None) -> Cost:
     """The cost of each of these asks, of what was counted meanwhile."""
     asks, code = asked.asks, code_of(calls_of_ours(rows), asked.asks)
-    threads: dict[str, list[int]] = {name: [0, 0] for name in (*THREADS.values(), "others")}
-    functions: Counter[str] = Counter()
+    threads: dict[str, list[float]] = {name: [0, 0] for name in (*THREADS.values(), "others")}
+    functions: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         threads[THREADS.get(row.thread, "others")][bool(row.c_function)] += row.times
         functions[f"C {row.c_function}" if row.c_function else f"{row.file}:{row.function}"] += row.times
@@ -160,11 +170,11 @@ def cost_of(rows: Sequence[CallCount], asked: CountedAsks, *, round_trips: int |
         functions=len(code.functions),
         ledger_trips=handed / asks,
         database_trips=(statements if round_trips is None else round_trips) / asks,
-        top=[(times / asks, name) for name, times in functions.most_common()],
+        top=sorted(((times / asks, name) for name, times in functions.items()), reverse=True),
     )
 
 
-def _times(rows: Sequence[CallCount], is_meant: Callable[[CallCount], bool]) -> int:
+def _times(rows: Sequence[CallCount], is_meant: Callable[[CallCount], bool]) -> float:
     return sum(row.times for row in rows if is_meant(row))
 
 

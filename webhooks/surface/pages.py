@@ -30,7 +30,7 @@ from webhooks.wire.catalog import ALIASES, CATALOG, TEST
 SHOWN = 30
 MAX_FILTER_CHARS = 161
 FARTHEST = 10**18
-HOWTO = Path(__file__).resolve().parents[1] / "docs" / "howto" / "receive-webhooks.md"
+HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "receive-webhooks.md"
 SECTION = "## Verify\n"
 OFFERED = tuple(row for row in CATALOG if row.type != TEST)
 OFFERED_TYPES = {row.type for row in OFFERED}
