@@ -71,7 +71,7 @@ class StoredTask(models.Model):
 
 
 class StoredEvent(models.Model):
-    """What happened to a task in the journal: JSON of a `tasks.record.TaskEvent`, never changed."""
+    """An event of a task in the journal: JSON of a `tasks.record.TaskEvent`, never changed."""
 
     task = models.ForeignKey(StoredTask, models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveIntegerField()

@@ -87,7 +87,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
-    """What was typed, as the body of a mint; empty fields are left out."""
+    """The fields of the form as the body of a mint; empty fields are left out."""
     time, agent = request.POST.get("expires", "").strip(), request.POST.get("agent", "").strip()
     unit_s = UNITS_S.get(request.POST.get("unit", "days"))
     typed: dict[str, object] = {"name": name}

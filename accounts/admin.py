@@ -100,7 +100,7 @@ class PasskeyAdmin(OwnerScopedAdmin):
 
 @admin.register(Invitation, site=site)
 class InvitationAdmin(OwnerScopedAdmin):
-    """Who was invited by whom; never the link, never its hash."""
+    """Invitations with their inviter and invitee; never the link, never its hash."""
 
     list_display = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
     list_select_related = ("made_by", "user")
@@ -111,7 +111,7 @@ class InvitationAdmin(OwnerScopedAdmin):
 
 @admin.register(LogEntry, site=site)
 class ActAdmin(OwnerScopedAdmin):
-    """Who did what in the admin, and which questions staff looked at; nothing here changes or goes."""
+    """The acts of staff in the admin, and the questions they looked at; no row is changed or deleted."""
 
     list_display = ("action_time", "user", "did", "content_type", "object_repr", "how")
     list_display_links = None

@@ -117,7 +117,7 @@ class Presented(Struct, frozen=True):
 
 
 def digest(token: str) -> str:
-    """What is stored of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
+    """The stored form of a token: SHA-256 in hex. 128 random bits need no salt and no slow hash."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -124,7 +124,7 @@ def _staff(request: HttpRequest) -> Caller:
 
 
 def _problems(request: HttpRequest, login: str, password: str) -> list[str]:
-    """What is wrong with a new password."""
+    """The reasons why a new password is refused."""
     if len(password) > MAX_PASSWORD_CHARS or "\0" in password:
         return [TOO_LONG]
     if password != request.POST.get("again", ""):

@@ -106,7 +106,7 @@ def find(token: str) -> Invitation:
 
 
 def challenge_of(token: str) -> str:
-    """What a passkey of an invitation must sign: only who has the link knows it, and it is good as long."""
+    """The challenge that a passkey of an invitation must sign: only the holder of the link knows it."""
     return digest(f"passkey {token}")
 
 

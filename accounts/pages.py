@@ -67,7 +67,7 @@ def signin_password(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def passkey_options(request: HttpRequest) -> HttpResponse:
-    """What a browser needs to sign with a passkey: `{state, options}`."""
+    """The options with which a browser signs with a passkey: `{state, options}`."""
     try:
         check_address(request, "start")
     except TooFast as fast:

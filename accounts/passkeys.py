@@ -57,7 +57,7 @@ def passkeys_work() -> bool:
 
 
 def registration_options(login: str, challenge: str) -> dict[str, Any]:
-    """What a browser needs to make a passkey for a login."""
+    """The options with which a browser makes a passkey for a login."""
     options = generate_registration_options(
         rp_id=_host(),
         rp_name=HUB_NAME,
@@ -101,7 +101,7 @@ def check_registration(answer: str, challenge: str) -> Passkey:
 
 
 def sign_in_options(challenge: str) -> dict[str, Any]:
-    """What a browser needs to sign with a passkey of its user's choice."""
+    """The options with which a browser signs with a passkey of its user's choice."""
     options = generate_authentication_options(
         rp_id=_host(),
         challenge=challenge.encode(),

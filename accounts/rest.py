@@ -1,4 +1,4 @@
-"""What all calls of the native REST API share: authentication, strict JSON, errors as `{"error", "message"}`."""
+"""The base of all calls of the native REST API: authentication, strict JSON, errors as `{"error", "message"}`."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -68,7 +68,7 @@ DATABASE_IS_AWAY = RequestRefused(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SO
 
 
 class Conflict(exceptions.APIException):
-    """What was asked for is taken, or contradicts what is there."""
+    """The request asks for a name that is taken, or contradicts the present state."""
 
     status_code = 409
     default_detail = "this is taken"
@@ -243,7 +243,7 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def _as_api_failure(failure: Exception) -> Exception:
-    """What Django says in its own exceptions, in DRF's."""
+    """An exception of Django as the exception of DRF with the same meaning."""
     match failure:
         case NoKey():
             return RefusedByHub(RequestRefused(503, "unavailable", CANNOT_SIGN))

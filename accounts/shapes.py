@@ -1,4 +1,4 @@
-"""What accounts answer over REST (docs/reference/rest.md), as types: the views build them."""
+"""The REST answers of accounts (docs/reference/rest.md), as types: the views build them."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -95,14 +95,14 @@ class SessionText(TypedDict):
 
 
 class SignedIn(TypedDict):
-    """What a command line gets for its code."""
+    """The answer to a command line that exchanged its code."""
 
     user: ApiUser
     session: SessionText
 
 
 class ExchangedApp(TypedDict):
-    """What an app gets for its code."""
+    """The answer to an app that exchanged its code."""
 
     token: str
     tokenName: str
@@ -110,7 +110,7 @@ class ExchangedApp(TypedDict):
 
 
 class DeviceCodes(TypedDict):
-    """What a device shows, and what it polls with; times in seconds."""
+    """The codes that a device shows and polls with; times in seconds."""
 
     device_code: str
     user_code: str
@@ -121,7 +121,7 @@ class DeviceCodes(TypedDict):
 
 
 class DeviceGranted(TypedDict):
-    """What a device gets when its user has allowed it."""
+    """The answer to a device after its user has allowed it."""
 
     access_token: str
     token_type: Literal["Bearer"]

@@ -1,4 +1,4 @@
-"""Who may join: `SIGNUP` is open, closed, or a list.
+"""The rules of who may join: `SIGNUP` is open, closed, or a list.
 
 Logins and `org:NAME`s let in people of GitHub, where a login has one holder. Addresses (`ann@example.org`) and
 domains (`@example.org`) let in people of OpenID Connect, by the mail address that their provider has verified.

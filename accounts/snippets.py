@@ -1,4 +1,4 @@
-"""What an owner copies to connect an agent of theirs."""
+"""The texts that an owner copies to connect an agent."""
 
 import json
 

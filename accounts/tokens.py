@@ -149,7 +149,7 @@ def _save_as_jwt(credential: Credential, expires_at: datetime) -> Minted:
 
 
 def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int]:
-    """What a JWT says of its credential (docs/reference/tokens.md)."""
+    """The claims of a JWT about its credential (docs/reference/tokens.md)."""
     public_url, user = settings.PUBLIC_URL, credential.user
     return {
         "iss": public_url,

@@ -129,7 +129,7 @@ class Conversation:
         return f"canceled {self.task_id}"
 
     def result(self) -> Any:
-        """What `SendMessage` of A2A 1.0 answers: the task as the hub has it, or the message without a task."""
+        """The result of `SendMessage` of A2A 1.0: the task as the hub has it, or the message without a task."""
         if self.direct is not None:
             return {"message": self.direct}
         return {"task": self._client.call("GET", f"{self._path}/tasks/{self.task_id}")}

@@ -37,7 +37,7 @@ class Part(WireStruct, frozen=True):
 
 
 class Message(WireStruct, frozen=True):
-    """What an agent says."""
+    """A message of an agent."""
 
     parts: list[Part] = []
 
@@ -111,7 +111,7 @@ class StreamEvent(WireStruct, frozen=True):
 
 
 class AgentRow(msgspec.Struct):
-    """What is shown of an agent."""
+    """The columns of an agent in a list."""
 
     handle: str
     name: str

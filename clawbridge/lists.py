@@ -14,7 +14,7 @@ from clawbridge.terminal import write_json, write_note, write_table
 
 
 class QuestionRow(msgspec.Struct, rename="camel"):
-    """What is shown of a question."""
+    """The columns of a question in a list."""
 
     asked_at: datetime
     state: str

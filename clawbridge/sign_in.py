@@ -28,7 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class SignIn(msgspec.Struct):
-    """What `login` stored of one hub."""
+    """The sign-in at one hub, as `login` stores it."""
 
     token: str
     login: str
@@ -43,7 +43,7 @@ class Stored(msgspec.Struct):
 
 
 class DeviceCodes(msgspec.Struct):
-    """What the hub answers to `POST /api/v1/auth/device/code`."""
+    """The hub's answer to `POST /api/v1/auth/device/code`."""
 
     device_code: str
     user_code: str
@@ -54,13 +54,13 @@ class DeviceCodes(msgspec.Struct):
 
 
 class GrantedToken(msgspec.Struct):
-    """What it answers to `POST /api/v1/auth/device/token`, once the user has allowed it."""
+    """The hub's answer to `POST /api/v1/auth/device/token`, once the user has allowed it."""
 
     access_token: str
 
 
 class SignedInUser(msgspec.Struct, rename="camel"):
-    """What it answers to `GET /api/v1/me`."""
+    """The hub's answer to `GET /api/v1/me`."""
 
     github_login: str
 
@@ -73,7 +73,7 @@ def config_path() -> Path:
 
 
 def load() -> Stored:
-    """What is stored; a file that cannot be read is a failure, not an empty one."""
+    """The stored sign-ins; a file that cannot be read is a failure, not an empty one."""
     path = config_path()
     try:
         return msgspec.json.decode(path.read_bytes(), type=Stored)

@@ -1,4 +1,4 @@
-"""What the command prints: replies on standard output, everything else on standard error."""
+"""The output of the command: replies on standard output, everything else on standard error."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ LEAST_COLUMN = 20
 
 
 class ExitCode(IntEnum):
-    """What the exit code says (docs/reference/commands.md)."""
+    """The meaning of the exit code (docs/reference/commands.md)."""
 
     COMPLETED = 0
     FAILED = 1

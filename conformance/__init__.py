@@ -1,1 +1,1 @@
-"""What the A2A conformance kit found, recorded and shown as a page of the reference."""
+"""The results of the A2A conformance kit, recorded and shown as a page of the reference."""

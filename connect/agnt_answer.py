@@ -129,7 +129,7 @@ def find_envelope(question: Question) -> Json | None:
 
 
 def envelope_line(ask: Ask) -> str:
-    """What the program reads: the envelope, in one line; its payload without signature."""
+    """The line that the program reads: the envelope; its payload without signature."""
     fields = build_envelope(
         sender=ask.sender,
         to=ask.to,

@@ -1,4 +1,4 @@
-"""What an agent is made of: a function from a question to the pieces of its answer."""
+"""The parts of an agent: a function from a question to the pieces of its answer."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ class AnswerFailed(Exception):
 
 
 class CannotStart(ValueError):
-    """What answers the questions cannot begin; the text is one line."""
+    """The program that answers questions cannot start; the text is one line."""
 
 
 async def echo(question: Question) -> AsyncIterator[str]:
@@ -136,7 +136,7 @@ def _line_about(part: Json) -> str:
 
 
 def left_out(question: Question) -> Status | None:
-    """What a program that reads text alone does not get of a question; None if it gets all.
+    """A note of the parts of a question that a program that reads text alone does not get; None if it gets all.
 
     The text has the JSON of data, addresses, and a line about each file.
     """

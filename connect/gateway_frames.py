@@ -54,7 +54,7 @@ class Frame:
 
     @property
     def correlation_id(self) -> str:
-        """What ties it to another frame; empty without one."""
+        """The id that ties it to another frame; empty without one."""
         return _text(self.metadata, "correlationId")
 
     @property
@@ -64,7 +64,7 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """What a message or a proposal says; an object as JSON."""
+        """The text of a message or a proposal; an object as JSON."""
         said = self.content.get("proposal") if self.type == "proposal" else self.content.get("content")
         return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
 

@@ -32,7 +32,7 @@ _PIECES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def question_line(question: Question) -> str:
-    """What the program reads first. `parts` is the whole message, one text part when it is no more than that."""
+    """The line that the program reads first. `parts` is the whole message, one text part when it has no more."""
     fields = {
         "type": "question",
         "text": question.text,

@@ -94,7 +94,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _find_flaw(arguments: dict[str, Any], schema: Schema) -> str:
-    """What the schema does not allow; empty when nothing is known to be wrong."""
+    """The first argument that the schema does not allow; empty when no fault is known."""
     try:
         plain = validators.validator_for(schema, default=validators.Draft202012Validator)
         bounded = validators.extend(plain, dict.fromkeys(LEFT_TO_THE_SERVER, _pass))

@@ -43,7 +43,7 @@ def read_result(result: CallToolResult) -> Iterator[ReplyPart]:
 
 
 def _text(block: ContentBlock) -> str:
-    """What a block says in words; empty for a file."""
+    """The text of a block in words; empty for a file."""
     if isinstance(block, TextContent):
         return block.text
     if isinstance(block, ResourceLink):

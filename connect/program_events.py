@@ -1,4 +1,4 @@
-"""What the programs of `connect.presets` print, event by event, as parts of a reply. No I/O.
+"""The events that the programs of `connect.presets` print, as parts of a reply. No I/O.
 
 `connect/README.md` names the versions whose output these functions read.
 """
@@ -26,7 +26,7 @@ CODEX_TOOLS = {"command_execution": "command", "web_search": "web search", "mcp_
 
 @dataclass
 class ProgramRun:
-    """What is known of one run. `conversation_id`: the program's own id, which continues the conversation.
+    """The state of one run. `conversation_id`: the program's own id, which continues the conversation.
 
     `is_complete`: the program reported the end of its answer.
     """
@@ -203,7 +203,7 @@ def _tool(name: str) -> Status:
 
 
 def _usage(input_tokens: object, output_tokens: object, cost_usd: object = None) -> Iterator[ReplyPart]:
-    """What the run used, where the program reports numbers that the hub takes."""
+    """The usage of the run, where the program reports numbers that the hub takes."""
     try:
         usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)  # type: ignore[arg-type]
     except ValueError as wrong:

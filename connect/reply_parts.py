@@ -1,4 +1,4 @@
-"""What an answer may hold besides text, on a hub that takes it; on an older one it becomes text where it can."""
+"""The parts of an answer besides text; for a hub that does not take them, a part becomes text where it can."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Artifact:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What this answer used, at most $10,000; of several in an answer the last one counts. None: not known.
+    """The usage of this answer, at most $10,000; of several in an answer the last one counts. None: not known.
 
     Raises:
         ValueError: a number that the hub would refuse.
@@ -78,7 +78,7 @@ class AuthRequired(End):
 
 
 class Failed(End):
-    """It did not work out."""
+    """The agent failed."""
 
     state = "failed"
 

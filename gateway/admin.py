@@ -9,7 +9,7 @@ from gateway.models.team import RULES
 
 @admin.register(TeamAgent, site=site)
 class TeamAgentAdmin(OwnerScopedAdmin):
-    """Who is enrolled, and in which role."""
+    """The agents of a team, each with its role."""
 
     owner_lookup = "owner"
     list_display = ("name", "role", "is_active", "status", "status_at", "owner")
@@ -37,7 +37,7 @@ class TeamPolicyAdmin(OwnerScopedAdmin):
 
 @admin.register(SessionLog, site=site)
 class SessionLogAdmin(OwnerScopedAdmin):
-    """What agents said to each other: how much, and when."""
+    """The messages of a session between agents: their number, size and time."""
 
     owner_lookup = "owner"
     list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
@@ -78,7 +78,7 @@ class LetterAdmin(OwnerScopedAdmin):
 
 @admin.register(Proposal, site=site)
 class ProposalAdmin(OwnerScopedAdmin):
-    """What teams decided, or have to decide."""
+    """The proposals of teams, decided or open."""
 
     owner_lookup = "owner"
     list_display = ("key", "proposer", "state", "has_consensus", "owner", "created_at", "deadline", "decided_at")
@@ -107,7 +107,7 @@ class VoteAdmin(OwnerScopedAdmin):
 
 @admin.register(FrameRecord, site=site)
 class FrameRecordAdmin(OwnerScopedAdmin):
-    """Nothing here can be changed: it is the record."""
+    """The record of frames; no row can be changed."""
 
     owner_lookup = "owner"
     list_display = (

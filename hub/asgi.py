@@ -1,4 +1,4 @@
-"""What a hub process serves: what waits or streams goes straight to its callable, the rest to Django."""
+"""The ASGI entry of a hub process: waits and streams go straight to their callable, other requests to Django."""
 
 import asyncio
 import gc
@@ -95,7 +95,7 @@ if not settings.IS_EMBEDDED:
 
 
 def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
-    """What serves one connection or request. No coroutine itself: that would be resumed after each wait."""
+    """The callable that serves a connection or request. A coroutine would be resumed after each wait."""
     if scope["type"] == "lifespan":
         return _lifespan(receive, send)
     if PATH_PREFIX:

@@ -1,4 +1,4 @@
-"""What the timers of a process know of commits to its database, and the work that waits for one."""
+"""The commits to a process's database that its timers know of, and the work that waits for one."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol

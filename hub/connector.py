@@ -44,7 +44,7 @@ class ConnectedSession:
 
     @property
     def action(self) -> str:
-        """What it is called."""
+        """The name of the act."""
         return f"Edit @{self.agent.handle}" if self.agent else f"Publish @{self.session.routing_name}"
 
 
@@ -125,7 +125,7 @@ def _find_token(owner: User, credential_id: int) -> Credential | None:
 
 
 def _find_arrival(credential: Credential) -> ConnectedSession | None:
-    """Who connected last with this token, and is still there."""
+    """The session that connected last with this token, and is still connected."""
     live = live_connections().filter(credential=credential).select_related("session").order_by("-pk").first()
     if live is None:
         return None

@@ -33,7 +33,7 @@ Tell = Callable[[str], None]
 
 
 class CannotMove(Exception):
-    """Nothing was written; the text says why."""
+    """The target database stays as it was; the text says why."""
 
 
 @dataclass(slots=True)

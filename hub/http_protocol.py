@@ -115,7 +115,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         self.head_since = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """What comes after an answer and begins no request, such as the rest of a body, is awaited like a head.
+        """Take data; data after a response that begins no request (the rest of a body) is awaited like a head.
 
         Only a head is bounded in bytes: a client that sends the rest of a refused body must read the refusal.
         """
@@ -141,7 +141,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no request, its head is too large, or the server knows no such HTTP method."""
+        """Refuse data that is no request, too large a head, or an HTTP method that the server does not know."""
         is_unknown = isinstance(sys.exc_info()[1], HttpParserInvalidMethodError)
         if self._is_too_large:
             self._refuse()
@@ -165,7 +165,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over, from whichever side."""
+        """Clean up after a connection that either side closed."""
         self._cancel_abort()
         super().connection_lost(exc)
 

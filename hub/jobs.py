@@ -1,4 +1,4 @@
-"""What the hub does by itself, whatever process lives: sweeps that are known to be done, and accounts that go."""
+"""The jobs that the hub runs by itself in any process: sweeps that are known to be done, and accounts that go."""
 
 from agents import jobs
 from hub.account_data import erasure

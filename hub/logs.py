@@ -79,7 +79,7 @@ class JobRecords(logging.Filter):
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What `extra` gave, and `trace_id` where a request is being served."""
+    """The fields of `extra`, and `trace_id` where a request is being served."""
     fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
     if chat_id := _turn.get():
         fields.setdefault("chat_id", chat_id)
@@ -105,7 +105,7 @@ def shape_of(failure: BaseException | None) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Nothing of ours logs a secret; what a library says is another matter."""
+    """The text without secrets. The hub's own code logs none; a library may."""
     text = _BEARER.sub(r"\1…", _JWT.sub(r"\1…", _TOKEN.sub(r"\1…", text)))
     text = _TOKEN_IN_QUERY.sub(r"\1…", text)
     return _PASSWORD_IN_URL.sub(r"\1…\2", _INVITATION.sub(r"\1…", text))

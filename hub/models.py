@@ -1,4 +1,4 @@
-"""What the hub remembers of its own running."""
+"""The rows that the hub keeps about its own running."""
 
 from django.db import models
 

@@ -22,7 +22,7 @@ HEARTBEAT_TIMEOUT = 4008  # a close code of `a2a-v1` alone
 
 
 class MessageQueue:
-    """What a socket received, for its one reader: as much of `asyncio.Queue` as uvicorn uses.
+    """The messages that a socket received, for its one reader: as much of `asyncio.Queue` as uvicorn uses.
 
     uvicorn bounds it: it reads no more while anything waits.
     """

@@ -157,7 +157,7 @@ class HubServices:
             self.gateway.take(message)
 
     def gauges(self) -> Gauges:
-        """What this process holds at this moment, for `/metrics`."""
+        """The present load of this process, for `/metrics`."""
         return {
             "process_turns": (
                 "Open turns of this process, and asks that wait here.",

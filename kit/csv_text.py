@@ -9,7 +9,7 @@ ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
 
 class _Line:
-    """What csv writes to: it keeps nothing and hands the line back."""
+    """The file that csv writes to: it keeps no line, and returns each."""
 
     def write(self, line: str) -> str:
         return line

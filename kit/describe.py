@@ -42,7 +42,7 @@ class Page(TypedDict, Generic[Shape]):
 
 
 class Done(TypedDict):
-    """It is done."""
+    """An empty answer: the call is done."""
 
     ok: Literal[True]
 

@@ -50,7 +50,7 @@ def choice(name: str, default: str, among: Sequence[str]) -> str:
 
 
 def read_as(name: str, default: object, read: Callable[[str], T], wanted: str) -> T:
-    """What a function reads from a text; the function raises ValueError. `wanted`: what the error asks for."""
+    """The value that a function reads from a text; it raises ValueError. `wanted`: for the error's text."""
     raw = _raw(name, default)
     try:
         return read(raw)

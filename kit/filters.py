@@ -38,7 +38,7 @@ class Filter:
 
 
 class Filters:
-    """What a list shows. `chosen`: the value of each filter that has one; the query that shows the same list."""
+    """The rows that a list shows. `chosen`: the value of each set filter; the query that shows the same list."""
 
     def __init__(self, request: HttpRequest, declared: Sequence[Filter]) -> None:
         self._declared = declared

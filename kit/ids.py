@@ -27,7 +27,7 @@ os.register_at_fork(after_in_child=_pool.clear)
 
 
 def random_hex(size: int) -> str:
-    """That many random bytes (at most POOL_BYTES) in hex, fit for secrets."""
+    """Random bytes (at most POOL_BYTES) of that number in hex, fit for secrets."""
     start, end = _pool.used, _pool.used + 2 * size
     if end > 2 * POOL_BYTES:
         _pool.text, start, end = os.urandom(POOL_BYTES).hex(), 0, 2 * size

@@ -124,7 +124,7 @@ DOCUMENT_ATTRIBUTES = ATTRIBUTES | {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands under one heading. `id`: of the heading in the page; empty for what stands before the first."""
+    """The text under one heading. `id`: of the heading in the page; empty for the text before the first."""
 
     id: str
     level: int

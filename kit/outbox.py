@@ -48,7 +48,7 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """What becomes of a row after an attempt. `retry_at`: when the next attempt is due; None: there is none."""
+    """The state of a row after an attempt. `retry_at`: when the next attempt is due; None: there is none."""
 
     row: Any
     outcome: AttemptResult

@@ -90,7 +90,7 @@ def _for_sqlite(statement: str) -> str:
 
 
 def rows_of_each(queries: Sequence[Query]) -> list[list[Row]]:
-    """What each statement returns, if anything, in their order; PostgreSQL runs them in one round trip.
+    """The rows that each statement returns, in their order; PostgreSQL runs the statements in one round trip.
 
     Each still sees what was committed before it ran, not before the first.
     """

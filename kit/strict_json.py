@@ -20,11 +20,11 @@ class UnreadableText(Exception):
 
 
 class NotJson(UnreadableText):
-    """It is not JSON at all."""
+    """The text is not JSON at all."""
 
 
 class BadShape(UnreadableText):
-    """It is JSON that no sound program sends."""
+    """The text is JSON that no sound program sends."""
 
 
 class ForbiddenText(UnreadableText):

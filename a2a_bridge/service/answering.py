@@ -52,7 +52,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def public_error(failure: Exception) -> RpcError:
-    """What a caller gets for a failure; one of the hub itself is logged."""
+    """The error that a caller gets for a failure; a failure of the hub itself is logged."""
     if isinstance(failure, RpcError):
         return failure
     if isinstance(failure, NotPublished):

@@ -107,7 +107,7 @@ class Incoming(msgspec.Struct, kw_only=True):
             self.is_plain_send = not (goes_on or request.push or is_checked)
 
     def check(self, found: LookUpResult) -> Caller:
-        """Who calls.
+        """The caller, checked.
 
         Raises:
             RpcError: of what is wrong the first: agent, HTTP method, media type, size, caller.

@@ -38,7 +38,7 @@ APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks f
 
 
 class HasFollowUps(Exception):
-    """Nothing was asked: the agent has follow-ups, perhaps in the context of this message for its task to show."""
+    """The agent has follow-ups, perhaps in the context of this message for its task to show. It was not asked."""
 
 
 class Exchanges:

@@ -1,4 +1,4 @@
-"""What one user asked of agents, newest first: the rows of the audit, read by their caller.
+"""The questions of one user to agents, newest first: the rows of the audit, read by their caller.
 
 A page reads a bounded number of rows, whatever it looks for (docs/adr/0105).
 """
@@ -219,7 +219,7 @@ def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], Position
 
 
 def _queued(user_id: int, query: QuestionQuery) -> list[QueuedAsk]:
-    """Those that wait for a free agent, in processes that live."""
+    """The asks that wait for a free agent, in processes that live."""
     if query.position is not None or query.state not in (None, "queued"):
         return []
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
@@ -235,7 +235,7 @@ def _of_day(rows: Rows, query: QuestionQuery, asked_at: str) -> Rows:
 
 
 def _matching(rows: Rows, query: QuestionQuery) -> Rows:
-    """Those of the agent, with the words."""
+    """The rows of the wanted agent that contain the wanted words."""
     if query.handle:
         rows = rows.filter(agent__handle_key=query.handle.lower())
     return filter_by_words(rows, "question", query.words)

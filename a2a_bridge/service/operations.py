@@ -1,4 +1,4 @@
-"""What every operation does, whichever dialect and binding it came by."""
+"""The steps of every operation, the same in all dialects and bindings."""
 
 import asyncio
 import base64

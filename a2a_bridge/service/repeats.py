@@ -71,7 +71,7 @@ class KeyClaim:
     is_new: bool
 
     def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """What to write with the end of the turn; if nothing was sent, this frees the key."""
+        """The statements to write with the end of the turn. If the agent was sent nothing, they free the key."""
         if settled.is_unsent:
             return [sql.Query(_RELEASE, [self.pk, self.chat_id])]
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
@@ -140,7 +140,7 @@ class JoinedTask(Followed):
 
 
 class RepeatedSend(Followed):
-    """What the send that took a key came to. `begun`: its task, while it runs.
+    """The result of the send that took a key. `begun`: its task, while it runs.
 
     `keep_place`: called once with the process in which the ask waits for its agent, if it does.
     """
@@ -192,7 +192,7 @@ async def join(
 
 
 def digest_of(send: Send) -> bytes:
-    """What tells one message from another: all of it, but for how its answer is to be shown."""
+    """A digest of all of a message but the form in which its answer is to be shown: equal for equal messages."""
     is_direct = send.takes_direct and send.plain_is_direct
     said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
     if send.metadata:

@@ -46,11 +46,11 @@ class TaskWriter(Protocol):
     """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
 
     def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """What to write in the transaction that settles it."""
+        """The statements to write in the transaction that settles the turn."""
 
 
 class Plan(Struct, frozen=True):
-    """What the task is once `events` are kept, and how many pieces are in it then."""
+    """The task once `events` are kept, and the number of pieces that it contains then."""
 
     task: Task
     taken: int
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """What the end of a turn makes of its task. `written`: its events; None of a plain reply."""
+    """The change that the end of a turn makes to its task. `written`: its events; None of a plain reply."""
 
     settled: SettledTurn
     task: Task
@@ -66,7 +66,7 @@ class End(Struct, frozen=True):
 
     @property
     def events(self) -> Sequence[TaskEvent]:
-        """What it did to the task."""
+        """The events that the turn added to the task."""
         return events_of_plain(self.task) if self.written is None else self.written
 
 
@@ -151,7 +151,7 @@ class TaskRun:
 
     @property
     def pieces(self) -> Sequence[Piece]:
-        """What came of the reply so far."""
+        """The pieces of the reply that have arrived."""
         return self.running.pieces if self.running else ()
 
     async def tell(self) -> Feed:
@@ -200,7 +200,7 @@ class TaskRun:
         return True
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """What the transaction that settles the turn also writes. Called in the ledger's thread.
+        """The statements that the transaction that settles the turn also runs. Called in the ledger's thread.
 
         The task, where the store is in the database, and its pushes: a task without a feed has no push configs.
         """
@@ -268,7 +268,7 @@ class TaskRun:
             self._is_recording = False
 
     def _planned(self) -> Plan | None:
-        """What to keep next, the same until it is kept; None when nothing came, and once the end has the rest."""
+        """The next events to keep, the same until they are kept; None if there are none, or the end has them."""
         with self._planning:
             if self._end is not None:
                 return None
@@ -290,7 +290,7 @@ class TaskRun:
         return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
 
     def _ending(self, settled: SettledTurn) -> End:
-        """What the settled turn makes of the task; computed once for each end."""
+        """The task as the settled turn leaves it; computed once for each end."""
         with self._planning:
             end = self._end
             if end is None or (end.settled is not settled and end.settled != settled):

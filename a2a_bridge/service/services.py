@@ -1,4 +1,4 @@
-"""What operations work with, and how they find tasks."""
+"""The services that operations use, and the look-up of tasks."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ MAX_TASK_ID_CHARS = 64
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """What operations work with. `extended_card`: of an agent for a user, by their ids; reads the database."""
+    """The services of operations. `extended_card`: of an agent for a user, by their ids; reads the database."""
 
     exchanges: Exchanges
     reader: TaskReader

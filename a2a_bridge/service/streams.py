@@ -99,7 +99,7 @@ class TaskStreams:
         yield self._message(run.task)
 
     async def of_repeat(self, repeat: RepeatedSend | JoinedTask) -> AsyncIterator[Frame | None]:
-        """What an earlier send came to, once it has."""
+        """The result of an earlier send, once there is one."""
         while not await repeat.ended(KEEPALIVE_S):
             yield None
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
@@ -138,7 +138,7 @@ class TaskStreams:
             yield told
 
     async def of_feed(self, feed: Feed, seq: int) -> AsyncIterator[Frame | None]:
-        """What happens after that event."""
+        """The events after that event."""
         quiet = SilenceTimer()
         while not self._is_over(feed.task) or feed.task.seq > seq:
             if await feed.wait_for_events(seq, quiet.left_s if feed.is_fed else min(quiet.left_s, LOOK_EVERY_S)):
@@ -153,7 +153,7 @@ class TaskStreams:
                 return
 
     async def _news(self, feed: Feed, seq: int) -> tuple[Iterable[Frame], int]:
-        """What happened after that event, and its last; the task as it is when not all of that is known."""
+        """The events after that event, and the last of them; the task as it is when not all of them are known."""
         events = feed.since(seq)
         if events is None:
             events = await self.reader.missed(feed, seq)

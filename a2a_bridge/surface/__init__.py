@@ -1,1 +1,1 @@
-"""What HTTP reaches: the calls, the cards, the pages and the reference."""
+"""The HTTP surface: the calls, the cards, the pages and the reference."""

@@ -35,11 +35,11 @@ class Address:
         return [*self.operations, *(["HEAD"] if has_head else [])]
 
     def operation(self, verb: str) -> Operation:
-        """What an HTTP method it takes does."""
+        """The operation of one of the address's HTTP methods."""
         return self.operations["GET" if verb == "HEAD" else verb]
 
     def match(self, rest: str) -> dict[str, str] | None:
-        """What the names stand for in a path, None when it is another's."""
+        """The values of the names in a path; None when the path is not of this address."""
         found = self._pattern.fullmatch(rest)
         return found.groupdict() if found else None
 

@@ -38,7 +38,7 @@ class Entry(TypedDict):
 
 
 class Host(TypedDict):
-    """Who runs this hub."""
+    """The operator of this hub."""
 
     displayName: str
     identifier: str

@@ -103,7 +103,7 @@ def llms(request: HttpRequest) -> HttpResponse:
 
 
 def contents() -> dict[str, Any]:
-    """What page and text have in common."""
+    """The values that the page and the text share."""
     return {
         "reference": read_reference(settings.PUBLIC_URL),
         "hub": settings.PUBLIC_URL,
@@ -116,7 +116,7 @@ def contents() -> dict[str, Any]:
 
 
 def find_agents(request: HttpRequest) -> FoundAgents:
-    """What the directory's search finds for the visitor, agents that are online first."""
+    """The agents that the directory's search finds for the visitor, agents that are online first."""
     wanted = read_filter(request)
     agents = find(wanted, request.user.pk)
     return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MOST_FOUND]))

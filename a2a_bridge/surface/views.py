@@ -49,7 +49,7 @@ class Render:
     media_type: str = "application/json"
 
     def stable(self, agent: Agent) -> Any:
-        """What does not change by the minute."""
+        """The members that do not change by the minute."""
         return self.make(agent, UsageToday(), settings.PUBLIC_URL)
 
     def written(self, agent: Agent, today: UsageToday) -> bytes:

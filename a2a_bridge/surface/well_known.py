@@ -1,4 +1,4 @@
-"""What a program finds at the root of the hub without knowing any agent: catalogs, and the keys of signatures."""
+"""The documents at the root of the hub, for programs that know no agent: catalogs, and the keys of signatures."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt

@@ -98,7 +98,7 @@ def other_context() -> RpcError:
 
 
 def not_followable(state: str) -> RpcError:
-    """Nothing more will happen to the task."""
+    """The task has ended: no event will follow."""
     return RpcError(UNSUPPORTED_OPERATION, f"the task has ended: it is {state}; read it instead")
 
 
@@ -147,7 +147,7 @@ def out_of_scope() -> RpcError:
 
 
 def form_error(refused: RequestRefused) -> RpcError:
-    """What the request guard refused; the bridge has words of its own for who calls."""
+    """The error for a refusal of the request guard; about authentication the bridge has texts of its own."""
     if (of_caller := OF_CALLER.get(type(refused))) is not None:
         return of_caller()
     code = CONTENT_TYPE_NOT_SUPPORTED if refused.status == 415 else INVALID_REQUEST

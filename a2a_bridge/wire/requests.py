@@ -1,4 +1,4 @@
-"""What callers want, whichever dialect they said it in."""
+"""The requests of callers, the same in all dialects."""
 
 from msgspec import UNSET, Struct, UnsetType
 

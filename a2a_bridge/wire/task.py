@@ -37,7 +37,7 @@ REPLY = "reply-"
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The sender of a message."""
 
     USER = "user"
     AGENT = "agent"
@@ -122,7 +122,7 @@ TaskEvent = StatusEvent | ArtifactEvent
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a caller asked of an agent, over as many turns as it takes.
+    """A task: the request of a caller to an agent, over as many turns as it takes.
 
     `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the
     last event in it; 0 as it was made. `message`: what its state says. `updated_at`: when the state was set.
@@ -170,7 +170,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def message_id(self) -> str:
-        """What ids of messages in its agent's name begin with; in the hub's own dialect it is all of the id."""
+        """The beginning of the ids of its agent's messages; in the hub's own dialect it is all of the id."""
         return f"msg-{self.id.removeprefix('task-')}"
 
     @property
@@ -266,7 +266,7 @@ def timestamp() -> str:
 
 
 def _with_status(task: Task, event: StatusEvent) -> Task:
-    """What the state said before belongs to the conversation now."""
+    """The task with a new state; the message of the state before becomes part of the conversation."""
     history = (*task.history, task.message) if task.message is not None else task.history
     return msgspec.structs.replace(
         task,

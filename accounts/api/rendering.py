@@ -36,7 +36,7 @@ def show_auth_session(credential: Credential, current: int) -> AuthSession:
 
 
 def show_signed_in(minted: Minted) -> SignedIn:
-    """What a command line gets for its code."""
+    """The answer to a command line that exchanged its code."""
     session = show(SessionText, minted.credential, token=minted.token)
     return {"user": show(ApiUser, minted.credential.user), "session": session}
 
@@ -50,7 +50,7 @@ LISTED = 1000
 
 
 class ListQuery(serializers.Serializer[Any]):
-    """What belongs in a list."""
+    """The parameters of a list."""
 
     includeRevoked = serializers.BooleanField(default=False)
 

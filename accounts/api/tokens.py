@@ -47,7 +47,7 @@ class NewToken(NamedToken):
     )
 
     def limits(self) -> TokenLimits:
-        """What the checked body limits the token to."""
+        """The limits of the token that the checked body asks for."""
         body = self.validated_data
         lifetime = timedelta(seconds=body["expires_in"]) if body.get("expires_in") else None
         is_jwt = body.get("format") == JWT_FORMAT

@@ -96,7 +96,7 @@ class Credential(models.Model):
 
     @property
     def shown_prefix(self) -> str:
-        """What its owner recognises it by: its first characters, or of a JWT its number."""
+        """The text by which its owner recognises it: its first characters, or of a JWT its number."""
         return self.prefix if self.is_jwt else f"{self.prefix}…"
 
     @property

@@ -1,4 +1,4 @@
-"""What a sign-in leaves behind while it lasts. Whatever could be used by a thief is here as a hash only."""
+"""The rows that a sign-in needs while it lasts. A value that a thief could use is stored as a hash only."""
 
 from datetime import timedelta
 

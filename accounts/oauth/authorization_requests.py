@@ -42,7 +42,7 @@ class AuthorizationRequest:
 
 
 def read_cli(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """What a command line asks for.
+    """The request of a command line.
 
     Raises:
         Refused: and why.
@@ -51,7 +51,7 @@ def read_cli(query: Mapping[str, Any]) -> AuthorizationRequest:
 
 
 def read_app(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """What an app asks for; beside loopback it may be at home at one of APP_ORIGINS.
+    """The request of an app; beside loopback its address may be one of APP_ORIGINS.
 
     Raises:
         Refused: and why.
@@ -60,7 +60,7 @@ def read_app(query: Mapping[str, Any]) -> AuthorizationRequest:
 
 
 def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """What a registered client asks for; its redirect address is one that it registered, on loopback at any port.
+    """The request of a registered client; its redirect address is one that it registered, on loopback at any port.
 
     Raises:
         Refused: and why.

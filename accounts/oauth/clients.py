@@ -38,7 +38,7 @@ class RegisteredClient:
     redirect_uris: Sequence[str]
 
     def digest_for(self, redirect_uri: str) -> str:
-        """What a code is bound to: the client, and the address that the code is sent to."""
+        """The digest that binds a code: to the client, and to the address that the code is sent to."""
         return hashlib.sha256(f"{self.client_id}\n{redirect_uri}".encode()).hexdigest()
 
     @property

@@ -30,7 +30,7 @@ USER_CODE_LENGTH = 8
 
 @dataclass(frozen=True, slots=True)
 class DeviceCodes:
-    """What the device keeps, and what its user types."""
+    """The codes of a device: the device keeps one, and its user types the other."""
 
     device_code: str
     user_code: str

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """Who GitHub says it is. The id never changes hands; the login may."""
+    """A user of GitHub. The id never changes hands; the login may."""
 
     id: Annotated[int, msgspec.Meta(gt=0, lt=2**62)]
     login: str
@@ -90,7 +90,7 @@ def is_configured() -> bool:
 
 
 def check_configured() -> None:
-    """Nothing, where they can.
+    """Check that users can sign in with GitHub.
 
     Raises:
         NotConfigured: they cannot.

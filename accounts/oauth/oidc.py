@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    """What is read of a provider's `openid-configuration`."""
+    """The fields of a provider's `openid-configuration` that the hub uses."""
 
     issuer: str
     authorization_endpoint: str

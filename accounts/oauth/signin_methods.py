@@ -63,7 +63,7 @@ def find_signin_methods() -> SignInMethods:
 
 
 def check_signin_possible() -> None:
-    """Nothing, where people can sign in.
+    """Check that there is a way to sign in.
 
     Raises:
         NotConfigured: they cannot.

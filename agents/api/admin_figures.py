@@ -27,7 +27,7 @@ SLACK = timedelta(hours=1)
 
 
 def since(rows: QuerySet[Any], field: str, moment: datetime) -> QuerySet[Any]:
-    """Those not older than a moment by the time in `field`.
+    """The rows not older than a moment by the time in `field`.
 
     The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
     every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
@@ -208,7 +208,7 @@ class StatsOverview(StaffView):
 
     @extend_schema(responses=HubOverview)
     def get(self, request: Request) -> Response:
-        """What there is, and what happened lately."""
+        """The numbers of rows, and of recent events."""
         return Response(overview(db_now()))
 
 
@@ -256,7 +256,7 @@ def _day_and_week(rows: QuerySet[Any], field: str, now: datetime) -> DayAndWeek:
 
 
 def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
-    """Those decided since. A decision comes within minutes of its request: a day more holds them all."""
+    """The requests decided since. A decision comes within minutes of its request: a day more contains them all."""
     asked = since(PermissionRequest.objects.all(), "requested_at", moment - DAY)
     return asked.filter(resolved_at__gte=moment)
 

@@ -58,7 +58,7 @@ class TwoHundredQuery(PageQuery):
 
 
 class SearchQuery(serializers.Serializer[Any]):
-    """What to look for."""
+    """The parameters of a search."""
 
     q = serializers.CharField(default="", allow_blank=True, max_length=200)
 
@@ -140,7 +140,7 @@ class AdminShares(StaffView):
 
     @extend_schema(parameters=[HundredQuery], responses=Page[ListedShare])
     def get(self, request: Request) -> Response:
-        """Who lent which session to whom, newest first."""
+        """The shares of sessions, with owner and user, newest first."""
         shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
         return page(
             request, shares, lambda rows: [show(ListedShare, one) for one in rows], HundredQuery, most=MOST_ROWS

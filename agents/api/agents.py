@@ -183,7 +183,7 @@ def _publish_remote(owner: User, details: Json) -> directory.Published:
 
 
 def _named(details: Json) -> Json:
-    """What publishing takes beside the fields of the agent, taken out of these."""
+    """The values that publishing takes beside the fields of the agent, taken out of these."""
     return {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
 
 
@@ -235,7 +235,7 @@ class CardChange(APIView):
 
     @extend_schema(responses={200: ApiCardChange, 404: ErrorBody})
     def get(self, request: Request, agent_id: int) -> Response:
-        """What differs between the card by which the hub calls a remote server and the one it shows now."""
+        """The differences between the card by which the hub calls a remote server and its present card."""
         _, _, changed = _find_changed_card(agent_id, caller_of(request))
         members = [show(ApiCardMember, one) for one in changed.changes.shown]
         return Response(show(ApiCardChange, changed, changes=members))
@@ -264,7 +264,7 @@ def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer,
 
 
 class ApiAgentResult(TypedDict):
-    """What became of an agent. `same`: it was so already; `kept`: an administrator halted it, and it stays so."""
+    """The result for one agent. `same`: no change was needed; `kept`: an administrator's halt stays."""
 
     id: int
     handle: str
@@ -272,7 +272,7 @@ class ApiAgentResult(TypedDict):
 
 
 class ApiBulkReport(TypedDict):
-    """What became of each agent, by handle. `absent`: ids that are not of the caller's agents."""
+    """The result for each agent, by handle. `absent`: ids that are not of the caller's agents."""
 
     results: list[ApiAgentResult]
     absent: list[int]

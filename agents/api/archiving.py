@@ -23,7 +23,7 @@ from kit.rows import Source, show
 
 
 class SessionArchived(TypedDict):
-    """It is archived, now or already."""
+    """The session is archived, now or already."""
 
     ok: Literal[True]
     alreadyArchived: bool

@@ -1,4 +1,4 @@
-"""What happened in a session, and what its operators said about it: by cursor, or in one line with its files."""
+"""The events of a session, and the messages of its operators: by cursor, or in one line with its files."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
@@ -50,7 +50,7 @@ class CursorQuery(serializers.Serializer[Any]):
 
     @property
     def window(self) -> Window:
-        """What it asks for; a limit above the highest gets the highest."""
+        """The wanted window of events; a limit above the highest gets the highest."""
         asked = self.validated_data
         limit = min(asked["limit"], self.highest_limit)
         return Window(limit=limit, after=asked.get("after"), before=asked.get("before"))
@@ -80,7 +80,7 @@ class ApiEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiOpMessage(msgspec.Struct, frozen=True, rename="camel"):
-    """What one operator told the others; `mentions` are logins."""
+    """A message of one operator to the others; `mentions` are logins."""
 
     id: int
     session_id: Uuid

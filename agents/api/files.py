@@ -66,7 +66,7 @@ OF_UPLOADS = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/bounde
 
 
 class FileDeleted(TypedDict):
-    """What deleting a file did; bytes go with the last live file that names them."""
+    """The result of deleting a file; bytes go with the last live file that names them."""
 
     ok: Literal[True]
     alreadyDeleted: bool

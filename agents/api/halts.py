@@ -87,7 +87,7 @@ Kind = Halt.Kind
 
 
 class ApiHalt(TypedDict):
-    """Who stands still, by whom and why; `liftedAt` is null as long as they do.
+    """A halted agent or user, with the reason and who halted it; `liftedAt` is null while the halt lasts.
 
     `name`: the agent's handle, or the login of the owner or caller. `madeBy` is null for the command line.
     """

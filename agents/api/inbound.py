@@ -39,7 +39,7 @@ class Window(TypedDict):
 
 
 class TurnUsage(TypedDict):
-    """What an agent reported that one turn used; null: not reported."""
+    """The usage that an agent reported for one turn; null: not reported."""
 
     inputTokens: int | None
     outputTokens: int | None

@@ -1,4 +1,4 @@
-"""What this hub does not offer: desktops, which start and steer sessions, and anonymous threads of an agent."""
+"""The calls that this hub does not offer: desktops, which start and steer sessions, and anonymous threads."""
 
 from typing import Any, TypedDict
 from uuid import UUID
@@ -120,7 +120,7 @@ class SessionScreenshot(APIView):
 
     @extend_schema(responses={404: ErrorBody})
     def get(self, request: Request, public_id: UUID) -> Response:
-        """What the program of a session shows on its terminal: not offered, for it takes a desktop."""
+        """The terminal of a session's program: not offered, because it takes a desktop."""
         get_session(request, public_id)
         raise NotOffered
 

@@ -31,7 +31,7 @@ PermissionStatus = Literal["pending", "allowed", "denied", "expired"]
 
 
 class ApiPermission(TypedDict):
-    """What an agent's program asks permission for."""
+    """A request of an agent's program for permission."""
 
     requestId: str
     tool: str

@@ -1,4 +1,4 @@
-"""What comes in over REST, checked field by field, and what goes out as JSON."""
+"""The bodies of the REST calls of agents and sessions, checked field by field, and the JSON of their answers."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -67,7 +67,7 @@ def usd_field(source: str) -> serializers.DecimalField:
 
 
 class RemoteAuth(Body):
-    """What the hub sends to a remote A2A server as `Authorization`."""
+    """The value of the `Authorization` header that the hub sends to a remote A2A server."""
 
     scheme = serializers.CharField(max_length=MAX_SCHEME_CHARS)
     credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
@@ -109,7 +109,7 @@ class RemoteChanges(RemotePlace):
 
 
 class CardDecision(Body):
-    """What becomes of the changed card that the owner saw: `digest` is that of `GET`."""
+    """The decision on the changed card that the owner saw: `digest` is that of `GET`."""
 
     digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
     decision = serializers.ChoiceField(choices=list(CARD_DECISIONS))

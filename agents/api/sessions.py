@@ -40,7 +40,7 @@ def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEW
 
 
 class SessionDeleted(TypedDict):
-    """What went with a session: rows by kind, and blobs that nothing names any more."""
+    """The rows deleted with a session, by kind, and the blobs that no row names any more."""
 
     ok: Literal[True]
     sessionId: Uuid
@@ -96,7 +96,7 @@ class SessionQuery(serializers.Serializer[Any]):
 
 
 class SessionChanges(Body):
-    """What a supervisor would set; this hub knows none, so they stay as they are."""
+    """The settings of a supervisor; this hub has no supervisors, so they stay as they are."""
 
     autoStart = serializers.BooleanField(required=False)
     managedByMachineId = serializers.CharField(required=False, allow_null=True, max_length=100)
@@ -137,7 +137,7 @@ class OneSession(APIView):
 
     @extend_schema(request=SessionChanges, responses=ApiSession)
     def patch(self, request: Request, public_id: UUID) -> Response:
-        """Nothing can be changed: sending back what is there is fine, all else is refused."""
+        """Accept the present values, and refuse all others: no setting of a session can be changed."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         changes = SessionChanges.read(request)
         if refused := [name for name, value in changes.validated_data.items() if value]:

@@ -1,4 +1,4 @@
-"""What sessions and agents answer over REST (docs/reference/rest.md), as types: the views build them."""
+"""The REST answers of sessions and agents (docs/reference/rest.md), as types: the views build them."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 

@@ -1,4 +1,4 @@
-"""Who else may see and steer a session."""
+"""The users who may see and steer a session of another owner."""
 
 from typing import Annotated, Literal, TypedDict
 from uuid import UUID

@@ -115,7 +115,7 @@ class SessionTokenUsage(APIView):
 
     @extend_schema(parameters=[SpanQuery], responses=SessionUsage, auth=READERS)
     def get(self, request: Request, public_id: UUID) -> Response:
-        """What a session's programs reported, oldest first."""
+        """The usage that a session's programs reported, oldest first."""
         session = get_session(request, public_id)
         found = TokenUsage.objects.filter(session=session, **read_query(SpanQuery, request))
         rows, cursor = _page(found, SNAPSHOTS)
@@ -140,7 +140,7 @@ class AllTokenUsage(APIView):
 
     @extend_schema(parameters=[UsageQuery], responses={200: UsagePage, 403: ErrorBody})
     def get(self, request: Request) -> Response:
-        """What the programs of the caller's sessions reported, oldest first; staff may name another owner."""
+        """The usage that programs of the caller's sessions reported, oldest first; staff may name an owner."""
         wanted, caller = read_query(UsageQuery, request), caller_of(request)
         limit = min(wanted.pop("limit"), HIGHEST_LIMIT)
         if wanted.setdefault("owner_id", caller.pk) != caller.pk and not caller.is_staff:

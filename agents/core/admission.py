@@ -103,7 +103,7 @@ class CallerSpending:
 
 @dataclass(slots=True)
 class AdmissionState:
-    """What admission needs for a batch: agents and sessions by id, live claims by session and caller.
+    """The rows that admission needs for a batch: agents and sessions by id, live claims by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.

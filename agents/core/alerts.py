@@ -205,7 +205,7 @@ UNWATCHED = "An alert also ends when the agent is unpublished, halted or deleted
 
 
 def describe_alert(alert: Alert) -> str:
-    """What is the matter, or was, in one sentence without a full stop."""
+    """The condition that an alert is about, in one sentence without a full stop."""
     texts = RAISED if alert.ended_at is None else PAST
     return texts[AlertKind(alert.kind)].format(handle=alert.agent.handle, value=alert.value)
 

@@ -14,7 +14,7 @@ Status = Agent.Status
 
 
 class BulkAction(StrEnum):
-    """What is done to each agent."""
+    """A change of each agent."""
 
     PUBLISH = "publish"
     UNPUBLISH = "unpublish"
@@ -23,7 +23,7 @@ class BulkAction(StrEnum):
 
 
 class Result(StrEnum):
-    """What became of an agent: `same`: it was so already; `kept`: an administrator halted it, and it stays so."""
+    """The result for one agent. `same`: no change was needed; `kept`: an administrator's halt stays."""
 
     CHANGED = "changed"
     SAME = "same"
@@ -40,7 +40,7 @@ class AgentResult:
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """What became of each agent, by handle. `absent`: ids of none of the owner's."""
+    """The result for each agent, by handle. `absent`: ids that are not of the owner's agents."""
 
     results: Sequence[AgentResult]
     absent: Sequence[int]
@@ -52,7 +52,7 @@ class BulkReport:
 
 
 def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
-    """What `change_agents` would report now; nothing is written."""
+    """The report that `change_agents` would make now; the database stays as it is."""
     agents = {agent.pk: agent for agent in Agent.objects.kept().owned_by(owner).filter(pk__in=agent_ids)}
     halted = load_halted(agents)
     results = [
@@ -78,7 +78,7 @@ def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -
 
 
 def load_halted(agent_ids: Collection[int]) -> dict[int, bool]:
-    """Those of these agents that are halted; True when an administrator did it."""
+    """The halted ones of these agents; True when an administrator halted the agent."""
     halted: dict[int, bool] = {}
     active = Halt.objects.active().filter(kind=Halt.Kind.AGENT, agent_id__in=agent_ids)
     for agent_id, by_staff in active.values_list("agent_id", "by_staff"):

@@ -44,7 +44,7 @@ def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
 
 
 def costs_today(agent_ids: Iterable[int]) -> dict[int, int]:
-    """What the asks of this UTC day cost so far, in millionths of a dollar, by agent."""
+    """The costs of this UTC day's asks so far, in millionths of a dollar, by agent."""
     rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
     return dict(rows.values_list("agent_id", "cost_microusd"))
 

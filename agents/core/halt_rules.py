@@ -24,7 +24,7 @@ class NoSuchSubject(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HaltSubject:
-    """What is halted: an agent, or a user as the owner of agents, or as a caller."""
+    """The subject of a halt: an agent, or a user as the owner of agents, or as a caller."""
 
     kind: Halt.Kind
     agent: Agent | None = None

@@ -82,7 +82,7 @@ def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collec
 
 
 def _taken_over_at(session_ids: Collection[int]) -> dict[int, datetime | None]:
-    """Those of these sessions that exist, with the time since when each has its connection, if any."""
+    """The sessions that exist, with the time since when each has its connection, if any."""
     if not session_ids:
         return {}
     return dict(Session.objects.filter(pk__in=session_ids).values_list("pk", "connection__connected_at"))
@@ -188,7 +188,7 @@ class MayNotConnect(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What an agent sent about itself when it connected."""
+    """The values that an agent sent about itself when it connected."""
 
     user_id: int
     credential_id: int

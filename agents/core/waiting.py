@@ -214,7 +214,7 @@ def text_with_left_out(text: str, pieces: Sequence[Piece]) -> str:
 
 
 def _text_added(piece: Piece) -> str:
-    """What a reader of the growing reply sees of a piece."""
+    """The text that a piece adds for a reader of the growing reply."""
     if isinstance(piece, str):
         return piece
     if not isinstance(piece, ArtifactPiece) or piece.lead is None:

@@ -298,7 +298,7 @@ class SocketLink:
 
 
 def _agents_context_id(ask: Ask) -> str:
-    """What the agent knows the conversation by: callers choose their context ids, and two may choose the same."""
+    """The agent's name for the conversation: callers choose their context ids, and two may choose the same."""
     if not ask.context_id:
         return ""
     asked = f"agent {ask.target.agent_id}" if ask.target.agent_id else f"session {ask.target.session_id}"

@@ -46,7 +46,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.published().filter(_open_to(user_id))
 
     def visible_to(self, user: User) -> "AgentQuerySet":
-        """What this user may ask, and whatever they have themselves, drafts too."""
+        """The agents that this user may ask, and all of the user's own, drafts too."""
         return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
 
     def matching(self, text: str) -> "AgentQuerySet":
@@ -54,7 +54,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(match_words(text, "handle", "name", "tagline"))
 
     def at(self, handle: str) -> "AgentQuerySet":
-        """Those of a handle, `owner/slug`, in any case."""
+        """The agents of a handle, `owner/slug`, in any case."""
         return self.filter(handle_key=handle.lower())
 
 

@@ -1,4 +1,4 @@
-"""What owners want to be warned of, the warnings, and the mails that wait to be sent."""
+"""The alerts that owners switch on, the warnings, and the mails that wait to be sent."""
 
 from typing import Any, ClassVar
 
@@ -59,7 +59,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         return self.filter(ended_at=None)
 
     def raised(self) -> "AlertQuerySet":
-        """Those that the owner was told of."""
+        """The alerts that the owner was told of."""
         return self.exclude(raised_at=None)
 
 

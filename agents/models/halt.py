@@ -61,7 +61,7 @@ class Halt(models.Model):
 
     @property
     def whom(self) -> str:
-        """What it halts, in words: an agent's handle, or whose agents, or whose asks."""
+        """The halted agent or user in words: an agent's handle, or whose agents, or whose asks."""
         if self.agent is not None:
             return str(self.agent)
         return f"{self.user}'s agents" if self.kind == self.Kind.OWNER else f"{self.user}'s questions"

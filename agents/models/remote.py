@@ -79,7 +79,7 @@ class RemoteCard(models.Model):
 
 
 class RemoteName(models.Model):
-    """What a remote server calls a conversation of one caller's, or a task that waits for their input."""
+    """A remote server's name for a conversation of one caller, or for a task that waits for the caller's input."""
 
     class Kind(models.TextChoices):
         CONTEXT = "context"

@@ -144,14 +144,14 @@ class Attachment(models.Model):
 
 
 def online_sessions(session_ids: Collection[int]) -> set[int]:
-    """Those of the sessions that can be asked now."""
+    """The sessions that can be asked now."""
     connected = Q(pk__in=live_connections().values("session"))
     found = Session.objects.filter(connected | Q(reachable_from__lte=db_now()), pk__in=session_ids)
     return set(found.values_list("pk", flat=True))
 
 
 def connected_sessions(session_ids: Collection[int]) -> set[int]:
-    """Those of the sessions whose agent is connected to a living process."""
+    """The sessions whose agent is connected to a living process."""
     live = live_connections().filter(session_id__in=session_ids)
     return set(live.values_list("session_id", flat=True))
 

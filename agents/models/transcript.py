@@ -1,4 +1,4 @@
-"""What a session holds besides its turns: events, op-messages, token usage, files, permission requests."""
+"""The rows of a session besides its turns: events, op-messages, token usage, files, permission requests."""
 
 from typing import Any, ClassVar
 
@@ -37,7 +37,7 @@ class Event(models.Model):
 
 
 class OpMessage(models.Model):
-    """What one operator of a session tells the others; the agent never sees it. `mentions`: logins without @."""
+    """A message of one operator to the others of a session; no agent sees it. `mentions`: logins without @."""
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="op_messages", db_index=False)
     author = models.ForeignKey(User, models.CASCADE, related_name="op_messages")

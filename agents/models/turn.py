@@ -40,7 +40,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         return self.filter(pk__in=of_agents.union(of_sessions, all=True))
 
     def asked_by(self, user_id: int) -> "TurnQuerySet":
-        """What this user asked of agents; not what agents asked of others for them."""
+        """The questions of this user to agents, without those that agents asked others for the user."""
         return self.filter(caller=user_id, depth=0, agent__isnull=False)
 
     def release_ended(self, now: datetime) -> None:
@@ -48,7 +48,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         self.filter(outcome__isnull=False, released_at=None).update(released_at=now)
 
     def holding(self) -> "TurnQuerySet":
-        """Those whose claim was not released; it may have run out all the same."""
+        """The turns whose claim was not released; the claim may have expired all the same."""
         return self.filter(released_at=None)
 
 
@@ -154,7 +154,7 @@ class Turn(models.Model):
 
     @property
     def asked(self) -> str:
-        """What was asked: the agent's handle, or the name of the session."""
+        """The addressee of the question: the agent's handle, or the name of the session."""
         return self.agent.handle if self.agent else f"@{self.session.routing_name}"
 
 

@@ -1,1 +1,1 @@
-"""What belongs to a session besides its turns: events, op-messages, shares, permissions, files, token usage."""
+"""The parts of a session besides its turns: events, op-messages, shares, permissions, files, token usage."""

@@ -1,4 +1,4 @@
-"""Who may see and steer which session: own ones, and those shared, by role; sharing them and taking them back."""
+"""The right to see and to steer a session: own ones, and shared ones, by role; sharing, and ending a share."""
 
 from datetime import datetime
 from enum import IntEnum
@@ -16,7 +16,7 @@ from agents.transcript.announcements import announce_lost_access
 
 
 class Role(IntEnum):
-    """What a user may do with a session; each role includes those before it."""
+    """The role of a user in a session; each role includes those before it."""
 
     VIEWER = 1
     PROMPTER = 2

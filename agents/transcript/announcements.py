@@ -70,7 +70,7 @@ class PermissionResolved(LiveMessage, frozen=True, tag="permission_resolved"):
 
 
 class PresenceMessage(LiveMessage, frozen=True, omit_defaults=True, tag="presence"):
-    """Who is attached now, by login, and who just came or left."""
+    """The logins that are attached now, and the login that just came or left."""
 
     attached: list[str]
     joined: str | None = None

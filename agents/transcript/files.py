@@ -90,7 +90,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What deleting a file did. `refs_remaining`: live files that still name its bytes."""
+    """The result of deleting a file. `refs_remaining`: live files that still name its bytes."""
 
     already_deleted: bool
     blob_deleted: bool
@@ -100,7 +100,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class DeletedFiles:
-    """What went with the files of sessions."""
+    """The files and bytes that were deleted with sessions."""
 
     files: int
     blobs_swept: int

@@ -31,7 +31,7 @@ class Unreadable(FilesRefused):
 
 
 class TooManyFiles(FilesRefused):
-    """It names more than one prompt may."""
+    """The prompt names more files than one prompt may."""
 
     def __init__(self) -> None:
         super().__init__(f"a prompt names at most {MAX_FILES} files")

@@ -1,4 +1,4 @@
-"""What an agent's program asks permission for: asked, decided once, or run out (section 4.7 of the channel's
+"""The permissions that an agent's program asks for: asked, decided once, or run out (section 4.7 of the channel's
 wire).
 
 Every verb is one transaction that locks the session first, as registering does: a decision either finds the

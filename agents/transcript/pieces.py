@@ -1,4 +1,4 @@
-"""What a reply is made of besides text: parts, status notes, artifacts; and what its turn used.
+"""The pieces of a reply besides text: parts, status notes, artifacts; and the usage of its turn.
 
 Part, artifact and status are those of A2A 1.0, section 4; every dialect of the bridge renders them from here.
 What one reply may hold is the same on every link.
@@ -106,7 +106,7 @@ Tokens = Annotated[int, Meta(ge=0, le=MAX_TURN_TOKENS)]
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What a turn used; None: not reported. `cost_microusd`: millionths of a US dollar."""
+    """The usage of a turn; None: not reported. `cost_microusd`: millionths of a US dollar."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -114,7 +114,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 class ReportedUsage(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a turn used, as agents write it. `cost_usd` is rounded to a millionth of a dollar."""
+    """The usage of a turn as agents write it. `cost_usd` is rounded to a millionth of a dollar."""
 
     input_tokens: Tokens | None = None
     output_tokens: Tokens | None = None

@@ -30,7 +30,7 @@ SAID_WHY = {"failed", "rejected"}  # states of `task_status` whose text says why
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """What an agent replied to a turn: the beginning. `is_late`: after the turn had ended."""
+    """The beginning of an agent's reply to a turn. `is_late`: after the turn had ended."""
 
     text: str
     is_late: bool

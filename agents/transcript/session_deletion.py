@@ -28,7 +28,7 @@ DELETED = "session_deleted"
 
 @dataclass(slots=True)
 class Deletion:
-    """What was deleted: which sessions, how many rows by model label, and what became of the blobs."""
+    """The sessions that were deleted, the number of their rows by model label, and the result for the blobs."""
 
     session_ids: set[int] = field(default_factory=set)
     rows: Counter[str] = field(default_factory=Counter)
@@ -141,7 +141,7 @@ class PruningPlan:
 
 
 def plan_pruning(owner_id: int, routing_name: str | None = None) -> PruningPlan:
-    """What a tidy-up of all names, or of one, would do: the live session of a name stays, else the last seen.
+    """The plan of a tidy-up of all names, or of one: the live session of a name stays, else the last seen.
 
     A session with an agent is always kept, with the agent's handle and audit.
     """

@@ -41,7 +41,7 @@ class StorageMeter:
         return not share.is_full
 
     async def _is_full(self, owner_id: int, size: int, was_full: bool) -> bool:
-        """What the database says; while it is away, what it said last."""
+        """The state that the database reports; while it is away, the state that it reported last."""
         try:
             return await db_call(limits.STORAGE.count_used)(owner_id) + size > self._most
         except sql.DATABASE_AWAY as failure:
@@ -50,7 +50,7 @@ class StorageMeter:
 
 
 class _Share:
-    """What is known of one owner. `unseen`: bytes written since the database was asked."""
+    """The storage of one owner. `unseen`: bytes written since the database was asked."""
 
     def __init__(self) -> None:
         self.unseen = 0

@@ -87,7 +87,7 @@ class Position:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """What `str` made; the newest end for anything else."""
+        """The position that `str` wrote; the newest end for any other text."""
         found = _CURSOR.match(text)
         return cls(*map(int, found.groups())) if found else cls()
 

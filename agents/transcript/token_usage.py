@@ -30,7 +30,7 @@ class Counters(Struct, frozen=True):
 
 
 class TurnUsage(Struct, frozen=True):
-    """What one turn used up of one model."""
+    """The usage of one model in one turn."""
 
     grain: Literal["turn"]
     model: Name

@@ -42,7 +42,7 @@ class Availability:
 
     @property
     def left(self) -> str:
-        """What is left of which budget, in words."""
+        """The remaining budget, in words."""
         if self.is_cost:
             return f"{'your ' if self.is_own else ''}cost limit of today reached"
         whose, ending = "your " if self.is_own else "", "" if self.budget == 1 else "s"

@@ -75,7 +75,7 @@ class UsdField(forms.DecimalField):
         )
 
     def prepare_value(self, value: Any) -> Any:
-        """What is kept, in dollars; what was typed, as it was."""
+        """The stored amount in dollars; a typed text as it was typed."""
         return decimal_usd(value) if isinstance(value, int) else value
 
     def clean(self, value: Any) -> Any:
@@ -174,7 +174,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["allowed_logins"].initial = load_granted_logins([self.instance.pk])[self.instance.pk]
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, as `directory.publish_agent` takes it."""
+        """The values of the form, as `directory.publish_agent` takes them."""
         chosen = self.cleaned_data
         details = {field: chosen[field] for field in EDITABLE}
         return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}

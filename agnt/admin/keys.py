@@ -31,7 +31,7 @@ def _column(name: str, description: str, shown: str = "") -> Callable[[ApiKey], 
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What a key may do; its senders as on the desk."""
+    """The rights of a key; its senders as on the desk."""
 
     senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
 

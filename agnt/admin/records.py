@@ -66,7 +66,7 @@ class RecordAdmin(OwnerScopedAdmin):
 
 @admin.register(UsageEvent, site=site)
 class UsageEventAdmin(RecordAdmin):
-    """What each booking cost."""
+    """The cost of each booking."""
 
     list_display = ("at", "customer", "amount_cents", "booking", "invoice", "network")
     list_select_related = ("network", "booking", "invoice")
@@ -77,7 +77,7 @@ class UsageEventAdmin(RecordAdmin):
 
 @admin.register(Invoice, site=site)
 class InvoiceAdmin(RecordAdmin):
-    """What each customer pays for a day."""
+    """The amount that each customer pays for a day."""
 
     list_display = ("day", "customer", "count", "total_cents", "state", "sent_at", "external_id", "network")
     list_filter = ("state", "day")

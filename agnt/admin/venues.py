@@ -118,7 +118,7 @@ class VenueAdmin(OwnerScopedAdmin):
             self.message_user(request, text, messages.WARNING)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What is deleted: the venues alone, no row that refers to them."""
+        """The rows that deleting would remove: the venues alone, no row that refers to them."""
         venues = list(objs)
         return [str(venue) for venue in venues], {"venues": len(venues)}, set(), []
 

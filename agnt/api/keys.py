@@ -83,7 +83,7 @@ class NetworkKeyQuery(PageQuery):
 
 
 class KeyRights(Body):
-    """What a key may do, and who pays; all of it can be changed. No `customer`: the key is one of its own."""
+    """The rights and the customer of a key; each can be changed. No `customer`: the key is one of its own."""
 
     tier = serializers.ChoiceField(choices=ApiKey.Tier.values, required=False)
     scope = serializers.ChoiceField(choices=ApiKey.Scope.values, required=False)

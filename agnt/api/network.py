@@ -54,7 +54,7 @@ class ApiUsage(TypedDict):
 
 
 class NetworkBody(Body, ColumnBody):
-    """What of the rules is to change."""
+    """The rules to change."""
 
     class Meta:
         model, columns, shape = Network, RULES, ApiNetwork

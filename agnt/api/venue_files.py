@@ -40,7 +40,7 @@ class ApiBadRow(TypedDict):
 
 
 class ApiImport(TypedDict):
-    """What an import did. `badRows`: how many rows were left out; `bad`: what is wrong with the first 200."""
+    """The result of an import. `badRows`: the number of rows left out; `bad`: the faults of the first 200."""
 
     created: int
     changed: int
@@ -50,7 +50,7 @@ class ApiImport(TypedDict):
 
 
 class RefusedImport(ErrorBody, total=False):
-    """Nothing was imported. With the error `bad_rows`: how many rows are wrong, and what is with the first 200."""
+    """An import was refused as a whole. With the error `bad_rows`: the number of bad rows, and the first 200."""
 
     badRows: int
     bad: list[ApiBadRow]

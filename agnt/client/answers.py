@@ -43,7 +43,7 @@ class Answer:
 
 
 class _Unsound(Exception):
-    """What came is no response to the ask."""
+    """The body is no response to the ask."""
 
 
 def read_response(response: Any, ask: Ask) -> Answer:

@@ -50,7 +50,7 @@ def _now_text() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """What is asked, and of whom. `sender`: the `from` of the envelope. `ttl_ms`: of one try.
+    """A question to a venue, and its address. `sender`: the `from` of the envelope. `ttl_ms`: of one try.
 
     `timestamp`: ISO 8601. With `sender` and `intent` it names the event: asks that are equal in the three are one.
 

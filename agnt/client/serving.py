@@ -51,7 +51,7 @@ class SeenSignatures:
     def sign_once(
         self, ask: Ask, now_s: float, sign: Callable[[int], Signed], read_signature: Callable[[Signed], str]
     ) -> Signed:
-        """What `sign` makes of an ask for this second, or for one of the next 30 whose signature was not used.
+        """Sign an ask by `sign` for this second, or for one of the next 30 whose signature was not used.
 
         Asks of one second that differ in their timestamp alone have equal signatures: the other side would take
         the second ask for a copy of the first. The other side takes signatures that are 60 s ahead.
@@ -66,7 +66,7 @@ class SeenSignatures:
 
 
 def find_ask(fields: Json) -> Ask:
-    """What a response repeats of an envelope, whatever is wrong with it."""
+    """The members that a response repeats of an envelope, whatever is wrong with the envelope."""
     known = {name: value for name, value in (_DEFAULTS | fields).items() if _is_right(name, value)}
     return Ask(
         sender=known.get("from", ""),

@@ -159,7 +159,7 @@ async def _read_bounded(request: HttpRequest) -> bytes:
 
 
 def _read_query(request: HttpRequest) -> Json:
-    """What a list is asked for, by its query parameters; others are ignored.
+    """The query parameters of a list; unknown ones are ignored.
 
     Raises:
         EnvelopeRefused: `invalid_envelope`, one came twice, or is no text or number.

@@ -48,7 +48,7 @@ class Booking(models.Model):
 
 
 class Invoice(models.Model):
-    """What one customer of a network pays for one UTC day.
+    """The amount that one customer of a network pays for one UTC day.
 
     `tried_at`: when it was sent first, if it may have arrived. `external_id`: its id at the invoicer, once sent.
     """

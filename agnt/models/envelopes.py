@@ -1,4 +1,4 @@
-"""What a network received: an envelope counts once, no signature serves twice; and the log of all envelopes."""
+"""The received envelopes of a network: an envelope counts once, no signature serves twice; and their log."""
 
 from django.db import models
 from django.db.models import Q

@@ -1,1 +1,1 @@
-"""What the surfaces of AGNT call: the functions that change the rows of a network, and those that read them."""
+"""The functions that change the rows of a network, and those that read them, for the surfaces of AGNT."""

@@ -1,4 +1,4 @@
-"""What a network was used for and what it earned, by UTC day; for REST and pages."""
+"""The use and the revenue of a network, by UTC day; for REST and pages."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,4 +1,4 @@
-"""What a key may ask, how often, and whether its sender signed an envelope. No I/O but the unsealing of secrets.
+"""The rights and rates of a key, and the signature of an envelope. No I/O but the unsealing of secrets.
 
 Each call that came with a live key counts for its UTC day.
 """
@@ -43,7 +43,7 @@ class Rate(Struct, frozen=True):
 
 
 class Signed(Struct, frozen=True):
-    """What the signatures say. `signature`: of the payload, empty without one. `late`: one matches, and is old."""
+    """The result of a check of signatures. `signature`: of the payload, or empty. `late`: one matches, but old."""
 
     signature: str = ""
     late: EnvelopeRefused | None = None

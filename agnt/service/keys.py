@@ -80,7 +80,7 @@ class FoundKey(Struct, frozen=True, kw_only=True):
 
 
 def get_master_key() -> bytes:
-    """What secrets are derived from: A2A_SIGNING_KEY; without it, a key derived from the hub's secret key."""
+    """The key that secrets are derived from: A2A_SIGNING_KEY; else one derived from the hub's secret key."""
     return settings.A2A_SIGNING_KEY.encode() or derive_key(MASTER_PURPOSE)
 
 
@@ -201,7 +201,7 @@ def find_key(token: str) -> FoundKey | None:
 
 
 def load_signing_keys(found: FoundKey) -> SigningKeys:
-    """What the envelopes of a key are signed with.
+    """The keys that sign the envelopes of a key.
 
     Raises:
         accounts.sealing.Unreadable: the hub has lost the key that sealed it; the secret must be rotated.

@@ -21,7 +21,7 @@ class VenueAsk(Struct, frozen=True, kw_only=True):
 
 
 class VenueAnswer(Struct, frozen=True, kw_only=True):
-    """What a venue confirmed. An empty field or None: the venue confirmed what the order asked for."""
+    """The confirmation of a venue. An empty field or None: the venue confirmed the order's value."""
 
     slot_id: str = ""
     slot_time: str = ""

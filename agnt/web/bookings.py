@@ -47,7 +47,7 @@ class BookingRow:
 
     @property
     def actions(self) -> list[tuple[str, str]]:
-        """What its owner can do, the main action first."""
+        """The acts that its owner can do, the main action first."""
         possible = list_actions(self.booking)
         return [(status.value, verb) for status, verb in VERBS.items() if status in possible]
 

@@ -60,7 +60,7 @@ OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7
 
 
 class RightsForm(forms.Form):
-    """What a key may do, and who pays."""
+    """The rights of a key, and its customer."""
 
     tier = forms.ChoiceField(label="Tier", choices=TIERS, widget=forms.RadioSelect, initial=ApiKey.Tier.FREE)
     scope = forms.ChoiceField(label="Scope", choices=SCOPES, widget=forms.RadioSelect, initial=ApiKey.Scope.QUERY)
@@ -190,7 +190,7 @@ def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
 
 
 def _rights_of(row: KeyRow) -> dict[str, Any]:
-    """What the form shows before anything is typed."""
+    """The first values of the form."""
     key = row.key
     customer = "" if row.is_own_customer else key.customer
     return {"tier": key.tier, "scope": key.scope, "customer": customer, "senders": key.senders}

@@ -1,4 +1,4 @@
-"""What the lists of a network have in common: filters of their rows, pages and amounts."""
+"""The base of a network's lists: filters of their rows, pages and amounts."""
 
 from collections.abc import Sequence
 from typing import Any

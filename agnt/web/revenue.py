@@ -86,5 +86,5 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
 
 
 def load_revenue(owner: User, window: Window) -> Revenue:
-    """What each day of a window brought in."""
+    """The revenue of each day of a window."""
     return Revenue(load_days(find_network(owner) or Network(), window.days[0], window.days[-1]))

@@ -39,7 +39,7 @@ _FIELDS = frozenset(
 
 
 class Heading(Struct, frozen=True, kw_only=True):
-    """What a response repeats of a request. Empty text: the request has none, or none that can be read."""
+    """The members that a response repeats of a request. Empty text: the request has no readable one."""
 
     sender: str = ""
     to: str = NETWORK
@@ -91,7 +91,7 @@ def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
 
 
 def find_heading(fields: Json) -> Heading:
-    """What an error response repeats of an envelope that was refused."""
+    """The members that an error response repeats of a refused envelope."""
     known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
     heading = {name: value for name, value in known.items() if is_name(value)}
     context = fields.get("agent_context", {})

@@ -13,7 +13,7 @@ MALFORMED = 400  # of `invalid_envelope`, where the body is no JSON object
 
 
 class ErrorCode(StrEnum):
-    """What an error is called on the wire, in the payload and in the header `X-A2A-Error`."""
+    """The name of an error on the wire, in the payload and in the header `X-A2A-Error`."""
 
     CIRCUIT_OPEN = "circuit_open"
     INVALID_SIGNATURE = "invalid_signature"

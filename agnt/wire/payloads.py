@@ -104,7 +104,7 @@ Order = Ping | VenueList | Search | Confirm
 
 
 def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[str]]:
-    """What an envelope asks for, and the first 16 unknown keys that were dropped: none where it is strict.
+    """The order in an envelope, and the first 16 unknown keys that were dropped: none where it is strict.
 
     Raises:
         EnvelopeRefused: `invalid_envelope`.

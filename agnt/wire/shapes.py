@@ -116,7 +116,7 @@ class AgntVenues(TypedDict):
 
 
 class AgntPingResult(TypedDict):
-    """What `network.ping` finds. `agent_id`: the sender of the envelope."""
+    """The result of `network.ping`. `agent_id`: the sender of the envelope."""
 
     status: Literal["ok"]
     active_venues: int
@@ -126,13 +126,13 @@ class AgntPingResult(TypedDict):
 
 
 class AgntListResult(AgntVenues):
-    """What `venue.list` finds."""
+    """The result of `venue.list`."""
 
     status: Literal["ok"]
 
 
 class AgntSearchResult(TypedDict):
-    """What `booking.search` finds; it is found anew after `expires_at`."""
+    """The result of `booking.search`; after `expires_at` a search must be repeated."""
 
     status: Literal["ok"]
     results: list[AgntVenue]

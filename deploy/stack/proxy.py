@@ -39,7 +39,7 @@ def find_proxy() -> str | None:
 
 
 def proxy(program: str, folder: Path, address: str, upstreams: Sequence[str]) -> Program:
-    """It listens on `address` and passes on to `upstreams`, all of the form host:port."""
+    """A proxy that listens on `address` and passes on to `upstreams`, all of the form host:port."""
     if Path(program).name == "caddy":
         site = {"HUB_SITE": f"http://{address}", "HUB_UPSTREAMS": " ".join(upstreams), "HOME": str(folder)}
         command: list[str | Path] = [program, "run", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"]

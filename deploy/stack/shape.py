@@ -1,4 +1,4 @@
-"""What the stack consists of, and in which order it comes and goes."""
+"""The programs of the stack, and the order in which they start and stop."""
 
 import os
 import shlex
@@ -74,7 +74,7 @@ class Stack:
             child.kill()
 
     def demo_lines(self) -> str:
-        """What the first process says of its demo agent: a token and a curl."""
+        """The lines of the first process about its demo agent: a token and a curl."""
         return self.webs[0].output.partition(f"ready {self.urls[0]}\n")[2].rstrip()
 
     def command_line(self) -> str:

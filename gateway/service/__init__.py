@@ -1,1 +1,1 @@
-"""What a team does: messages, queued messages, sessions, statuses, proposals; and the parts of a process."""
+"""The verbs of a team: messages, queued messages, sessions, statuses, proposals; and the parts of a process."""

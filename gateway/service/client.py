@@ -1,4 +1,4 @@
-"""What the handlers of frames may use: the connection that sent the frame, and the parts of its process."""
+"""The interface of handlers to the rest: the connection that sent the frame, and the parts of its process."""
 
 import time
 from collections.abc import Coroutine
@@ -107,7 +107,7 @@ class Client(Subscriber, Protocol):
 
     @property
     def identity(self) -> Identity:
-        """Who is signed in.
+        """The signed-in user and token.
 
         Raises:
             FrameRefused: 5001.
@@ -119,7 +119,7 @@ class Client(Subscriber, Protocol):
 
     @property
     def sender(self) -> Sender:
-        """Who its messages are from."""
+        """The sender of its messages."""
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts: an agent that works on a message for its sender, else for the token's user.

@@ -84,7 +84,7 @@ class FrameLog(BatchWriter[FrameRow]):
 
 @dataclass(slots=True)
 class FrameNote:
-    """What is known of one frame while it is handled; its record is written once, by `finish`.
+    """The notes on one frame while it is handled; its record is written once, by `finish`.
 
     `owner_id`: the team of the client; None before it signed in, then the frame has a line in the log alone.
     `is_deferred`: the handler of the frame calls `finish` later, when the outcome is known.

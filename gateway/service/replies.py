@@ -1,4 +1,4 @@
-"""What a message says as text, and the frame of its reply."""
+"""The text of a message, and the frame of its reply."""
 
 import msgspec
 

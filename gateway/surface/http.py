@@ -1,4 +1,4 @@
-"""What the HTTP endpoints of the gateway share: the caller of a request, the wait for an agent, the errors.
+"""The base of the gateway's HTTP endpoints: the caller of a request, the wait for an agent, the errors.
 
 Errors have the form of REST, `{"error", "message"}`.
 """

@@ -45,7 +45,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def correlation_id(self) -> str:
-        """What ties it to another frame: also at the top level, where the prototype has it."""
+        """The id that ties it to another frame: also at the top level, where the prototype has it."""
         found = (
             self.metadata.get("correlationId") or self.extra.get("correlationId") or self.extra.get("inReplyTo")
         )
@@ -58,7 +58,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> str | Json:
-        """What a message says; of another frame all of its content."""
+        """The words of a message; of another frame all of its content."""
         content: str | Json = self.content["content"] if self.type == "message" else self.content
         return content
 

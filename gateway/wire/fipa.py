@@ -152,7 +152,7 @@ def _performative_of_response(content: Json) -> str:
 
 
 def _kept_in(metadata: Json) -> Json:
-    """What `from_acl` kept; a client may have sent something else under that name."""
+    """The fields that `from_acl` kept; a client may have sent another value under that name."""
     kept = metadata.get("fipa")
     return kept if isinstance(kept, dict) else {}
 
@@ -195,7 +195,7 @@ def _content_in(type_name: str, performative: str, given: Any) -> tuple[Json, st
 
 
 def _wrap(given: Any) -> tuple[str | Json, str]:
-    """What a frame takes as the text of a message, and the path in it: other values lie in an object."""
+    """The value that a frame takes as the text of a message, and the path in it: other values lie in an object."""
     return (given, "") if isinstance(given, str | dict) else ({"value": given}, ".value")
 
 

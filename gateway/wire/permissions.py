@@ -1,4 +1,4 @@
-"""What the roles of a team may do (docs/adr/0139).
+"""The rights of the roles of a team (docs/adr/0139).
 
 A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
 """
@@ -21,7 +21,7 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """What frames do. An agent does those of OF_ITSELF for itself alone."""
+    """The actions of frames. An agent does those of OF_ITSELF for itself alone."""
 
     SEND = auto()
     BROADCAST = auto()

@@ -53,7 +53,7 @@ class UpgradeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a client names in the address and the headers of its upgrade.
+    """The parameters in the address and the headers of a client's upgrade.
 
     `heartbeat_s`: how often the hub pings it. `flaws`: values that the hub does not take, for which
     the defaults hold.
@@ -219,7 +219,7 @@ def _read_ms(name: str, given: Mapping[str, object]) -> int:
 
 
 def _flaw_of(name: str, given: Mapping[str, object], field: str = "") -> FrameRefused | None:
-    """What is wrong with a number of milliseconds; None when it is absent or in order."""
+    """The refusal of a number of milliseconds; None when it is absent or in order."""
     if name not in given:
         return None
     text = str(given[name])

@@ -14,7 +14,7 @@ PREFIX = "erased-"
 
 
 class CannotClose(Exception):
-    """Nothing was changed; the text says why."""
+    """The account stays as it is; the text says why."""
 
 
 class LastAdministrator(CannotClose):

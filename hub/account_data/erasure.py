@@ -193,7 +193,7 @@ def _make_nameless(user: User) -> None:
 
 
 def _delete_files(user: User) -> None:
-    """Those in others' sessions; a row names its file, so it goes too."""
+    """Delete the user's files in sessions of others; a row names its file, so it goes too."""
     for ids in batches.key_batches(File.objects.filter(uploader=user), at_once=files.DELETED_AT_ONCE):
         for file in File.objects.filter(pk__in=ids).select_related("session", "uploader"):
             files.delete(file)
@@ -201,7 +201,7 @@ def _delete_files(user: User) -> None:
 
 
 def _delete_asked_of(handles: frozenset[str]) -> None:
-    """What others asked of their agents. No index has the handle: each table is read once, a part at a time."""
+    """Delete asks of others to their agents. No index has the handle: each table is read once, in parts."""
     theirs = {handle.lower() for handle in handles}
     for model in (StoredTask, SendKey) if theirs else ():
         for rows in batches.walk_rows(model._default_manager.all(), "handle"):

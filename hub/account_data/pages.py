@@ -27,7 +27,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def erase(request: HttpRequest) -> HttpResponse:
-    """What erasing means; a POST with the login, typed, does it."""
+    """The page about erasing; a POST with the login, typed, erases."""
     caller = signed_in(request)
     if caller is None:
         return to_signin(request)

@@ -1,4 +1,4 @@
-"""What the database and Redis say of a hub that runs on them. An empty or absent database is reported once."""
+"""The checks of the database and Redis of a hub. An empty or absent database is reported once."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the frames and errors of the gateway mean, a sentence each; and the fields of frames that the hub sends.
+"""The meaning of the gateway's frames and errors, a sentence each; and the fields of frames that the hub sends.
 
 Tests compare the names with the registry of frame types and the error codes.
 """

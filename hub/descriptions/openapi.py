@@ -83,7 +83,7 @@ def _event(schema: Json) -> Json:
 
 
 def _all_parameters(one: Operation) -> list[Parameter]:
-    """Those of the path are text unless the operation says otherwise."""
+    """The parameters of an operation; those of the path are text unless the operation says otherwise."""
     told = {parameter.name: parameter for parameter in one.parameters}
     in_path = [told.pop(name, Parameter(name=name, place="path")) for name in IN_BRACES.findall(one.path)]
     return [*in_path, *told.values()]

@@ -198,7 +198,7 @@ def sockets(document: Json) -> list[SocketRow]:
 
 
 def gateway_page(document: Json) -> GatewayPage:
-    """What the page of the gateway shows."""
+    """The values that the page of the gateway shows."""
     schemas = document["components"]["schemas"]
     return GatewayPage(
         socket=_socket(document, gateway.NAME, document["channels"][gateway.NAME]),

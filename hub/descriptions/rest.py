@@ -29,7 +29,7 @@ class ShapeSchema(OpenApiSerializerExtension):
         return str(schema_of(self.target)[0]["$ref"]).removeprefix(REF)
 
     def get_identity(self, auto_schema: AutoSchema, direction: Any) -> ComponentIdentity:
-        """What it looks like: two shapes of one name that differ are warned of."""
+        """The identity of a shape: a second shape of the same name that differs causes a warning."""
         return ComponentIdentity(self.map_serializer(auto_schema, direction))
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> Json:
@@ -92,7 +92,7 @@ class HubAutoSchema(AutoSchema):
         return super().get_description().partition("\n")[0].strip()
 
     def get_description(self) -> str:  # type: ignore[override]
-        """What follows it."""
+        """The description without its first sentence."""
         return super().get_description().partition("\n")[2].strip()
 
     def get_tags(self) -> list[str]:

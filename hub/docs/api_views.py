@@ -80,7 +80,7 @@ def _contents() -> SafeString:
 
 @cache
 def _body(tag: str) -> SafeString:
-    """What is the same for every caller: it takes longer to make than to send."""
+    """The part of a page that is the same for every caller: it takes longer to make than to send."""
     if tag == SOCKETS:
         return render_to_string("docs/api_sockets.html", {"sockets": sockets(asyncapi())})
     if tag == GATEWAY:

@@ -1,4 +1,4 @@
-"""What `halt` and `resume` are about, as options."""
+"""The subjects of `halt` and `resume`, as options."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def add_subject(parser: ArgumentParser) -> None:
 
 
 def subject_of(options: Mapping[str, Any]) -> HaltSubject:
-    """What the options name.
+    """The subject that the options name.
 
     Raises:
         CommandError: nothing has the name.

@@ -1,1 +1,1 @@
-"""What operators watch: health, figures for Prometheus, spans for OpenTelemetry."""
+"""The views of operators: health, figures for Prometheus, spans for OpenTelemetry."""

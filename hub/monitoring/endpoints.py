@@ -46,7 +46,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class PageGone(msgspec.Struct, frozen=True):
-    """What all other callers get."""
+    """The answer to all other callers."""
 
     error: str
     message: str
@@ -69,7 +69,7 @@ class SharedProbe(Generic[T]):
         self._running: asyncio.Task[T] | None = None
 
     async def __call__(self) -> T:
-        """What it found.
+        """The result of the probe.
 
         Raises:
             TimeoutError: it is not over yet.

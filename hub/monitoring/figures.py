@@ -25,7 +25,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What waits to be sent, and how long the longest due one is overdue."""
+    """The rows that wait to be sent, and how long the longest due one is overdue."""
 
     pending: int
     overdue_s: float
@@ -67,7 +67,7 @@ def pool_figures() -> dict[str, int]:
 
 
 def queue_of(rows: type[Sendable], now: datetime) -> Queue:
-    """What waits of these rows."""
+    """The number and age of the waiting ones of these rows."""
     unsettled: Any = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
     first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
     overdue = (now - first).total_seconds() if first else 0.0

@@ -15,7 +15,7 @@ Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and wher
 
 
 class ProcessFigures(Collector):
-    """What this process counts with each ask and each error, and its pool; reading it costs no I/O.
+    """The counts of this process for each ask and each error, and its pool; reading them costs no I/O.
 
     Not the library's `Counter` and `Histogram`: they cost an ask 24 calls more, and a lock of theirs that a log
     handler holds could be asked for again by a finalizer in the same thread (docs/adr/0093).
@@ -57,7 +57,7 @@ def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
 
 
 class HubWide(Collector):
-    """What the database knows; the same from every process. Without figures it says that they are missing."""
+    """The figures in the database; the same from every process. When they are missing, a gauge says so."""
 
     def __init__(self, found: HubFigures | None) -> None:
         self._found = found

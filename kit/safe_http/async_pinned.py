@@ -64,7 +64,7 @@ class AsyncPinnedStream(httpcore2.AsyncNetworkStream):
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What has come; empty at the end."""
+        """The received bytes; empty at the end."""
         reader, _ = await self._open()
         return await reader.read(max_bytes)
 

@@ -75,7 +75,7 @@ class DeadlineStream(httpcore2.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What has come; empty at the end."""
+        """The received bytes; empty at the end."""
         self._socket.settimeout(self._deadline.left_s())
         return self._socket.recv(max_bytes)
 
@@ -116,7 +116,7 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """What came back. `body` is the beginning of it, as it was sent; `is_cut` when there was more."""
+    """The received answer. `body` is the beginning of it, as it was sent; `is_cut` when there was more."""
 
     status: int
     headers: Mapping[str, str]

@@ -67,7 +67,7 @@ class NotPublic(NotSent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """What may be reached. `allows_private`: any address and port, also by plain http, as in one's own network."""
+    """The permitted targets. `allows_private`: any address and port, also by http, as in one's own network."""
 
     ports: frozenset[int] = frozenset({443, 8443})
     allows_private: bool = False

@@ -35,7 +35,7 @@ MCP = make_task_dialect(Surface.MCP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """Who calls a tool: the token of the HTTP request, and the identity that was found for it."""
+    """The caller of a tool: the token of the HTTP request, and the identity that was found for it."""
 
     token: Presented
     identity: Identity
@@ -45,7 +45,7 @@ class ToolCaller:
 
 @dataclass(slots=True)
 class CallResult:
-    """What came of a call. `task`: as it is by now; `denied`: why its agent was not asked; `error`: it failed."""
+    """The result of a call. `task`: as it is now; `denied`: why its agent was not asked; `error`: of the call."""
 
     task: Task | None = None
     denied: Denied | None = None

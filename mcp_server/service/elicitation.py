@@ -59,7 +59,7 @@ class NotAsked(Exception):
 
 
 class ElicitationAnswer(msgspec.Struct, frozen=True):
-    """What the user of a client answered, for the process that waits; `answer` None: nothing."""
+    """The answer of a client's user, for the process that waits; `answer` None: the user gave none."""
 
     nonce: str
     user_id: int
@@ -120,7 +120,7 @@ class Elicitations:
             await self._post.send(process_id, body)
 
     def take(self, body: msgspec.Raw) -> None:
-        """What a user answered to another process; dropped where no question waits for this user."""
+        """Take the answer of a user from another process; it is dropped where no question waits for this user."""
         self._take_answer(msgspec.json.decode(body, type=ElicitationAnswer))
 
     def _take_answer(self, answer: ElicitationAnswer) -> None:

@@ -1,1 +1,1 @@
-"""What HTTP reaches: `/mcp`, the tools that the SDK serves, and what programs read about them."""
+"""The HTTP surface: `/mcp`, the tools that the SDK serves, and what programs read about them."""

@@ -1,4 +1,4 @@
-"""What programs read about `/mcp`: where to sign in (RFC 9728), and its part of the hub's public description."""
+"""The descriptions of `/mcp` for programs: where to sign in (RFC 9728), and its part of the public description."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 

@@ -1,4 +1,4 @@
-"""What a tool's caller reads: tasks as text, images, files and links; refusals with what to do about them."""
+"""The texts for a tool's caller: tasks as text, images, files and links; refusals with what to do about them."""
 
 import json
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def render_error(error: RpcError) -> types.CallToolResult:
 
 
 def render_result(result: CallResult) -> types.CallToolResult:
-    """What came of a call about a task."""
+    """The result of a call about a task, as the client gets it."""
     task = result.task
     if result.error is not None:
         shown = render_error(result.error)
@@ -69,7 +69,7 @@ def render_result(result: CallResult) -> types.CallToolResult:
 
 
 def question_of(task: Task) -> str:
-    """What the agent of a task that waits for its caller asked back."""
+    """The question that the agent of a task that waits for its caller asked back."""
     return text_in(task.message.parts) if task.message is not None else ""
 
 
@@ -94,7 +94,7 @@ def _contents(task: Task, result: CallResult) -> Contents:
 
 
 def _made(task: Task, said: str) -> Contents:
-    """What there is of an answer that is not whole; its text only where the last words do not repeat it."""
+    """The parts of an unfinished answer; its text only where the last words do not repeat it."""
     repeats = bool(task.reply_text) and said.startswith(task.reply_text)
     return _blocks(task, [part for _, part in task.besides_reply] if repeats else answer_message(task).parts)
 

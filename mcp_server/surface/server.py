@@ -233,7 +233,7 @@ def _show_agent(name: str, title: str, description: str) -> types.Tool:
 
 
 def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: str) -> StreamableHTTPSessionManager:
-    """What answers the requests of `endpoint`: without sessions, so that any process answers any of them."""
+    """The manager that answers requests of `endpoint`: without sessions, so that any process answers each."""
     handlers = ToolHandlers(calls, envelopes)
     server: Server[Any] = Server(
         NAME,

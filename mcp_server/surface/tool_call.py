@@ -112,7 +112,7 @@ async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) 
 
 
 async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], task: Task) -> str | None:
-    """What the client's user answers; None: nothing, or the task went on without it.
+    """The answer of the client's user; None: there was none, or the task continued without it.
 
     Raises:
         NotAsked, RpcError: see `Elicitations.ask`.

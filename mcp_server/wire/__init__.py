@@ -1,1 +1,1 @@
-"""What each tool takes."""
+"""The arguments of the tools."""

@@ -1,1 +1,1 @@
-"""What the surface reads: the agents that a caller may ask."""
+"""The reads of the surface: the agents that a caller may ask."""

@@ -1,1 +1,1 @@
-"""What HTTP reaches: completions, responses, models, and the agents of teams."""
+"""The HTTP surface: completions, responses, models, and the agents of teams."""

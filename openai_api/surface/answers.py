@@ -52,7 +52,7 @@ class ModelWire(ABC):
 
     @abstractmethod
     def read(self, body: bytes) -> AskedAnswer:
-        """What a body asks for, which is kept as far as the answer needs it.
+        """The request in a body, which is kept as far as the answer needs it.
 
         Raises:
             RpcError: it is not sound.

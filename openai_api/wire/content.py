@@ -1,4 +1,4 @@
-"""What a completion says: the reply of a task as text, its artifacts as Markdown."""
+"""The content of a completion: the reply of a task as text, its artifacts as Markdown."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def reply_of(task: Task) -> str:
 
 
 def attachments_of(task: Task, public_url: str) -> str:
-    """What its agent made besides the reply."""
+    """The parts that the agent made besides the reply, as Markdown."""
     page = f"{public_url}/agents/{quote(task.handle)}?task={quote(task.id)}"
     return joined_texts(_show(part, page) for _, part in task.besides_reply)
 

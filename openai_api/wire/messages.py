@@ -55,7 +55,7 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
 
 
 class RefusalPart(Struct, frozen=True, tag_field="type", tag="refusal"):
-    """What a model said instead of an answer."""
+    """The words of a model that refused to answer."""
 
     refusal: str
 
@@ -166,7 +166,7 @@ class InputMessage(Struct, frozen=True):
 
 
 class AskedAnswer(NamedTuple):
-    """What a body asks for, whichever address it came to.
+    """The request in a body, the same for every address.
 
     `field`: the name of its messages; `instructions`: stand before them. `conversation`: the name of the one that
     the agent goes on with; or that of the answer with `previous_id`.
@@ -182,7 +182,7 @@ class AskedAnswer(NamedTuple):
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a stream tells besides."""
+    """The options of a stream."""
 
     include_usage: bool = False
 
@@ -203,7 +203,7 @@ class ChatRequest(Struct, frozen=True):
 
     @property
     def asked(self) -> AskedAnswer:
-        """What it asks for."""
+        """The request that the body makes."""
         conversation = check_printable(self.user or "", "user")
         is_stream = bool(self.stream)
         return AskedAnswer(self.model, "messages", self.messages, is_stream, conversation=conversation)
@@ -234,7 +234,7 @@ class ResponseRequest(Struct, frozen=True):
 
     @property
     def asked(self) -> AskedAnswer:
-        """What it asks for.
+        """The request that the body makes.
 
         Raises:
             RpcError: -32602, it names two conversations.

@@ -1,4 +1,4 @@
-"""What the surface sends: completions, responses, models and errors, as OpenAI's API names them."""
+"""The bodies that the surface sends: completions, responses, models and errors, as OpenAI's API names them."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -42,7 +42,7 @@ class ChatCompletion(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True, omit_defaults=True):
-    """What is new of the answer."""
+    """The new part of the answer."""
 
     role: Literal["assistant", ""] = ""
     content: str | None = None

@@ -1,1 +1,1 @@
-"""What operators do: find whom a prompt is for, start it, watch a session."""
+"""The verbs of operators: find whom a prompt is for, start it, watch a session."""

@@ -75,7 +75,7 @@ def find_lost_views(process_id: str) -> list[RecheckAccess]:
 
 
 def load_attendance(session_id: int) -> Attendance:
-    """Who is attached now, by login in order."""
+    """The logins that are attached now, in order."""
     rows = _live(session_id).values_list("user__login", "process_id")
     return Attendance(sorted({login for login, _ in rows}), frozenset(process for _, process in rows))
 

@@ -26,7 +26,7 @@ class PromptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What to ask whom. `routed_to`: the handle of the agent the text itself named."""
+    """A prompt with its target. `routed_to`: the handle of the agent the text itself named."""
 
     target: Target
     text: str
@@ -93,7 +93,7 @@ def find_route_target(name: str, prompt: str, user_id: int) -> RouteTarget:
 
 
 def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeTarget]:
-    """Those whom a probe tells: the named peers, or all that are online; each session once."""
+    """The targets of a probe: the named peers, or all that are online; each session once."""
     found: Iterable[ProbeTarget] = (
         (_name(one, user_id) for one in names) if names is not None else _online(user_id)
     )

@@ -1,1 +1,1 @@
-"""What HTTP and sockets reach: the calls of operators, `/cli`, the pages of a session."""
+"""The HTTP and socket surface: the calls of operators, `/cli`, the pages of a session."""

@@ -1,4 +1,4 @@
-"""What one signed-in operator says on `/cli`: a handler for each frame, and none waits for an agent."""
+"""The frames of one signed-in operator on `/cli`: a handler for each, and no handler waits for an agent."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol

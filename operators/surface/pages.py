@@ -58,7 +58,7 @@ class VisibleSession:
 
     @property
     def as_data(self) -> dict[str, Any]:
-        """What the page's scripts need to know."""
+        """The values for the page's scripts."""
         return {"id": str(self.session.public_id), "role": self.role.word, "login": self.user.login}
 
 
@@ -245,7 +245,7 @@ share, unshare, put_away = _acting(_share), _acting(_unshare), _acting(_archive)
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """What would go with it, by numbers; a POST deletes it for good."""
+    """The page with the numbers of rows that would be deleted with the session; a POST deletes it for good."""
     seen = find_visible_session(request, public_id, at_least=Role.OWNER)
     if seen is None:
         return to_signin(request)
@@ -273,7 +273,7 @@ def _shown(login: str) -> str:
 
 
 def _numbers(session: Session) -> Iterator[Number]:
-    """What hangs on a session, kind by kind."""
+    """The numbers of a session's rows, kind by kind."""
     kinds: list[tuple[str, QuerySet[Any]]] = [
         ("events", Event.objects.filter(session=session)),
         ("messages between operators", OpMessage.objects.filter(session=session)),

@@ -52,7 +52,7 @@ class PromptSent(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class RouteAnswer(Struct, frozen=True, rename="camel", kw_only=True):
-    """What became of a routed prompt. A timeout is `ok: false`, with `timedOut` and `error`.
+    """The end of a routed prompt. A timeout is `ok: false`, with `timedOut` and `error`.
 
     `left_out`: a line for each part of the reply that is not in its text.
     """

@@ -23,7 +23,7 @@ class DeliveryFilter:
     agent: str = ""
 
     def find(self, subscription: Subscription) -> QuerySet[Delivery]:
-        """Those of this webhook, newest first."""
+        """The deliveries of this webhook, newest first."""
         found: QuerySet[Delivery] = Delivery.objects.filter(subscription=subscription).order_by("-pk")
         if not (self.event + self.agent).isprintable():  # no name has such a character, and databases refuse NUL
             return found.none()
@@ -38,7 +38,7 @@ class DeliveryFilter:
 
 @dataclass(frozen=True, slots=True)
 class FilterChoices:
-    """What the newest deliveries of a webhook can be filtered by."""
+    """The values by which the newest deliveries of a webhook can be filtered."""
 
     events: Collection[str]
     agents: Collection[str]
@@ -52,6 +52,6 @@ def find_filter_choices(subscription: Subscription) -> FilterChoices:
 
 
 def show_body(delivery: Delivery) -> str:
-    """What was sent, or will be, indented for reading; a long one ends early."""
+    """The body of a delivery, indented for reading; a long one ends early."""
     text = json.dumps(json.loads(body_of(delivery)), indent=2, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}{ENDS_EARLY}"

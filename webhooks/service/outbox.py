@@ -118,7 +118,7 @@ def wake() -> None:
 
 
 def new_event_id() -> str:
-    """What a receiver knows repetitions by."""
+    """An id by which a receiver recognises repetitions."""
     return f"evt_{time_ordered()}"
 
 

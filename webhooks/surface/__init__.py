@@ -1,1 +1,1 @@
-"""What HTTP reaches: the pages of webhooks, and their calls of the native API."""
+"""The HTTP surface: the pages of webhooks, and their calls of the native API."""

@@ -40,7 +40,7 @@ OnOwn = Callable[[HttpRequest, Subscription], HttpResponse]
 
 
 class SubscriptionForm:
-    """What was typed, checked as the native API does. `errors`: one sentence for each field that is wrong.
+    """The typed values, checked as the native API does. `errors`: one sentence for each field that is wrong.
 
     `others`: events that it names and that are not in the catalog.
     """
@@ -56,7 +56,7 @@ class SubscriptionForm:
 
     @classmethod
     def of(cls, own: Subscription, given: QueryDict | None = None) -> "SubscriptionForm":
-        """What a webhook has, or what was typed to change it."""
+        """The form of a webhook, or with the values typed to change it."""
         form = cls(given)
         form.others = [name for name in own.event_names if ALIASES.get(name, name) not in OFFERED_TYPES]
         if given is None:

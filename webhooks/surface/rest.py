@@ -30,7 +30,7 @@ from webhooks.wire.catalog import CATALOG
 
 
 class WebhookFilters(TypedDict):
-    """What narrows a webhook down; none for an empty object."""
+    """The filters of a webhook; an empty object has none."""
 
     sessionId: NotRequired[Uuid]
     routingName: NotRequired[str]
@@ -66,7 +66,7 @@ class WebhookEvent(TypedDict):
 
 
 class QueuedEvent(TypedDict):
-    """What was queued: the id that the delivery carries."""
+    """The queued event: the id that the delivery carries."""
 
     eventId: str
 
@@ -77,7 +77,7 @@ MAX_EVENT_CHARS = 64
 
 
 class FiltersBody(Body):
-    """What narrows a subscription down; both have to fit."""
+    """The filters of a subscription; an event has to pass both."""
 
     sessionId = serializers.UUIDField(required=False, allow_null=True)
     routingName = serializers.CharField(required=False, allow_null=True, max_length=81)
@@ -166,7 +166,7 @@ class Catalog(APIView):
 
     @extend_schema(responses=Items[WebhookEvent])
     def get(self, request: Request) -> Response:
-        """What one can subscribe to: when each event fires, and the fields of its payload."""
+        """The events to subscribe to: when each event fires, and the fields of its payload."""
         return Response({"items": [show(WebhookEvent, row) for row in CATALOG]})
 
 

@@ -1,4 +1,4 @@
-"""What one can subscribe to."""
+"""The events to subscribe to."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ CATALOG = (
 
 @dataclass(frozen=True, slots=True)
 class EventForm:
-    """What deliveries of some events have besides what all have; a package above sets it by `set_form`.
+    """The parts of some events' deliveries besides those of all; a package above sets it by `set_form`.
 
     `copies`: further members of the body, each with the name of the one whose value it repeats. `sign`: makes
     further headers of the secrets (as text, newest first), the time in Unix seconds, and the body.

@@ -59,7 +59,7 @@ WHERE id = %s AND seq < %s AND {_OURS}
 
 @dataclass(slots=True)
 class Write:
-    """What happened to a task, if its last event is still that one. `is_done`: it is kept, now or already."""
+    """New events of a task, written if its last event is still that one. `is_done`: they are kept by now."""
 
     task: Task
     events: Sequence[TaskEvent] = ()
@@ -214,7 +214,7 @@ def moment(timestamp: str) -> datetime:
 
 
 def writing(task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: bool) -> list[sql.Query]:
-    """What keeps a task and what happened to it.
+    """The statements that keep a task and its new events.
 
     `begins`: it may not be there yet; it is never written for a caller who is gone. `whole`: with its snapshot.
     """

@@ -101,7 +101,7 @@ def with_joined_text(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
-    """What pieces of a reply do to the task that they come next to."""
+    """The events that pieces of a reply make of the task that they continue."""
     events: list[TaskEvent] = []
     has_begun = task.reply is not None
     known = {one.id for one in task.artifacts}
@@ -132,7 +132,7 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
 
 
 def _artifact(task: Task, piece: ArtifactPiece, *, append: bool) -> Artifact:
-    """What a piece holds of an artifact.
+    """The part of an artifact that a piece contains.
 
     Parts that an agent appends bring no name: clients differ in what they do with it. What a remote server sent
     stays as it is.
@@ -164,14 +164,14 @@ def _asked(one: ApprovalAsked) -> Json:
 
 
 def last_words(pieces: Sequence[Piece]) -> LastWords | None:
-    """What the agent says with the end of its turn, beside its reply."""
+    """The message that the agent sends with the end of its turn, beside its reply."""
     return pieces[-1] if pieces and isinstance(pieces[-1], LastWords) else None
 
 
 def end_of(
     task: Task, settled: SettledTurn, words: LastWords | None = None, *, wait_s: float, at: str
 ) -> list[TaskEvent]:
-    """What the end of its turn does to a task that has all pieces. The state closes every artifact."""
+    """The events by which the end of the turn ends a task that has all pieces. The state closes every artifact."""
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, words, wait_s, at)]
     metadata = words.status_metadata if words is not None else UNSET
@@ -201,7 +201,7 @@ def plain_end(task: Task, settled: SettledTurn, at: str) -> Task:
 
 
 def events_of_plain(task: Task) -> list[TaskEvent]:
-    """What happened to such a task: its agent worked, gave the reply, and was done."""
+    """The events of such a task: its agent worked, gave the reply, and was done."""
     at = task.updated_at
     replies = [ArtifactEvent(2, at, reply, last_chunk=True) for reply in task.artifacts]
     return [
@@ -232,7 +232,7 @@ def left_open(open_ids: Iterable[str], events: Iterable[TaskEvent]) -> tuple[str
 
 
 def closing(task: Task, open_ids: Iterable[str], at: str) -> list[TaskEvent]:
-    """That artifacts of a task are whole because its turn is over."""
+    """The events that say that artifacts of a task are whole, because its turn is over."""
     found = [whole for one in open_ids if (whole := task.artifact(one)) is not None and whole.parts]
     return [
         ArtifactEvent(seq, at, Artifact(whole.id, ()), append=True, last_chunk=True, whole=len(whole.parts))

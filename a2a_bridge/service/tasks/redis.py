@@ -241,7 +241,7 @@ def choose_entries(lines: Sequence[IndexEntry], query: TaskQuery) -> list[IndexE
 
 
 def spent(lines: Sequence[IndexEntry], *, most: int, most_bytes: int) -> list[IndexEntry]:
-    """What to give up: what has expired, then the oldest that no agent works on, until a tenth is free."""
+    """The tasks to give up: expired ones, then the oldest without a working agent, until a tenth is free."""
     now, now_ms = approximate_now(), _now_ms()
     given_up = [one for one in lines if one.expires_ms <= now_ms]
     kept = sorted((one for one in lines if one.expires_ms > now_ms), key=lambda one: one.position)

@@ -1,4 +1,4 @@
-"""What Redis does with a task in one step, and the keys it is kept under; run in time or not at all.
+"""The steps that Redis runs on a task, and the keys of a task; a step that comes too late is not run.
 
 A task is a hash (`seq`, `ended`, `version`, its `snapshot` with the seq it was taken `at`, the seq `first` before
 its first event) and a list of its events. A caller's tasks are listed in one hash: id -> line, "" -> bytes in all.
@@ -120,7 +120,7 @@ def client(url: str) -> Redis:
 
 
 async def answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
-    """What scripts answer, in their order, in one trip; a failure takes the place of its answer.
+    """The answers of scripts, in their order, in one trip; a failure takes the place of its answer.
 
     Raises:
         Unavailable: Redis is out of reach; it is unknown whether they ran.
@@ -155,7 +155,7 @@ async def in_time(answer: Awaitable[T]) -> T:
 
 
 def agent_unreachable(failure: Exception) -> Unavailable:
-    """What to raise; what went wrong is in the log."""
+    """The exception for a Redis that fails; the log has the cause."""
     logger.warning("tasks.redis_failed", extra={"failure": type(failure).__name__})
     return Unavailable("the task store is out of reach")
 

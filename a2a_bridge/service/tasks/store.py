@@ -1,4 +1,4 @@
-"""Who keeps tasks: one contract, a memory for each kind of deployment (docs/adr/0045)."""
+"""The stores of tasks: one contract, and one store for each kind of deployment (docs/adr/0045)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def may_run(state: str, updated_at: datetime, now: datetime) -> bool:
 
 
 class Listed(Protocol):
-    """What a query looks at: a task, or a store's note of one."""
+    """The fields by which a query chooses: of a task, or of a store's note of one."""
 
     @property
     def id(self) -> str: ...
@@ -110,7 +110,7 @@ class TaskStore(Protocol):
         """
 
     async def events_after(self, task: Task, seq: int) -> Sequence[TaskEvent] | None:
-        """What happened to a found task since, in order and without a gap; None when that is no longer known.
+        """The events of a found task since then, in order and without a gap; None when these are no longer known.
 
         Raises:
             Unavailable: the store is out of reach.

@@ -68,7 +68,7 @@ def read_events(written: Sequence[Written]) -> list[TaskEvent]:
 
 
 def written_by_a_later_release(task_id: str) -> Unavailable:
-    """What to raise when a task is in a form that this release does not know: it must not be touched."""
+    """The exception for a task in a form that this release does not know, and must not change."""
     logger.error("task.of_a_later_release", extra={"task_id": task_id, "knows_version": VERSION})
     return Unavailable("a later release of this hub wrote the task")
 

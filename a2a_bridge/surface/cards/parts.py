@@ -1,4 +1,4 @@
-"""What every rendering of a card says alike; and the one for readers of every dialect."""
+"""The members that all renderings of a card share; and the rendering for readers of every dialect."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ MODES = [*HUB_MODES]
 
 @dataclass(frozen=True, slots=True)
 class UsageToday:
-    """What changes by the minute: asks accepted on this UTC day, and whether the agent is connected."""
+    """The values that change by the minute: asks accepted on this UTC day, and whether the agent is connected."""
 
     queries: int = 0
     online: bool = False
@@ -71,7 +71,7 @@ def interfaces(dialect: Dialect, url: str) -> list[Json]:
 
 
 def info(agent: Agent, today: UsageToday) -> Json:
-    """What A2A has no member for."""
+    """The values that A2A has no member for."""
     return {
         "handle": agent.handle,
         "ownerLogin": agent.handle.partition("/")[0],

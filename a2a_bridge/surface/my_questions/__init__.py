@@ -1,1 +1,1 @@
-"""What a caller asked of agents: the query, the REST list and the page."""
+"""The questions of a caller to agents: the query, the REST list and the page."""

@@ -1,1 +1,1 @@
-"""What the developer reference says: read from the code, and from pages that tests hold to the code."""
+"""The content of the developer reference: read from the code, and from pages that tests compare with the code."""

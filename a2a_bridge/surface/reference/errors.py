@@ -1,4 +1,4 @@
-"""What can go wrong, each with its reason and what to do about it."""
+"""The errors, each with its reason and what to do about it."""
 
 import re
 from collections.abc import Mapping, Sequence

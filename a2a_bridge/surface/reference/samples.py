@@ -56,7 +56,7 @@ def request_of(one: Dialect, name: str, operation: Operation) -> Json:
 
 
 def answer_to(one: Dialect, request: Json, operation: Operation, public_url: str) -> str:
-    """What comes back: JSON to read, or a stream as it is. A dialect that refuses it answers with its error."""
+    """The response: JSON to read, or a stream as it is. A dialect without the request answers with its error."""
     wire = RpcWire(one, RPC_ID)
     try:
         wanted = one.read(operation, request.get("params"))
@@ -85,7 +85,7 @@ def stream_of(one: Dialect, wanted: Request, operation: Operation) -> str:
 
 
 def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote] = PIECES) -> list[TaskEvent]:
-    """What happens to the sample task, as the hub would make it of an agent's pieces and their end."""
+    """The events of the sample task, as the hub would make them of an agent's pieces and their end."""
     events: list[TaskEvent] = [WORKING]
     events += events_of(after(ASKED, events), pieces, AT)
     settled = settled or SettledTurn(Outcome.COMPLETED, "", "".join(map(str, pieces)))

@@ -74,7 +74,7 @@ def _named(kind: inspect.Type) -> str:
 
 
 def _either(kind: inspect.UnionType) -> str:
-    """What may stand there; that it may be left out or null is said by its not being required."""
+    """The types that a field may have. That it may be left out or null is shown by its not being required."""
     left_out = (inspect.type_info(UnsetType), inspect.NoneType())
     names = [_named(one) for one in kind.types if one not in left_out]
     return " or ".join(names) or "null"

@@ -45,7 +45,7 @@ def curl_ask(agent: Agent) -> str:
 
 @register.simple_tag
 def dialects() -> str:
-    """What every agent speaks, as a list in a sentence."""
+    """The dialects that every agent speaks, as a list in a sentence."""
     titles = [one.description.title for one in reversed(DIALECTS)]
     *others, last = [title if title.startswith("A2A") else "the hub’s own dialect" for title in titles]
     return f"{', '.join(others)} and {last}" if others else last

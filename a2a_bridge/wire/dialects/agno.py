@@ -56,7 +56,7 @@ def render_opening(task: Task, request: Request) -> Sequence[shapes.OldFrame | s
 
 
 class StreamedWords:
-    """What one stream has shown of the words of a task: each piece once."""
+    """The words of a task that one stream has shown: each piece once."""
 
     def __init__(self, task: Task) -> None:
         self._last = task.reply_id if task.reply else ""

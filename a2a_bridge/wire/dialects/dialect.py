@@ -1,4 +1,4 @@
-"""What a dialect is: names of methods, a reader of parameters, renderers, a description. It decides nothing."""
+"""A dialect: names of methods, a reader of parameters, renderers, a description. A dialect decides nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Renderer = TypeVar("Renderer")
 
 
 class Operation(StrEnum):
-    """What can be done, whatever a dialect calls it."""
+    """The operations, by names that no dialect changes."""
 
     SEND = "send"
     STREAM = "stream"

@@ -1,4 +1,4 @@
-"""What all dialects check of parameters."""
+"""The checks of parameters that all dialects share."""
 
 import base64
 import binascii
@@ -104,7 +104,7 @@ def is_of_modes(media_type: str, modes: Iterable[str]) -> bool:
 
 
 def needs_of(parts: Iterable[tuple[str, Part]], *, suffix: str = "") -> tuple[InputNeed, ...]:
-    """What an agent must take besides text and JSON to be sent these parts, each with what an error calls it.
+    """The inputs besides text and JSON that an agent must take to get these parts, each with its name in errors.
 
     `suffix`: what the error of a file adds to that.
     """
@@ -119,7 +119,7 @@ def needs_of(parts: Iterable[tuple[str, Part]], *, suffix: str = "") -> tuple[In
 
 
 def question_of(parts: Iterable[Part], between: str) -> str:
-    """What an agent that reads only text gets: the texts, the JSON of data, and of each file a line about it."""
+    """The question for an agent that reads only text: the texts, the JSON of data, and a line about each file."""
     texts: list[str] = []
     notes: list[str] = []
     for number, part in enumerate(parts, 1):

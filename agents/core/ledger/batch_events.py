@@ -1,4 +1,4 @@
-"""What a batch writes besides turns: transcript events, files they name, deliveries; and what it sends after."""
+"""The rows of a batch besides turns: transcript events, files that they name, deliveries; then announcements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class Announcement:
 
 @dataclass(slots=True)
 class BatchEvents:
-    """What a batch decided, for transcripts and for webhooks.
+    """The decisions of a batch, for transcripts and for webhooks.
 
     `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. (`LISTENERS`)
     """
@@ -113,7 +113,7 @@ class BatchEvents:
         return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
     def announcement(self, watchers: Answer, moment: Moment) -> Announcement:
-        """What to tell those who watch: `watchers` are sessions, each with a process and its public id."""
+        """The announcement to watching processes. `watchers`: sessions, each with a process and its public id."""
         processes: dict[int, tuple[str, ...]] = {}
         public_ids: dict[int, str] = {}
         for session_id, process_id, public_id in watchers.fetchall():

@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Answer(Protocol):
-    """What a statement returned."""
+    """The rows and the row count that a statement returned."""
 
     def fetchall(self) -> list[Row]:
         """Its rows."""

@@ -123,7 +123,7 @@ BuildAsk = Callable[[LookUpResult], Admit | Deny]
 
 
 class LookUp(NamedTuple):
-    """What to find: a token's digest, an agent's handle, a session's public id. Result: LookUpResult.
+    """A token's digest, an agent's handle, a session's public id, to look up. Result: LookUpResult.
 
     `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
     what `then` raises. It is called once, in the ledger's thread, and must be quick.
@@ -179,7 +179,7 @@ def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
 def _found(
     identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None
 ) -> LookUpResult:
-    """What one request gets; a session only with the token that it last registered with."""
+    """The result for one request; a session only with the token that it last registered with."""
     agent = _target(row) if row and _is_there_for(identity, row, grants) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
     return LookUpResult(identity, agent, session if is_its_own else None)
@@ -270,7 +270,7 @@ class StateReader:
                 state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
 
     def _callers(self, agent_ids: Sequence[int]) -> dict[tuple[int, int], CallerSpending]:
-        """What these callers spent at agents that give callers a budget, by agent and caller."""
+        """The spending of these callers at agents that give callers a budget, by agent and caller."""
         if not agent_ids:
             return {}
         found = self._send(_CALLERS, agents=agent_ids, callers={ask.caller_id for ask in self._asks}).fetchall()
@@ -283,7 +283,7 @@ class StateReader:
 
 
 def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:
-    """Those of these turns that were canceled, failed or deleted: no caller waits for what was asked in them."""
+    """The canceled, failed or deleted ones of these turns: no caller waits for the asks made in them."""
     database = thread_database()
     with database.django_errors:
         database.open()

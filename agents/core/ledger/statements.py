@@ -56,7 +56,7 @@ class EndingRow(NamedTuple):
 
 
 class UsageRow(NamedTuple):
-    """What the agent reported that one turn used."""
+    """The usage that the agent reported for one turn."""
 
     chat_id: str
     input_tokens: int | None
@@ -90,7 +90,7 @@ class EventRow(NamedTuple):
 
 
 class CallerSpendingRow(NamedTuple):
-    """What a caller asked of an agent on a day."""
+    """The spending of a caller at an agent on one day."""
 
     agent_id: int
     caller_id: int
@@ -250,7 +250,7 @@ class Moment:
 
 
 def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> Answer:
-    """Those of these sessions that are there; they are not deleted before the transaction ends."""
+    """The sessions that exist; they are not deleted before the transaction ends."""
     return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
 
 
@@ -280,7 +280,7 @@ def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
 
 
 def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
-    """Those of these turns that are written: the outcome, None of an open one, and the reason."""
+    """The written ones of these turns: the outcome, None of an open one, and the reason."""
     found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
     return {row[0]: (row[1], row[2]) for row in found}
 

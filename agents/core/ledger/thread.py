@@ -145,7 +145,7 @@ class Ledger:
             self._thread = None
 
     async def _decided(self, item: Item) -> OpenTurn:
-        """What becomes of an ask; once it is found, `item.work` has it."""
+        """The decision on an ask; once it is found, `item.work` has it."""
         future = item.future
         assert future is not None  # noqa: S101  for the type checker: this task waits for it
         self._hand_over(item, may_refuse=True)

@@ -228,7 +228,7 @@ def digest_in(frame: Register) -> str:
 
 
 def registration_of(frame: Register, identity: Identity) -> Registration:
-    """What an agent said of itself, as a database keeps it."""
+    """The registration of an agent, as a database keeps it."""
 
     def clean(text: str | None) -> str:
         return (text or "").replace("\0", "")

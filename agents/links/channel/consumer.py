@@ -381,7 +381,7 @@ class AgentSocket(FrameSocket):
             await self._tell_decisions(registered.session_id)
 
     async def _tell_decisions(self, session_id: int) -> None:
-        """What was decided while it was away. It is attached: a later decision finds it."""
+        """Send the decisions made while the agent was away. The session is attached: a later decision finds it."""
         async with self._link.registering:
             resolutions = await db_call(permissions.take_unsent_decisions)(session_id)
         for resolution in resolutions:

@@ -110,7 +110,7 @@ class HookEvents:
             raise RequestRefused(429, "quota_exceeded", STORAGE_FULL)
 
     async def _tell(self, session: HookedSession, event: HookEvent) -> None:
-        """What the agent's connection has to know."""
+        """Tell the agent's connection about an event that concerns it."""
         if session.connection_id is None or session.process_id is None:
             return
         if event.is_stop or event.begins or session.connection_id not in self._hooked:

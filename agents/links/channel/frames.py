@@ -66,7 +66,7 @@ class ChatEvent(Frame, frozen=True, tag="chat_event"):
 
 
 class TailEvent(Frame, frozen=True, tag="tail_event"):
-    """What the agent's program reports of itself. `Stop` ends its turn."""
+    """An event of the agent's program. `Stop` ends its turn."""
 
     event_type: Name
     payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
@@ -231,7 +231,7 @@ class ProbeResponse(Frame, frozen=True, omit_defaults=True, tag="probe_response"
 
 
 class RouteReply(Frame, frozen=True, tag="route_reply"):
-    """What came back on a question that was sent elsewhere without waiting; there is nothing to reply to.
+    """The reply to a question that the agent sent elsewhere without waiting; it wants no reply itself.
 
     `origin`: `operator` when an operator of the session asked, `mcp` when its agent did (mode `tell`).
     """
@@ -244,7 +244,7 @@ class RouteReply(Frame, frozen=True, tag="route_reply"):
 
 
 class PermissionResponse(Frame, frozen=True, tag="permission_response"):
-    """What became of a permission request."""
+    """The decision on a permission request."""
 
     request_id: str
     decision: Literal["allow", "deny", "expired"]

@@ -98,7 +98,7 @@ class TaskArtifact(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def piece(self) -> ArtifactPiece:
-        """It as part of the reply."""
+        """The artifact as part of the reply."""
         return ArtifactPiece(
             artifact_id=self.artifact_id,
             parts=self.parts,
@@ -189,7 +189,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def _flaw(part: Part) -> str:
-    """What is wrong with it; empty when nothing is."""
+    """The reason why the part is refused; empty for a sound part."""
     kinds = [one for one in (part.text, part.raw, part.url, part.data) if one is not UNSET]
     if len(kinds) != 1:
         return "want exactly one of text, raw, url and data"

@@ -92,7 +92,7 @@ class PendingPrompts:
         )
 
     def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
-        """It went out over an earlier connection, and the agent may be at it still; its turn ended with that."""
+        """Await the reply to a prompt of an earlier connection, which may still come; its turn has ended."""
         self._drives[prompt.chat_id] = PendingPrompt(prompt, now, now + for_s)
 
     def remove(self, chat_id: str) -> None:
@@ -210,7 +210,7 @@ class Prompts:
         self._driving.remove(chat_id)
 
     def resume(self, prompt: Prompt, for_s: float) -> None:
-        """It went out over an earlier connection, and the agent may be at it still."""
+        """Await the reply to a prompt of an earlier connection, which the agent may still answer."""
         self._driving.resume(prompt, for_s, self._clock())
 
     def cancel(self, chat_id: str) -> bool:
@@ -242,7 +242,7 @@ class Prompts:
         await self._report(self._protocol.add_piece(chat_id, asked))
 
     async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
-        """It was decided; the decision may overtake the request."""
+        """Tell the caller of a decision, which may overtake the request."""
         if decided.request_id not in self._asked:
             self._decided.add(decided.request_id)
             return

@@ -103,7 +103,7 @@ def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class AgentQuestion:
-    """What is asked of one or many."""
+    """A question of an agent to one session or to many."""
 
     text: str
     surface: Surface

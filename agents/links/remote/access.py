@@ -21,7 +21,7 @@ class BadAuth(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """What the hub sends as `Authorization`; nothing without a scheme."""
+    """The value of the `Authorization` header that the hub sends; no header without a scheme."""
 
     scheme: str = ""
     credentials: str = field(default="", repr=False)

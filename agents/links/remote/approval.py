@@ -42,7 +42,7 @@ class NotWaiting(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CardVerdict:
-    """What became of a fetched card: the card to call by, or why nothing is asked."""
+    """The decision on a fetched card: the card to call by, or the reason why the server is not called."""
 
     card: Card
     refusal: str

@@ -40,7 +40,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the hub wants to know of a card. `url`: where it was found; `interface`: which of `offers` it calls.
+    """The parts of a card that the hub uses. `url`: its address; `interface`: the called one of `offers`.
 
     `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.content`).
     """

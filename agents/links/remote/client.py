@@ -70,7 +70,7 @@ class RemoteClient:
         self._headers = {**auth.headers, **({"traceparent": traceparent} if traceparent else {})}
 
     async def ask(self, question: RemoteQuestion, on_send: Callable[[], None]) -> AsyncGenerator[Event, None]:
-        """What the server says to a message, as it says it. `on_send`: called before the first byte leaves.
+        """Yield the server's events about a message as they come. `on_send`: called before the first byte leaves.
 
         Raises:
             RemoteFailure: it broke off, or never began.
@@ -246,7 +246,7 @@ async def _look_again(client: RemoteClient, reply: RemoteReply, on_event: Callab
 
 
 def caller_signer(ask: Ask, server_url: str) -> SignCaller:
-    """What signs a fresh JWT about an ask for one server, for each request (docs/howto/publish-a-remote-agent.md).
+    """A function that signs a new JWT about an ask for each request (docs/howto/publish-a-remote-agent.md).
 
     Raises, when it is called:
         NotSigned: the hub's key cannot be read; nothing was sent.

@@ -1,4 +1,4 @@
-"""What of an agent card counts: the members that A2A defines, without what is empty, a default or volatile.
+"""The members of an agent card that A2A defines, without members that are empty, a default or volatile.
 
 `find_changes` says what differs between two cards, member by member.
 """
@@ -70,7 +70,7 @@ def signed_form(card: Json) -> Json:
 
 
 def content_of(card: Json) -> Json:
-    """What two cards are compared by: their signed form without the `params` of extensions.
+    """The form in which two cards are compared: their signed form without the `params` of extensions.
 
     The hub uses no extension of a remote server; servers count there, as hubs do.
     """

@@ -49,10 +49,10 @@ class Dialect(Protocol):
         """Want a task no more."""
 
     def event(self, answer: Any) -> Any:
-        """What a JSON answer, or one of a stream, holds: an event. Raises `Declined`, `Malformed`."""
+        """The event in a JSON answer, or in an event of a stream. Raises `Declined`, `Malformed`."""
 
     def task(self, answer: Any) -> Any:
-        """What the JSON answer to `get` or `cancel` holds: a task. Raises `Declined`, `Malformed`."""
+        """The task in the JSON answer to `get` or `cancel`. Raises `Declined`, `Malformed`."""
 
 
 def dialect_of(interface: Interface, rpc_id: str) -> Dialect:
@@ -215,7 +215,7 @@ def task_from_03(value: Any) -> Any:
 
 
 def _kind_of(value: Json) -> str:
-    """What it must be when it does not say."""
+    """The kind of a value that does not name its kind."""
     if "artifact" in value:
         return "artifact-update"
     if "status" in value:

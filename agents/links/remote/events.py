@@ -1,4 +1,4 @@
-"""What a remote server says, as A2A 1.0 writes it, or why it gave no answer.
+"""The events of a remote server, as A2A 1.0 writes them, and its failures.
 
 Version 0.3 is brought into this form first. The texts of failures are public: they name no address but what the
 owner of the server gave.
@@ -30,13 +30,13 @@ class RemoteFailure(Exception):
 
 
 class Unreachable(RemoteFailure):
-    """Nothing was sent."""
+    """The hub sent the server nothing."""
 
     reason = Failure.NOT_DELIVERED
 
 
 class BreakerOpen(Unreachable):
-    """It failed too often: it is left alone for a while."""
+    """The server failed too often, and the hub does not call it for a while."""
 
     counts = False
 
@@ -66,7 +66,7 @@ class Lost(RemoteFailure):
 
 
 class Malformed(RemoteFailure):
-    """What came is not A2A."""
+    """The server's answer is not A2A."""
 
 
 class ServerFailing(RemoteFailure):
@@ -257,7 +257,7 @@ def status_metadata_in(metadata: Any) -> Json | UnsetType:
 
 
 def details_of(artifact: Artifact) -> tuple[Any, ...]:
-    """What an artifact is besides its parts; metadata last."""
+    """The members of an artifact besides its parts; metadata last."""
     return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
 
 
@@ -267,7 +267,7 @@ def written_as(parts: Sequence[Part]) -> bytes:
 
 
 def size_of(parts: Sequence[Part]) -> int:
-    """What parts count towards the size of the reply: text as it is, all else as JSON."""
+    """The share of parts in the size of the reply: text as it is, all other values as JSON."""
     texts = [part.text.encode() for part in parts if is_text(part) and isinstance(part.text, str)]
     rest = [part for part in parts if not is_text(part)]
     return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(written_as(rest))

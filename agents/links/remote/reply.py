@@ -177,7 +177,7 @@ class RemoteReply:
             raise Malformed("the remote agent's task is in a state that A2A does not know")
 
     def _words_of(self, history: tuple[Message, ...]) -> Message | None:
-        """What the agent said last, when the task holds nothing else that could be the reply."""
+        """The last message of the agent, when the task holds nothing else that could be the reply."""
         return history[-1] if history and history[-1].is_agents and not self._held else None
 
     def _notes_in(self, task: Task) -> None:
@@ -279,7 +279,7 @@ class RemoteReply:
         return held
 
     def _lead(self, held: Held, parts: Sequence[Part], *, append: bool) -> str:
-        """What parts the text of these parts from the text before it."""
+        """The text that separates the text of these parts from the text before it."""
         if not plain_text_in(parts):
             return ""
         before, self._text_is_of = self._text_is_of, held.name

@@ -1,4 +1,4 @@
-"""What the hub keeps about a server between calls: its circuit breaker, and what the server calls things of ours.
+"""The state that the hub keeps about a server between calls: its circuit breaker, and the server's names.
 
 A server that fails again and again is left alone for a while: its agent is offline, and callers are told.
 
@@ -174,7 +174,7 @@ class Names:
 
 
 def find_names(server: RemoteServer, ask: Ask) -> Names:
-    """What the server calls the conversation and the task of an ask."""
+    """The server's names for the conversation and the task of an ask."""
     wanted = [ours for ours in (ask.context_id, ask.task_id) if ours]
     if not wanted:
         return Names()

@@ -58,7 +58,7 @@ class CardRegistry(jws.JWSRegistry):
 
 
 class BadKey(ValueError):
-    """What was given is no key to verify a card with; the text says what is wanted."""
+    """The text is no key that can verify a card; the message says what is wanted."""
 
 
 class BadSignature(Exception):
@@ -95,7 +95,7 @@ def keys_text(keys: Sequence[Json]) -> str:
 
 
 def thumbprint(key: Json) -> str:
-    """What a key is recognised by (RFC 7638, SHA-256)."""
+    """The thumbprint of a key (RFC 7638, SHA-256)."""
     return import_key(key).thumbprint()
 
 

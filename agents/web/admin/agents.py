@@ -1,4 +1,4 @@
-"""What owners manage in the admin: their agents (publish, change, halt, delete) and the callers they block."""
+"""The admin of owners: their agents (publish, change, halt, delete) and the callers they block."""
 
 from typing import Any, cast
 
@@ -156,7 +156,7 @@ class AgentAdmin(OwnerScopedAdmin):
             agent.soft_delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What is deleted: the agents alone, no row that refers to them."""
+        """The rows that deleting would remove: the agents alone, no row that refers to them."""
         agents = list(objs)
         return [str(agent) for agent in agents], {"agents": len(agents)}, set(), []
 
@@ -265,6 +265,6 @@ class CallerBlockAdmin(OwnerScopedAdmin):
 
 
 def _get_activity(agent: Agent) -> AgentActivity:
-    """Those that the list fetched, or those of a single agent."""
+    """The numbers that the list fetched, or those of a single agent."""
     facts: AgentActivity = getattr(agent, "facts", None) or load_agent_activity([agent])[agent.pk]
     return facts

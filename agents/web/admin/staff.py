@@ -1,4 +1,4 @@
-"""What staff alone see in the admin: halts, sessions, remote servers, processes, connections, daily usage."""
+"""The admin of staff: halts, sessions, remote servers, processes, connections, daily usage."""
 
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ BreakerFilter = make_filter(
 
 
 class HaltForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What to halt, by its name."""
+    """The agent or the user to halt, by name."""
 
     kind = forms.ChoiceField(choices=Halt.Kind.choices)
     name = forms.CharField(max_length=128, help_text="The agent's handle, or the login of the owner or caller.")
@@ -57,7 +57,7 @@ class HaltAdmin(OwnerScopedAdmin):
     actions = ("lift",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """What to halt to begin with, then what became of it."""
+        """The fields of a new halt; later also the fields of its end."""
         return ("kind", "name", "reason") if obj is None else self.list_display
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ class HaltAdmin(OwnerScopedAdmin):
 
     @admin.action(description="Lift the chosen halts")
     def lift(self, request: HttpRequest, queryset: QuerySet[Halt]) -> None:
-        """They go on at once; the rows stay."""
+        """Lift halts at once; the rows stay."""
         chosen = Halt.objects.filter(pk__in=queryset.values("pk"))
         count = halt_rules.lift_halts(chosen, by=cast(User, request.user))
         self.message_user(request, f"{count} lifted.", messages.SUCCESS)
@@ -137,7 +137,7 @@ class ConnectionAdmin(OwnerScopedAdmin):
 
 @admin.register(DailyUsage, site=site)
 class DailyUsageAdmin(OwnerScopedAdmin):
-    """What agents accepted, day by day."""
+    """The asks that agents accepted, day by day."""
 
     list_display = ("day", "agent", "queries")
     list_select_related = ("agent",)

@@ -53,7 +53,7 @@ ReasonFilter = make_filter(
 
 @admin.register(Turn, site=site)
 class TurnAdmin(OwnerScopedAdmin):
-    """Nothing here can be changed: it is the record."""
+    """The record of all turns; no row can be changed."""
 
     owner_lookup = "agent__owner"  # and, without an agent, session__owner: see owned_by
     list_display = (
@@ -97,13 +97,13 @@ class TurnAdmin(OwnerScopedAdmin):
         return turn
 
     def owned_by(self, rows: Any, user_id: int | None) -> QuerySet[Turn]:
-        """What the agents and the sessions of one owner were asked."""
+        """The turns of the agents and the sessions of one owner."""
         turns: QuerySet[Turn] = rows.owned_by(user_id)
         return turns
 
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:
-        """Who asked."""
+        """The login of the caller."""
         return turn.caller.login if turn.caller else "(public)"
 
     @admin.display(description="question")
@@ -130,7 +130,7 @@ class TurnAdmin(OwnerScopedAdmin):
 
     @admin.display(description="cost", ordering="cost_microusd")
     def cost(self, turn: Turn) -> str:
-        """What its agent reported that it cost."""
+        """The cost that its agent reported."""
         return self.get_empty_value_display() if turn.cost_microusd is None else format_usd(turn.cost_microusd)
 
     @admin.action(description="Export the chosen turns as CSV")

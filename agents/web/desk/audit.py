@@ -124,7 +124,7 @@ FILTERS = (
 
 
 def _choose(filters: Filters, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
-    """What the list shows; of more than MOST_SEARCHED turns the newest alone are searched, since that time."""
+    """The turns to list; of more than MOST_SEARCHED turns the newest alone are searched, since that time."""
     turns = filters.choose(turns)
     if not (words := filters.chosen.get("q")):
         return turns, None

@@ -60,7 +60,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What the template draws. `about` describes it to readers who do not see it."""
+    """The values that the template draws. `about` describes the chart to readers who do not see it."""
 
     about: str
     ticks: Sequence[Tick]

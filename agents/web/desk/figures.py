@@ -1,4 +1,4 @@
-"""What an agent was asked in the last days, in numbers; what is read is bounded.
+"""The questions to an agent in the last days, in numbers; each query reads a bounded number of rows.
 
 The days are those of the visitor's calendar: a window is so many days in a time zone, today the last.
 """
@@ -75,7 +75,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asked, how often and when last; `login` is None for asks of people who are gone."""
+    """A caller, with the number of asks and the time of the last; `login` is None for asks of deleted users."""
 
     login: str | None
     count: int
@@ -159,7 +159,7 @@ def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
 
 
 def by_reason(turns: QuerySet[Turn]) -> list[Reason]:
-    """What became of them, the most frequent first."""
+    """The ends of the turns, the most frequent first."""
     counted = turns.exclude(outcome=None).order_by().values("outcome", "reason").annotate(count=Sum("repeats"))
     return [
         Reason(str(row["outcome"]), row["reason"], row["count"])
@@ -168,7 +168,7 @@ def by_reason(turns: QuerySet[Turn]) -> list[Reason]:
 
 
 def top_askers(turns: QuerySet[Turn]) -> list[Asker]:
-    """Those who asked most."""
+    """The callers with the most asks."""
     counted = turns.order_by().values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
     most = counted.order_by("-count", "caller__login")[:MOST_ASKERS]
     return [Asker(row["caller__login"], row["count"], row["last"]) for row in most]

@@ -55,7 +55,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
 @require_safe
 @require_owner
 def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """What to do after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
+    """The page after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
@@ -160,7 +160,7 @@ def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
 
 
 def _first(session: Session | None) -> dict[str, Any]:
-    """What the form of a new agent starts with."""
+    """The first values of the form of a new agent."""
     if session is None:
         return {"status": Status.PUBLISHED}
     slug = make_slug(session.routing_name)

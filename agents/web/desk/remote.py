@@ -111,7 +111,7 @@ class MovedForm(LocationForm):
     auth = forms.ChoiceField(label="Which credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
 
     def clean(self) -> dict[str, Any]:
-        """What is typed counts when it is chosen, and only then."""
+        """Take the typed address only when it is chosen."""
         cleaned = super().clean()
         is_typed, is_chosen = bool(self.typed_auth.scheme), cleaned.get("auth") == self.NEW
         if is_chosen and not is_typed and not self.errors:
@@ -239,7 +239,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
 
 
 def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
-    """What was typed, and where nothing was, what the card says."""
+    """The typed values, and where a field is empty, the card's value."""
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
     typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}

@@ -1,4 +1,4 @@
-"""What an owner's agents were asked in the last 7 days: in all, and each agent's, in the same five queries however
+"""The asks of an owner's agents in the last 7 days: in all, and each agent's, in the same five queries however
 many they are.
 """
 
@@ -56,7 +56,7 @@ class Week:
     none: AskCounts = field(default_factory=AskCounts)
 
     def counts_of(self, agent_id: int) -> AskCounts:
-        """Those of one agent."""
+        """The counts of one agent."""
         return self.counts_by_agent.get(agent_id, self.none)
 
 

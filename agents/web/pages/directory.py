@@ -44,7 +44,7 @@ class DirectoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryFilter:
-    """What a visitor looks for. `text`: words that must each be in handle, name or tagline."""
+    """The search of a visitor. `text`: words that must each be in handle, name or tagline."""
 
     text: str = ""
     online: bool = False
@@ -65,7 +65,7 @@ class DirectoryFilter:
 @never_cache
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """What this hub is, who you are, and a few agents you can ask, those online first."""
+    """The home page: this hub, the signed-in user, and a few agents to ask, those online first."""
     askable = online_first(Agent.objects.askable_by(request.user.pk))
     entries = entries_of(askable[: ON_FRONT_PAGE + 1], request.user.pk)
     context = {"entries": entries[:ON_FRONT_PAGE], "has_more": len(entries) > ON_FRONT_PAGE}
@@ -88,7 +88,7 @@ def directory(request: HttpRequest) -> HttpResponse:
 
 
 def read_filter(request: HttpRequest) -> DirectoryFilter:
-    """What the form says; characters no handle, name or tagline needs are dropped."""
+    """The filter in the form, without characters that no handle, name or tagline contains."""
     given, text = request.GET, request.GET.get("q", "")[:MAX_CHARS]
     printable = "".join(each if each.isprintable() else " " for each in text)
     return DirectoryFilter(

@@ -114,7 +114,7 @@ class VenueAsker:
     async def _ask(
         self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
     ) -> Result:
-        """What `read` makes of the payload of the venue's answer. An error of `read` is a result of the call."""
+        """Ask a venue, and let `read` read the payload of its answer. An error of `read` is a result."""
         ask = _make_ask(asked, payload, deadline)
         venue_key = VenueKey(asked.key.network_id, asked.venue.pk)
         # Before the breakers: an ask that is refused here must not be the probe of one.
@@ -223,7 +223,7 @@ class VenueAsker:
 
 
 def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:
-    """What a venue is asked: by the sender and under the timestamp of the envelope, which may come again.
+    """The question to a venue, with the sender and the timestamp of the envelope, which may come again.
 
     An envelope that came with hops is passed on by one more, the network's own.
 

@@ -1,4 +1,4 @@
-"""What venues reply: finds the payload in the reply of an agent, and checks it. No I/O."""
+"""The replies of venues: finds the payload in the reply of an agent, and checks it. No I/O."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
@@ -128,7 +128,7 @@ def blame_venue(failed: CallFailed, *, counts: bool | None) -> VenueFailed:
 
 
 def read_confirmation(payload: Json) -> VenueAnswer:
-    """What a venue confirmed.
+    """The confirmation in a venue's payload.
 
     Raises:
         VenueFailed: `slot_unavailable`; or the payload is no answer to an order.

@@ -198,7 +198,7 @@ class Batch:
     def _serve_venue(
         self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope, order: Order, dropped: list[str]
     ) -> Outcome:
-        """What an envelope gets that is about one venue."""
+        """Decide an envelope about one venue."""
         if isinstance(order, Confirm):
             venue = get_venue(key.network_id, envelope, order, self._venues)
         else:

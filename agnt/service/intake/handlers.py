@@ -1,4 +1,4 @@
-"""What the intents answer from rows: reads from the index of venues; the venue that an envelope names."""
+"""The intents that the hub answers from rows: reads from the index of venues; the venue that an envelope names."""
 
 import uuid
 from collections.abc import Collection, Mapping

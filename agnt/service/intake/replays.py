@@ -61,7 +61,7 @@ class KnownEvents:
             self._signatures[used] = self._new_signatures[used] = digest
 
     def find(self, key: FoundKey, envelope: Envelope) -> Seen | None:
-        """What is known of an event; None when it is new, or when what was stored has expired.
+        """The known state of an event; None when it is new, or when its stored state has expired.
 
         Raises:
             EnvelopeRefused: `idempotency_conflict`, it came with another payload.
@@ -122,12 +122,12 @@ class KnownEvents:
 
 
 def event_of(key: FoundKey, envelope: Envelope) -> Event:
-    """What names an envelope of a network: two customers may send the same `from` and `timestamp`."""
+    """The name of an envelope within a network: two customers may send the same `from` and `timestamp`."""
     return Event(key.network_id, key.customer, *envelope.event)
 
 
 def _digest_payload(envelope: Envelope) -> str:
-    """What tells envelopes with the same event apart: the recipient, and the payload without its signature."""
+    """A digest that differs between envelopes with the same event: of the recipient, and the payload unsigned."""
     payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
     return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
 

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Event(NamedTuple):
-    """What names an envelope within the hub: equal ones are answered once. `customer`: of the key."""
+    """The name of an envelope within the hub: equal ones are answered once. `customer`: of the key."""
 
     network_id: int
     customer: str

@@ -1,4 +1,4 @@
-"""What an invoicer is: where the bills of customers go."""
+"""The interface of an invoicer, which the bills of customers are sent to."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ class BillLine(Struct, frozen=True):
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """What one customer of a network pays for one UTC day; the same in every attempt to send it.
+    """The amount that one customer of a network pays for one UTC day; the same in every attempt to send it.
 
     `network`: a name of the network that no other has, on any hub. `read_lines`: reads its charges, oldest first.
     """

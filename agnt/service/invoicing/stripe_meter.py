@@ -55,7 +55,7 @@ class StripeInvoicer:
 
 
 def _explain(failure: stripe.StripeError) -> BillRefused | InvoicerDown:
-    """What an error of Stripe says of the bill, without the error's own text: that may name the customer."""
+    """The failure of a bill, from an error of Stripe, without the error's own text: that may name the customer."""
     status, code = failure.http_status, failure.code or type(failure).__name__
     if status is None:
         return InvoicerDown(f"no answer from Stripe: {code}")

@@ -45,7 +45,7 @@ class VenueField:
 
 
 class BadVenue(Exception):
-    """Nothing was written. `reasons`: why, a public text for each field that is wrong, by the field of `Venue`."""
+    """The change is refused as a whole. `reasons`: a public text for each wrong field, by the field of `Venue`."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {reason}" for field, reason in reasons.items()))

@@ -80,7 +80,7 @@ def read_rows(file: BinaryIO) -> Iterator[Row]:
 
 
 def read_cell(column: str, cell: str) -> Any:
-    """What a cell says, as `check_fields` takes it; the default for an empty cell. No agent is looked up.
+    """The value of a cell, as `check_fields` takes it; the default for an empty cell. No agent is looked up.
 
     Raises:
         ValueError: it says nothing that the column may hold; the text is public.

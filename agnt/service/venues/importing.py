@@ -38,7 +38,7 @@ class BadRow:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did. `bad`: what is wrong with its rows, of the first 200; `bad_rows`: how many are wrong.
+    """The result of an import. `bad`: the faults of its first 200 bad rows; `bad_rows`: how many there are.
 
     `is_done`: whether the right ones were written.
     """
@@ -53,7 +53,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is remembered of a row that is right by itself; None: the file has no such column."""
+    """The values of a sound row that later rows may repeat; None: the file has no such column."""
 
     line: int
     agent_name: str | None

@@ -58,7 +58,7 @@ def files_of(pieces: Sequence[Piece]) -> Iterator[NewFile]:
 
 
 def _bytes_of(part: Part) -> bytes | None:
-    """What a part holds; None for raw that is no base64."""
+    """The bytes of a part; None for raw that is no base64."""
     if isinstance(part.raw, str):
         try:
             return base64.b64decode(part.raw.replace("-", "+").replace("_", "/") + "==")

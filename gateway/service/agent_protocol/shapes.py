@@ -88,7 +88,7 @@ class PageOf:
         return slice((self.number - 1) * self.size, self.number * self.size)
 
     def place(self, total: int) -> Pagination:
-        """What is said of it."""
+        """The description of a page within its list."""
         return Pagination(total, -(-total // self.size), self.number, self.size)
 
 

@@ -55,7 +55,7 @@ def show_letter(letter: Letter) -> Json:
 
 
 def show_state(letter: Letter) -> Json:
-    """What became of a letter; times in Unix milliseconds."""
+    """The state of a letter; times in Unix milliseconds."""
     times = {
         "receivedAt": letter.received_at,
         "expiresAt": letter.expires_at,
@@ -129,7 +129,7 @@ def clear_inbox(session_id: int) -> Json:
 
 
 def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: str) -> Sequence[Json]:
-    """What became of the letters that a sender sent with that id, newest first; `agent` narrows them.
+    """The states of the letters that a sender sent with that id, newest first; `agent` narrows them.
 
     `names`: those that its recipients see.
     """

@@ -1,4 +1,4 @@
-"""Who a message is from, and who it is for."""
+"""The sender and the addressee of a message."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,7 +21,7 @@ NO_SESSION = 0  # of a client without a seat
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Who a message is for. `seat`: its name, if it sits at this gateway. `is_own`: its session is the asker's.
+    """The addressee of a message. `seat`: its name at this gateway, if any. `is_own`: its session is the asker's.
 
     `name`: as its owner's agents know it; `status`: what it says of itself, while it is connected.
     """
@@ -39,7 +39,7 @@ class Addressee:
 
 
 class Sender(NamedTuple):
-    """Who sends a message: the login of the connection's user, the name of its seat, if any, and its token.
+    """The sender of a message: the login of the connection's user, the name of its seat, if any, and its token.
 
     `tells`: the channel of the receipts of its letters; empty: it gets none. `only_agent`: the handle of the one
     agent that its token is for; empty: it is for all.

@@ -131,7 +131,7 @@ class RecentMessages:
 
 
 def key_of(envelope: Envelope) -> bytes:
-    """What a message and its repetition have in common; empty for a message without an id."""
+    """The key that a message and its repetition share; empty for a message without an id."""
     if not envelope.id:
         return b""
     told = msgspec.json.encode((envelope.id, envelope.agent, envelope.wants_response, envelope.content))

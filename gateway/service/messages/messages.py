@@ -38,7 +38,7 @@ READS_AT_ONCE = 4  # of the clients of this process
 
 
 class MessageToAsk(NamedTuple):
-    """What an agent is asked; a seat gets the envelope instead of the parts and the task."""
+    """The question to an agent; a seat gets the envelope instead of the parts and the task."""
 
     text: str
     parts: tuple[Part, ...]
@@ -168,7 +168,7 @@ class MessageRouter:
         return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
 
     async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
-        """Who a message is for, and why it waits although its recipient may be there.
+        """The addressee of a message, and the reason why it waits although its recipient may be connected.
 
         Raises:
             NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask, and the token is for.
@@ -235,7 +235,7 @@ def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Send
 
 
 def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
-    """Who a message is for, and why it waits although its recipient may be there."""
+    """The addressee of a message, and the reason why it waits although its recipient may be connected."""
     found = find_addressee(envelope.agent, user_id)
     if not found.takes_letters:
         return found, Obstacle.NONE

@@ -22,7 +22,7 @@ FRESH_S = 1.0  # clients that subscribe within it share one look at the database
 
 
 class TeamView:
-    """What the subscribers of this process were told of a team. It subscribes itself, to see what they see.
+    """The statuses of a team that the hub sent to the subscribers of this process. It is a subscriber itself.
 
     `read_at`: when the database was read last; None before that.
     """

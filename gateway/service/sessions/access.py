@@ -13,7 +13,7 @@ from kit.clock import db_now
 
 
 class SessionUser(Struct, frozen=True):
-    """Who reads and changes sessions of a team. `agent`: the agent whose sessions it may, empty: all of them."""
+    """A reader and writer of a team's sessions. `agent`: the agent with these sessions; empty: all."""
 
     owner_id: int
     login: str

@@ -16,7 +16,7 @@ PAIR_CHARS = 20
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What one message said. `content`: text or an object. `id`: empty, it has none."""
+    """The content of one message. `content`: text or an object. `id`: empty for a message without an id."""
 
     timestamp_ms: int
     role: str

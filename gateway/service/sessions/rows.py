@@ -42,7 +42,7 @@ class EntryPage(Struct, frozen=True):
 
 
 class Archived(Struct, frozen=True):
-    """What archiving did. `skipped`: sessions with the reason, `active` or `locked`. At most REPORTED of each."""
+    """The result of archiving. `skipped`: at most REPORTED sessions with each reason, `active` or `locked`."""
 
     archived: Sequence[SessionLog]
     skipped: Sequence[tuple[SessionLog, str]]

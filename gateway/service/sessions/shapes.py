@@ -40,7 +40,7 @@ def show_entries(found: EntryPage) -> Json:
 
 
 def show_archived(done: Archived) -> Json:
-    """What archiving did."""
+    """The result of archiving."""
     skipped = [{"id": log.session_id, "agent": log.agent, "reason": reason} for log, reason in done.skipped]
     return {"archived": [show_session(log) for log in done.archived], "skipped": skipped}
 

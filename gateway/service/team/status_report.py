@@ -1,4 +1,4 @@
-"""What `manage.py gateway status` reports: what the database knows of the gateway, and probes of what it needs."""
+"""The report of `manage.py gateway status`: the rows of the gateway in the database, and probes of its servers."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

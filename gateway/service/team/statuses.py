@@ -18,14 +18,14 @@ OFFLINE = "offline"
 
 
 class AgentStatus(NamedTuple):
-    """What subscribers are told of an agent. `last_seen_ms`: Unix milliseconds."""
+    """The status of an agent as subscribers get it. `last_seen_ms`: Unix milliseconds."""
 
     status: str
     last_seen_ms: int
 
 
 class Said(NamedTuple):
-    """What an agent said of itself, which is its status while it is connected. `link`: over which it connects."""
+    """The status that an agent reported, valid while it is connected. `link`: over which it connects."""
 
     status: str
     link: str
@@ -56,7 +56,7 @@ def merge_status(state: str, said: str) -> str:
 
 
 def load_said(session_id: int) -> Said:
-    """What one agent said of itself."""
+    """The status that one agent reported."""
     row = TeamAgent.objects.filter(owner_id=OuterRef("owner_id"), name=OuterRef("routing_name"))
     sessions = Session.objects.filter(pk=session_id).annotate(said=Subquery(row.values("status")))
     found = sessions.values_list("link", "owner_id", "routing_name", "said").first()

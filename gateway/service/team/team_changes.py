@@ -1,4 +1,4 @@
-"""What an owner changes in a team: agents, rules, and the connection of an agent."""
+"""The changes of an owner to a team: agents, rules, and the connection of an agent."""
 
 from typing import Any
 

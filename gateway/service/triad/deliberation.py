@@ -19,7 +19,7 @@ CATEGORY_S = {"minor": 60, "standard": DEFAULT_S, "major": 600, "fundamental": 9
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the votes decide. `state`: `deliberating` while more votes can change it, `blocked` without a majority.
+    """The result of the votes. `state`: `deliberating` while votes can change it, `blocked` without a majority.
 
     `missing`: the members who did not vote.
     """

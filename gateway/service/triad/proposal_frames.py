@@ -23,7 +23,7 @@ def result_of(proposal: Proposal) -> str:
 
 
 def carry(envelope: Envelope) -> Json:
-    """What the frame of a proposal has that the gateway does not set itself, see `gateway.models.Proposal`."""
+    """The members of a proposal's frame that the gateway does not set itself, see `gateway.models.Proposal`."""
     return {
         "content": {name: value for name, value in envelope.content.items() if name not in OWN_CONTENT},
         "metadata": {name: value for name, value in envelope.metadata.items() if name not in OWN_METADATA},

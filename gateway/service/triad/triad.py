@@ -21,7 +21,7 @@ CALLS_AT_ONCE = 4  # of all clients of this process
 
 
 class Participant(Subscriber, Protocol):
-    """What the triad needs of a client, see `gateway.service.client.Client`."""
+    """The interface of a client to the triad, see `gateway.service.client.Client`."""
 
     protocol: GatewayProtocol
 

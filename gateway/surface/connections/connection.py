@@ -104,14 +104,14 @@ class GatewayConnection(FrameSocket):
 
     @property
     def identity(self) -> Identity:
-        """Who is signed in."""
+        """The signed-in user and token."""
         if self._sign_in.identity is None:
             raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
         return self._sign_in.identity
 
     @property
     def sender(self) -> Sender:
-        """Who its messages are from."""
+        """The sender of its messages."""
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
         return Sender.of(self.identity, self._seat_name, receipts_channel(session_id, self.client_id))
 

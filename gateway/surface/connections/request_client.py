@@ -40,7 +40,7 @@ class RequestClient:
 
     @property
     def identity(self) -> Identity:
-        """Who is signed in."""
+        """The signed-in user and token."""
         return self._identity
 
     @property
@@ -50,7 +50,7 @@ class RequestClient:
 
     @property
     def sender(self) -> Sender:
-        """Who its messages are from."""
+        """The sender of its messages."""
         return Sender.of(self._identity)
 
     async def exchange(

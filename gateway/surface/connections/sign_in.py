@@ -1,4 +1,4 @@
-"""Who a connection is signed in as, and the end of its token."""
+"""The user that a connection is signed in as, and the end of its token."""
 
 import asyncio
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class SignIn:
             ]
 
     def take_seat(self) -> None:
-        """It is an agent now."""
+        """Let the connection take the seat of its agent."""
         self._has_seat = True
         self._stop_counting()
 

@@ -1,1 +1,1 @@
-"""What is done with each type of frames. A handler gets the client and the checked envelope."""
+"""The handlers, one for each type of frames. A handler gets the client and the checked envelope."""

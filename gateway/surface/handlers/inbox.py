@@ -90,7 +90,7 @@ async def list_inboxes(client: Client, envelope: Envelope, params: Json) -> Json
 
 
 async def receipt(client: Client, envelope: Envelope, params: Json) -> Json:
-    """What became of a stored message that the client sent."""
+    """The state of a stored message that the client sent."""
     message_id = _read(params, "messageId", str, "a message id", default="")
     agent = _read(params, "agent", str, "the name of an agent", default="")
     if not message_id:

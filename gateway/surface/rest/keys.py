@@ -34,7 +34,7 @@ class MadeEnvelopeKey(ApiEnvelopeKey):
 
 
 class KeyBody(Body):
-    """What a new key is called in lists."""
+    """The name of a new key in lists."""
 
     name = serializers.CharField(max_length=100)
 

@@ -67,7 +67,7 @@ class ApiTeamPolicy(TypedDict):
 
 
 class TeamAgentBody(Body, ColumnBody):
-    """What of an agent is to change."""
+    """The fields of an agent to change."""
 
     config = serializers.DictField(required=False)
     maySendTo = NameList(rule=PEERS, source="may_send_to", allow_null=True)
@@ -91,7 +91,7 @@ class TeamAgentBody(Body, ColumnBody):
 
 
 class TeamPolicyBody(Body, ColumnBody):
-    """What of the rules is to change."""
+    """The rules to change."""
 
     members = NameList(rule=VOTERS, allow_empty=False)
 

@@ -73,7 +73,7 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         return name
 
     def choices(self) -> dict[str, Any]:
-        """What was chosen, as columns; the time of sessions only where another one was typed."""
+        """The values of the form as columns; the time of sessions only where another one was typed."""
         chosen = {name: self.cleaned_data[name] for name in self.Meta.fields}
         if "session_hours" in self.changed_data:
             hours = self.cleaned_data["session_hours"]
@@ -110,7 +110,7 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return role
 
     def choices(self) -> dict[str, Any]:
-        """What was chosen, as the columns of the row."""
+        """The values of the form as the columns of the row."""
         chosen = self.cleaned_data
         return {
             "role": chosen["role"],

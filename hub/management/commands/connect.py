@@ -13,7 +13,7 @@ class Command(HubCommand):
     help = "Make a program an agent of a hub; the same as `python -m connect`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Those of `python -m connect`."""
+        """Add the options of `python -m connect`."""
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

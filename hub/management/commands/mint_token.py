@@ -97,7 +97,7 @@ class Command(HubCommand):
 
 
 def _mint_agnt_key(user: User, options: dict[str, Any], key_options: dict[str, Any]) -> str:
-    """What to print: a new key of the user's network, or JSON with its signing secret too."""
+    """The text to print: a new key of the user's network, or JSON with its signing secret too."""
     made = mint_key(user, options["name"], **key_options)
     if not options["json"]:
         return made.token
@@ -139,7 +139,7 @@ def _read_lifetime_s(text: str) -> int:
 
 
 def _limits(options: dict[str, Any]) -> TokenLimits:
-    """What the token is limited to, checked as the body of a mint over REST is."""
+    """The limits of the token, checked as the body of a mint over REST is."""
     asked = {
         "scopes": options["scopes"].split(",") if options["scopes"] is not None else None,
         "agent": options["agent"],

@@ -54,7 +54,7 @@ class GetTaskParams(Struct, frozen=True):
 
 
 def read_request(operation: Operation, params: Any) -> Request:
-    """What is wanted by parameters.
+    """The request that parameters describe.
 
     Raises:
         RpcError: -32602 naming the field.

@@ -35,7 +35,7 @@ class TaskText(Struct, frozen=True):
 
 
 class TaskMessage(Struct, frozen=True, rename="camel"):
-    """What was said."""
+    """A message of a task."""
 
     message_id: str
     role: RoleName
@@ -88,7 +88,7 @@ def render_task(task: record.Task, history_length: int | None) -> Task:
 
 
 def _metadata(task: record.Task) -> Json | UnsetType:
-    """What its last turn used, and what this dialect does not show."""
+    """The usage of its last turn, and the names of the parts that this dialect does not show."""
     of_message = task.metadata.get(LEFT_OUT, []) if isinstance(task.metadata, dict) else []
     left_out = [describe_left_out(f"artifact {one.id}", part) for one, part in task.besides_reply]
     if isinstance(of_message, list):

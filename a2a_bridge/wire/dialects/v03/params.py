@@ -164,7 +164,7 @@ READERS: Mapping[Operation, Callable[[Any], Request]] = {
 
 
 def read_request(operation: Operation, params: Any) -> Request:
-    """What is wanted by parameters.
+    """The request that parameters describe.
 
     Raises:
         RpcError: -32602 naming the field, -32005 for content that no agent here takes.
@@ -197,7 +197,7 @@ def _given(value: Any) -> Any:
 
 
 def _part(part: V03Part, where: str) -> Part | None:
-    """What an agent gets of a part; None when there is nothing in it."""
+    """The part that an agent gets; None when there is nothing in it."""
     kind = part.kind or _kind_of(part, where)
     if kind == "text":
         if not isinstance(part.text, str):

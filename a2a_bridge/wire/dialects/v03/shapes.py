@@ -46,7 +46,7 @@ class OldPart(Struct, frozen=True):
 
 
 class OldMessage(Struct, frozen=True, rename="camel", tag_field="kind", tag="message"):
-    """What was said; a reply that is no task."""
+    """A message, or a reply that is no task."""
 
     message_id: str
     role: Literal["user", "agent"]
@@ -67,7 +67,7 @@ class OldStatus(Struct, frozen=True):
 
 
 class OldArtifact(Struct, frozen=True, rename="camel"):
-    """What a task made, with its parts; a reply of the agent (`OldReply`) or another artifact (`OldMade`)."""
+    """An artifact of a task, with its parts; a reply of the agent (`OldReply`) or another artifact (`OldMade`)."""
 
     artifact_id: str
 
@@ -182,7 +182,7 @@ def render_artifact(task: Task, artifact: Artifact) -> OldArtifact:
 
 
 def status_of(task: Task) -> OldStatus:
-    """What a task's state is, and what is said with it."""
+    """The state of a task, and the message with it."""
     return render_status(task, task.state, task.updated_at, _words(task))
 
 

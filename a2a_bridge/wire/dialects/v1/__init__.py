@@ -33,7 +33,7 @@ def _details_of(error: RpcError) -> list[dict[str, Any]]:
 
 
 def name_frame(task_id: str, seq: int) -> str:
-    """What a client that comes back sends as Last-Event-ID."""
+    """The value that a client that comes back sends as Last-Event-ID."""
     return f"{task_id}.{seq}"
 
 

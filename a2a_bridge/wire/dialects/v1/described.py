@@ -65,7 +65,7 @@ class Card(TypedDict):
 
 
 class Nothing(TypedDict):
-    """It is done."""
+    """An empty answer: the operation is done."""
 
 
 def of_v1(shape: Any) -> Family:
@@ -147,7 +147,7 @@ class Fault(TypedDict):
 
 
 class Failure(TypedDict):
-    """What went wrong."""
+    """The reason of a failure."""
 
     error: Fault
 

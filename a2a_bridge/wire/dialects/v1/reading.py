@@ -192,7 +192,7 @@ NESTED: Mapping[str, Mapping[str, Any]] = {
 
 
 def read_request(operation: Operation, params: Any) -> Request:
-    """What is wanted by parameters.
+    """The request that parameters describe.
 
     Raises:
         RpcError: -32602 naming the field, -32005 for content that no agent here takes.

@@ -40,7 +40,7 @@ ROLE_NAMES: Mapping[Role, RoleName] = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE
 
 
 class Message(Struct, frozen=True, rename="camel"):
-    """What was said; `taskId` is absent of one that belongs to no task."""
+    """A message; `taskId` is absent of a message that belongs to no task."""
 
     message_id: str
     context_id: str
@@ -61,7 +61,7 @@ class Status(Struct, frozen=True):
 
 
 class Artifact(Struct, frozen=True, rename="camel"):
-    """What a task made; text that comes without an artifact is `reply-n` in the n-th turn."""
+    """An artifact of a task; text that comes without an artifact is `reply-n` in the n-th turn."""
 
     artifact_id: str
     parts: Sequence[Part]
@@ -127,7 +127,7 @@ class StreamEvent(Struct, frozen=True, rename="camel"):
 
 
 class PushAuthentication(Struct, frozen=True):
-    """What the Authorization header of a push begins with, and holds."""
+    """The scheme and the credentials of the Authorization header of a push."""
 
     scheme: str
     credentials: str | UnsetType = UNSET
