@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 
 from agnt.models import Booking, Network, Venue
-from tests.native.test_costs_page import read
+from tests.native.desk import read
 
 NETWORK = "/desk/network"
 

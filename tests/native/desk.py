@@ -38,8 +38,9 @@ def sheet(client: Any, path: str) -> list[list[str]]:
     """The lines of a spreadsheet, and the name that it is saved by as the first."""
     answer = client.get(path)
     assert answer.status_code == 200
+    return [[answer["Content-Disposition"]], *csv.reader(io.StringIO(asyncio.run(read(answer.streaming_content))))]
 
-    async def read() -> str:
-        return b"".join([piece async for piece in answer.streaming_content]).decode()
 
-    return [[answer["Content-Disposition"]], *csv.reader(io.StringIO(asyncio.run(read())))]
+async def read(stream: Any) -> str:
+    """The text of an answer that is streamed."""
+    return b"".join([piece async for piece in stream]).decode()
