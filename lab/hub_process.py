@@ -51,11 +51,16 @@ class HubProcess:
         worker: bool = False,
         command: Sequence[str] = SERVE,
         cores: Sequence[int] = (),
+        name: str = "127.0.0.1",
         **env: object,
     ) -> Self:
-        """Start the web processes, and the Celery worker if wanted; return when all are ready."""
+        """Start the web processes, and the Celery worker if wanted; return when all are ready.
+
+        `name`: the host of `PUBLIC_URL`, if a client resolves another one to this machine.
+        """
         urls = [f"http://127.0.0.1:{free_port()}" for _ in range(processes)]
-        settings = DEFAULTS | {"PUBLIC_URL": urls[0]} | {name: str(value) for name, value in env.items()}
+        public = urls[0].replace("127.0.0.1", name)
+        settings = DEFAULTS | {"PUBLIC_URL": public} | {key: str(value) for key, value in env.items()}
         hub = cls(home, urls, _env=hub_env(settings | dict(home.env)))
         hub.command, hub.cores, hub.is_forked = command, cores, not cores
         try:

@@ -15,10 +15,10 @@ import pytest
 
 from tests.processor_time import read_shares
 
-HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "short_wait_site", "signin_hub"}
+HUBS = {"hub", "embedded_hub", "short_wait_hub", "two_process_hub", "site", "signin_hub"}
 EVERY_PAGE = "browser, every page"  # the half of `browser` that visits all pages
 FIRST = (EVERY_PAGE, "browser", "sdks", "faults")
-OF_EVERY_PAGE = {"test_every_page.py", "test_injection_everywhere.py", "test_layout.py", "test_docs_pages.py"}
+OF_EVERY_PAGE = {"test_every_page.py", "test_injection_everywhere.py", "test_layout.py", "test_live_pages.py"}
 UNKNOWN_S = 10  # of a folder without a share
 GROUP = pytest.StashKey[str]()  # what a test shares with others
 

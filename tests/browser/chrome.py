@@ -18,6 +18,7 @@ EXPECTED_WITHIN_S = 30
 OPTIONS = [
     *("--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server", "--disable-gpu"),
     *("--process-per-site", "--renderer-process-limit=1"),  # a process fewer for each further tab of a visitor
+    "--host-resolver-rules=MAP hub.lan 127.0.0.1",  # a name of this machine that is no secure context over http
 ]
 
 # Every test of this folder: slow, in one event loop with its browser, and skipped without one.
@@ -29,11 +30,11 @@ IN_BROWSER = [
 
 
 @asynccontextmanager
-async def chromium(*options: str) -> AsyncIterator[Browser]:
+async def chromium() -> AsyncIterator[Browser]:
     """A headless browser; tabs come from `visitor.visiting`."""
     assert PROGRAM is not None
     expect.set_options(timeout=EXPECTED_WITHIN_S * 1000)  # by itself 5 s, which a page of a busy machine may take
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=[*OPTIONS, *options])
+        browser = await playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS)
         yield browser
         await browser.close()

@@ -1,4 +1,4 @@
-"""A hub with the development sign-in, a browser, and visitors."""
+"""Two hubs, a browser, and visitors."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,6 +10,7 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from tests.browser.chrome import chromium
 from tests.browser.profiles import Profile
+from tests.browser.scene import Scene, playing
 from tests.browser.visitor import Visitor
 
 # No test waits for a duration of the hub: at its real speed an idle hub takes half of the processor time.
@@ -24,12 +25,11 @@ def site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     hub.stop()
 
 
-@pytest.fixture(scope="session")
-def short_wait_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """The same, but it waits 1 s for a reply."""
-    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, REPLY_WAIT_S=1)
-    yield hub
-    hub.stop()
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def scene(make_storage: MakeStorage) -> AsyncIterator[Scene]:
+    """A hub on which something is going on."""
+    async with playing(make_storage("embedded")) as running:
+        yield running
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -66,4 +66,11 @@ async def visitor(profile: Profile, site: HubProcess) -> AsyncIterator[Visitor]:
 async def other(profile_of_other: Profile, site: HubProcess) -> AsyncIterator[Visitor]:
     """Another visitor, with a profile of their own."""
     async with profile_of_other.visiting(site.url) as visitor:
+        yield visitor
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def guest(profile: Profile, scene: Scene) -> AsyncIterator[Visitor]:
+    """A visitor of the scene who is not signed in."""
+    async with profile.visiting(scene.hub.url) as visitor:
         yield visitor

@@ -107,7 +107,7 @@ async def playing(home: HubStorage) -> AsyncIterator[Scene]:
 
 
 async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
-    hub.mint_sessions(["asker", "alice", "bob", "owner", "remy"])
+    hub.mint_sessions(["asker", "alice", "bob", "captain", "host", "newcomer", "owner", "remy"])
     hub.mint("chief", "session", admin=True)
     rust = await _agent(hub, stack, Chunker, "rust-expert", RUST, pieces=REPLY)
     await _agent(hub, stack, Echo, "release-notes", NOTES, usage=USED)
@@ -134,8 +134,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "unasked": str(offline.agent["id"]),
         "webhook": str(await _tell(hub, stack)),
         "remote": str(await _change_card(hub, stack)),
-        "proposal": await asyncio.to_thread(_make_team, hub),
-        **await asyncio.to_thread(_make_network, hub),
+        **await asyncio.to_thread(make_rows, hub, "make_scene()"),
     }
 
 
@@ -184,19 +183,11 @@ async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
     return int(made["id"])
 
 
-def _make_team(hub: HubProcess) -> str:
-    """The team of an owner; the id of its open proposal."""
-    hub.mint("captain", "session")
-    code = "from tests.browser.team_rows import make_team; make_team('captain')"
-    return manage(hub.home.env, "shell", "--no-imports", "-c", code).split()[-1]
-
-
-def _make_network(hub: HubProcess) -> dict[str, str]:
-    """The network of an owner; the ids of a venue, a key and a booking, by `network_…`."""
-    hub.mint("host", "session")
-    code = "from tests.browser.network_rows import make_network; make_network('host')"
-    made = json.loads(manage(hub.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1])
-    return {f"network_{name}": value for name, value in made.items()}
+def make_rows(hub: HubProcess, call: str) -> dict[str, str]:
+    """Call a function of `scene_rows` in the hub's Django; the ids that it returns, by their names."""
+    code = f"import json; from tests.browser import scene_rows; print(json.dumps(scene_rows.{call}))"
+    found: dict[str, str] = json.loads(manage(hub.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1])
+    return found
 
 
 async def _change_card(hub: HubProcess, stack: AsyncExitStack) -> int:

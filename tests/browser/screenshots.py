@@ -46,7 +46,7 @@ async def _take(browser: Browser, scene: Scene, listed: Listed) -> None:
         if listed.login:
             await visitor.sign_in(listed.login)
         for _ in ("cold", "warm"):
-            await visitor.go(listed.path.format(**scene.names))
+            await visitor.open(listed.path.format(**scene.names))
         painted = await visitor.page.evaluate(PAINTED)
         await listed.act(visitor.page)
         if listed.name in README_SHOWS:
@@ -55,7 +55,7 @@ async def _take(browser: Browser, scene: Scene, listed: Listed) -> None:
             await _take_what_is_seen(visitor, f"readme-{listed.name}", "operator" in listed.name)
         for scheme in ("light", "dark"):
             await _picture(visitor, listed.name, scheme)
-        print(f"{listed.name:24} {visitor.bytes_read / 1000:6.1f} KB  first paint {painted:4.0f} ms")
+        print(f"{listed.name:24} {await visitor.weigh() / 1000:6.1f} KB  first paint {painted:4.0f} ms")
 
 
 async def _picture(visitor: Visitor, name: str, scheme: str) -> None:

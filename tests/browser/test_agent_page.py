@@ -1,35 +1,21 @@
 """The page of one agent in a browser: asking, following, and each state with what to do about it."""
 
 import asyncio
-from typing import Any
 
-import pytest
 from playwright.async_api import expect
 
-from lab.agents import Chunker, Echo, Held, Stall, online
-from lab.callers import Json, bearer, send, web
-from lab.channel_agent import ChannelAgent
+from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.callers import bearer, send, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.conversation import ask, last, reply, said, text_in
-from tests.browser.vectors import in_turn
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
 
 
-class Halfway(ChannelAgent):
-    """Sends the first half of its answer, and the second once its test lets go of it."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.release = asyncio.Event()
-
-    async def answer(self, prompt: Json) -> None:
-        await self.chunk(prompt["chatId"], "first half, ")
-        await self.release.wait()
-        await self.chunk(prompt["chatId"], "second half", done=True)
+HALVES = "say first half, | hold | say second half"  # the steps of a `TaskPeer`
 
 
 async def seen(visitor: Visitor, words: str) -> None:
@@ -56,26 +42,25 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         "description": "# What I know\n\n*Tea*, and [more](https://example.org).",
         "claudeMd": "Be brief.\n" * 900,
         "personalizationPrompt": "Speak softly.",
-        "suggestedPrompts": ["What is oolong?", "long " * 80],
+        "suggestedPrompts": [HALVES, "long " * 80],
     }
-    async with online(site, Halfway, agent=fields) as agent:
+    async with online(site, TaskPeer, agent=fields) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await visitor.page.get_by_role("button", name="What is oolong?").press("Enter")
-        assert await visitor.page.get_by_label("Your question").input_value() == "What is oolong?"
+        await visitor.page.get_by_role("button", name=HALVES).press("Enter")
+        assert await visitor.page.get_by_label("Your question").input_value() == HALVES
         await visitor.page.keyboard.press("Enter")
         await last(visitor).get_by_text("first half,").wait_for()
         await said(visitor, "The agent works on it")
-        await visitor.check()
+        await visitor.check_calm()
         agent.release.set()
         await said(visitor, "Answered in")
-        assert await reply(visitor) == "first half, second half"
+        assert await reply(visitor) == "first half,second half"
         await visitor.page.get_by_role("button", name="Copy the answer").click()
-        assert await visitor.page.evaluate("navigator.clipboard.readText()") == "first half, second half"
+        assert await visitor.page.evaluate("navigator.clipboard.readText()") == "first half,second half"
         for note in ("Its instructions", "How it is told to speak"):
             await visitor.page.get_by_text(note).click()
         await visitor.page.get_by_text("These are its first 6000 characters").wait_for()
         await visitor.check_calm()
-        await visitor.check_phone()
 
 
 async def test_an_answer_that_is_slow_to_draw_is_all_there_when_it_is_said_to_be(
@@ -89,9 +74,9 @@ async def test_an_answer_that_is_slow_to_draw_is_all_there_when_it_is_said_to_be
 
 
 async def test_one_may_stop_following_and_follow_again(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Halfway) as agent:
+    async with online(site, TaskPeer) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "something long")
+        await ask(visitor, HALVES)
         await last(visitor).get_by_text("first half,").wait_for()
         assert not await visitor.page.get_by_role("button", name="Follow again").is_visible()
         await visitor.page.get_by_role("button", name="Stop following").click()
@@ -102,7 +87,7 @@ async def test_one_may_stop_following_and_follow_again(visitor: Visitor, site: H
         await visitor.page.get_by_role("button", name="Stop following").wait_for()
         agent.release.set()
         await said(visitor, "Answered in")
-        assert await reply(visitor) == "first half, second half"
+        assert await reply(visitor) == "first half,second half"
         assert not await visitor.page.get_by_role("button", name="Follow again").is_visible()
     assert len(agent.prompts) == 1
 
@@ -119,7 +104,7 @@ async def test_offline_it_says_so_to_visitors_and_how_to_come_back_to_its_owner(
             await seen(person, words)
             assert await person.page.locator("#state").inner_text() == "offline"
             assert not await may_ask(person)
-            await person.check()
+            await person.check_calm()
         await other.page.get_by_role("heading", name="It is yours").wait_for()
         await agent.connect()
         await seen(visitor, "online and free")
@@ -137,7 +122,7 @@ async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visito
         assert await text_in(visitor, "failure") == ""
         explained = await text_in(visitor, "explained")
         assert explained.startswith("The agent was answering another caller. It answers one caller at a time.")
-        await visitor.check()
+        await visitor.check_calm()
         agent.release.set()
         await asking
         await seen(visitor, "online and free")
@@ -155,31 +140,6 @@ async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: Hu
         await said(visitor, "midnight UTC")
         await see_no_more_asking(visitor)
         assert await visitor.page.locator("#left").inner_text() == "0 of 1 question left today"
-        await visitor.check_calm()
-
-
-async def test_who_is_blocked_is_told_so(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Echo) as agent:
-        await visitor.sign_in("mallory", then=f"/agents/{agent.handle}")
-        async with web(site.url, headers=bearer(site.mint("owner", "session"))) as owner:
-            blocked = await owner.post("/api/v1/blocks", json={"login": "mallory"})
-        assert blocked.status_code == 201, blocked.text
-        await ask(visitor, "may I?")
-        await said(visitor, "Refused.")
-        assert "The agent’s owner does not take your questions." in await text_in(visitor, "explained")
-        await see_no_more_asking(visitor)
-        await visitor.check_calm()
-
-
-async def test_an_agent_that_takes_too_long_is_explained(visitor: Visitor, short_wait_site: HubProcess) -> None:
-    visitor.url = short_wait_site.url
-    async with online(short_wait_site, Stall) as agent:
-        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "are you there?")
-        await said(visitor, "No answer.")
-        assert await text_in(visitor, "failure") == "agent did not reply within 1s"
-        assert not await visitor.page.locator("[data-part=failure].calm").count()
-        assert "It counts in today’s budget." in await text_in(visitor, "explained")
         await visitor.check_calm()
 
 
@@ -207,46 +167,3 @@ async def test_an_agent_that_is_unpublished_meanwhile_is_gone(visitor: Visitor, 
         await visitor.open(f"/agents/{agent.handle}")
         await visitor.page.get_by_role("heading", name="No such agent").wait_for()
         await visitor.check_calm()
-
-
-async def test_signing_in_leads_back_to_the_agent(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Chunker, pieces=["a", "b"], agent={"suggestedPrompts": ["why?"]}) as agent:
-        await visitor.open(f"/agents/{agent.handle}")
-        await visitor.page.get_by_text("why?").wait_for()
-        await visitor.check_calm()
-        await visitor.page.get_by_role("link", name="Sign in to ask").click()
-        await visitor.page.get_by_label("Login").fill("alice")
-        await visitor.page.get_by_role("button", name="Sign in").click()
-        await visitor.page.wait_for_url(f"{site.url}/agents/{agent.handle}")
-        await ask(visitor, "why?")
-        await said(visitor, "Answered in")
-        assert await reply(visitor) == "ab"
-
-
-@in_turn
-@pytest.mark.timeout(300)
-async def test_nothing_an_owner_writes_or_an_agent_answers_runs(
-    visitor: Visitor, site: HubProcess, vectors: list[str]
-) -> None:
-    await visitor.sign_in("alice")
-    token = site.mint("owner", "session")
-    async with online(site, Echo) as echo, web(site.url, headers=bearer(token)) as owner:
-        for vector in vectors:
-            text = vector.replace("\x01", "")
-            fields: Json = dict.fromkeys(
-                ("name", "tagline", "description", "claudeMd", "personalizationPrompt"), text
-            )
-            fields["suggestedPrompts"] = [text]
-            answer = await owner.patch(f"/api/v1/agents/{echo.agent['id']}", json=fields)
-            assert answer.status_code == 200, answer.text
-            await visitor.page.goto(f"{site.url}/agents/{echo.handle}")
-            for note in await visitor.page.locator("summary").all():
-                await note.click()
-            await visitor.page.locator("[data-prompt]").first.click()
-            question = await visitor.page.get_by_label("Your question").input_value()
-            await visitor.page.keyboard.press("Enter")
-            await said(visitor, "Answered in")
-            assert await text_in(visitor, "question-text") == question
-            await visitor.page.get_by_role("button", name="Raw text").click()
-            assert await reply(visitor) == f"echo: {question}"
-            await visitor.check_calm()

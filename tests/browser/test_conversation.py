@@ -1,8 +1,7 @@
 """The conversation on an agent's page: everything that an agent sends, answers, cancels, files, and reloading."""
 
 import json
-from base64 import b64encode
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from playwright.async_api import Route
 
@@ -21,41 +20,30 @@ ROWS: list[Json] = [{"city": "Oslo", "days": 3}, {"city": "Rome", "open": True},
 MARKDOWN = [
     "# Re",
     "port\n\n- **one**\n- [two](https://example.org)\n\n```\nmake",
-    " run\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    " run\n```\n|a|b|\n|---|---|\n|1|2|\n",
 ]
+REPORT = " | ".join(
+    [
+        "note reading the files",
+        *(f"say {piece}" for piece in MARKDOWN),
+        f"image chart {png(SIDE)}",
+        f"data table {json.dumps(ROWS)}",
+        'data settings {"depth": {"n": 1}}',
+        "raw rows a,b\n1,2\n",
+        "raw page <script>pwned(1)</script>",
+        "url elsewhere https://example.org/a",
+        "hold",
+    ]
+)
 PLACE_IN_TURN = "(one) => one.getBoundingClientRect().y - one.closest('.turn').getBoundingClientRect().y"
 PICTURE_WIDTH = "document.querySelector('dialog img').naturalWidth"
 
 
-class Reporter(TaskPeer):
-    """To `report` it sends one of everything, and waits for its test before it ends."""
-
-    async def answer(self, prompt: Json) -> None:
-        if prompt["text"] != "report":
-            await super().answer(prompt)
-            return
-        chat_id = prompt["chatId"]
-        await self.status(chat_id, "working", text="reading the files")
-        for piece in MARKDOWN:
-            await self.chunk(chat_id, piece)
-        picture = {"raw": png(SIDE), "filename": "chart.png", "mediaType": "image/png"}
-        await self.artifact(chat_id, "chart", picture, name="Chart")
-        await self.artifact(chat_id, "rows", {"data": ROWS})
-        await self.artifact(chat_id, "settings", {"data": {"depth": {"n": 1}}})
-        saved = {"raw": b64encode(b"a,b\n1,2\n").decode(), "filename": "rows.csv", "mediaType": "text/csv"}
-        script = b64encode(b"<script>pwned(1)</script>").decode()
-        page = {"raw": script, "filename": "x.html", "mediaType": "text/html"}
-        await self.artifact(chat_id, "saved", saved, page)
-        await self.artifact(chat_id, "link", {"url": "https://example.org/a", "filename": "elsewhere"})
-        await self.release.wait()
-        await self.chunk(chat_id, "", done=True)
-
-
 async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: Visitor, site: HubProcess) -> None:
     page = visitor.page
-    async with online(site, Reporter) as agent:
+    async with online(site, TaskPeer) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "report")
+        await ask(visitor, REPORT)
         turn = last(visitor)
         stop = turn.get_by_role("button", name="Stop following")
         await stop.wait_for()
@@ -74,11 +62,11 @@ async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: V
         await turn.get_by_text("Data: 1 field").wait_for()
         await turn.get_by_text("1 step").click()
         await turn.locator("li").filter(has_text="reading the files").wait_for()
-        await visitor.check()
+        await visitor.check_calm()
         async with page.expect_download() as coming:
-            await turn.get_by_role("link", name="rows.csv").click()
+            await turn.get_by_role("link", name="rows.txt").click()
         download = await coming.value
-        assert (download.suggested_filename, (await download.path()).read_bytes()) == ("rows.csv", b"a,b\n1,2\n")
+        assert (download.suggested_filename, (await download.path()).read_bytes()) == ("rows.txt", b"a,b\n1,2\n")
         await turn.get_by_role("button", name="Image chart.png").click()
         assert await page.evaluate(PICTURE_WIDTH) == SIDE
         await page.get_by_role("button", name="Close").click()
@@ -89,6 +77,15 @@ async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: V
         await turn.get_by_role("button", name="Raw text").click()
         assert await reply(visitor) == "".join(MARKDOWN)
         await visitor.check_calm()
+
+
+async def test_a_polite_refusal_is_no_failure(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, TaskPeer) as agent:
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
+        await ask(visitor, "reject I plan no wars")
+        await said(visitor, "Declined.")
+        assert await text_in(visitor, "failure") == "I plan no wars"
+        assert await visitor.page.locator("[data-part=failure].calm").is_visible()
 
 
 async def test_a_question_of_the_agent_is_answered_in_its_conversation(visitor: Visitor, site: HubProcess) -> None:
@@ -117,7 +114,6 @@ async def test_a_question_of_the_agent_is_answered_in_its_conversation(visitor: 
         assert questions == ["say so far | ask Which day?", "Monday", "ask Which week?", "Something new"]
         words = await visitor.page.locator("[data-part=reply]").evaluate_all(bubbles)
         assert words == ["so far", "you said: Monday", "", "echo: Something new"]
-        await visitor.check()
         await visitor.page.get_by_role("button", name="Start over").click()
         await ask(visitor, "hello")
         await turned(visitor, 1, "Answered in")
@@ -218,17 +214,3 @@ async def test_files_go_along_within_what_the_agent_takes(visitor: Visitor, site
     [prompt] = agent.prompts
     assert "File notes.txt:\n\nread\nme" in prompt["text"]
     assert "Oslo" in prompt["text"]
-
-
-async def test_a_task_of_another_caller_is_not_shown(visitor: Visitor, other: Visitor, site: HubProcess) -> None:
-    async with online(site, TaskPeer) as agent:
-        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "a secret")
-        await said(visitor, "Answered in")
-        [task_id] = parse_qs(urlsplit(visitor.page.url).query)["task"]
-        await other.sign_in("bob", then=f"/agents/{agent.handle}?task={task_id}")
-        await other.page.get_by_text("This conversation is not kept any more").wait_for()
-        assert await other.page.locator(".turn").count() == 0
-        await ask(other, "mine")
-        await said(other, "Answered in")
-        await other.check_calm()

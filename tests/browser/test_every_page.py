@@ -1,64 +1,44 @@
 """What holds for every page and every visitor."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
-from lab.agents import Echo, online
-from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
-from tests.browser.scene import Scene, playing
+from tests.browser.scene import Scene
 from tests.browser.visitor import Visitor, visiting
 
 pytestmark = IN_BROWSER
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scene(make_storage: MakeStorage) -> AsyncIterator[Scene]:
-    """A hub on which something is going on."""
-    async with playing(make_storage("embedded")) as running:
-        yield running
-
-
-SignedIn = Callable[[str], Awaitable[Visitor]]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def signed_in(browser: Browser, scene: Scene) -> AsyncIterator[SignedIn]:
-    """Gives the visitor of a login, with the browser it had for the page before."""
-    visitors: dict[str, Visitor] = {}
-    async with AsyncExitStack() as stack:
-
-        async def of(login: str) -> Visitor:
-            if login not in visitors:
-                visitors[login] = await stack.enter_async_context(visiting(browser, scene.hub.url))
-                if login:
-                    await visitors[login].sign_in(login)
-            return visitors[login]
-
-        yield of
+async def walker(browser: Browser, scene: Scene) -> AsyncIterator[Visitor]:
+    """A visitor who sees one page after another, each as another user."""
+    async with visiting(browser, scene.hub.url) as visitor:
+        yield visitor
 
 
 @pytest.mark.parametrize(
     "listed",
-    [pytest.param(one, id=one.name, marks=[pytest.mark.deep] if one.like else []) for one in PAGES],
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.deep] if one.like else [])
+        for one in sorted(PAGES, key=lambda one: one.login)
+    ],
 )
 async def test_a_page_is_small_calm_accessible_and_fits_a_phone(
-    signed_in: SignedIn, scene: Scene, listed: Listed
+    walker: Visitor, scene: Scene, listed: Listed
 ) -> None:
-    visitor = await signed_in(listed.login)
-    visitor.complaints.clear()
-    visitor.expected = [listed.complaint] if listed.complaint else []
-    await visitor.go(listed.path.format(**scene.names))
-    await visitor.check_calm()
-    await listed.act(visitor.page)
-    await visitor.check()
-    await visitor.check_keyboard()
+    await walker.be(scene.hub.mint(listed.login, "session") if listed.login else "")
+    walker.complaints.clear()
+    walker.expected = [listed.complaint] if listed.complaint else []
+    await walker.open(listed.path.format(**scene.names))
+    await walker.check_calm()
+    await listed.act(walker.page)
+    await walker.check()
+    await walker.check_keyboard()
 
 
 async def test_a_page_like_another_is_checked_where_the_other_is() -> None:
@@ -66,52 +46,68 @@ async def test_a_page_like_another_is_checked_where_the_other_is() -> None:
     assert {one.like for one in PAGES if one.like} <= checked
 
 
-async def test_tab_walks_again_over_what_a_page_replaced_meanwhile(visitor: Visitor) -> None:
-    await visitor.open("/signin")
-    await visitor.page.evaluate("""() => addEventListener("focusin", () => {
+async def test_a_faint_text_is_found_on_every_page(guest: Visitor) -> None:
+    """Also when kinds of text that other pages have, too, are not looked at again."""
+    for path in ("/signin", "/docs"):
+        await guest.open(path)
+        await guest.check_colours()
+        await guest.page.evaluate("document.querySelector('main p, main label').style.color = '#ccc'")
+        with pytest.raises(AssertionError, match="color-contrast"):
+            await guest.check_colours()
+
+
+async def test_tab_walks_again_over_what_a_page_replaced_meanwhile(guest: Visitor) -> None:
+    await guest.open("/signin")
+    await guest.page.evaluate("""() => addEventListener("focusin", () => {
       const last = [...document.querySelectorAll("button")].at(-1);
       last.replaceWith(last.cloneNode(true));
     }, {once: true})""")
-    await visitor.check_keyboard()
+    await guest.check_keyboard()
 
 
-async def test_a_page_that_is_parsed_slowly_is_not_painted_in_part(visitor: Visitor) -> None:
+async def test_a_page_that_is_parsed_slowly_is_not_painted_in_part(guest: Visitor) -> None:
     """Its tables change the widths of their columns with every row."""
-    visitor.is_profile_spent = True  # the rate may be that of the process
-    await visitor.network.send("Emulation.setCPUThrottlingRate", {"rate": 8})
-    await visitor.go("/docs/rest")
-    await visitor.check_calm()
+    guest.is_profile_spent = True  # the rate may be that of the process
+    await guest.network.send("Emulation.setCPUThrottlingRate", {"rate": 8})
+    await guest.open("/docs/rest")
+    await guest.check_weight()
+    await guest.check_calm()
 
 
-async def test_the_colours_are_the_visitors_choice_and_stay(visitor: Visitor) -> None:
-    await visitor.go("/")
+async def test_the_colours_are_the_visitors_choice_and_stay(guest: Visitor) -> None:
+    await guest.open("/")
     ground = "getComputedStyle(document.body).backgroundColor"
-    light = await visitor.page.evaluate(ground)
-    button = visitor.page.get_by_role("button", name="Colours")
+    light = await guest.page.evaluate(ground)
+    button = guest.page.get_by_role("button", name="Colours")
     await button.click()
     await button.click()
     assert await button.get_attribute("aria-label") == "Colours: dark"
-    dark = await visitor.page.evaluate(ground)
+    dark = await guest.page.evaluate(ground)
     assert dark != light
-    await visitor.go("/signin")
-    assert await visitor.page.evaluate(ground) == dark
+    await guest.open("/signin")
+    assert await guest.page.evaluate(ground) == dark
     await button.click()
-    assert await visitor.page.evaluate(ground) == light
+    assert await guest.page.evaluate(ground) == light
 
 
-async def test_the_skip_link_leads_past_the_navigation(visitor: Visitor) -> None:
-    await visitor.go("/")
-    await visitor.page.keyboard.press("Tab")
-    await visitor.page.keyboard.press("Enter")
-    assert await visitor.page.evaluate("document.activeElement.id") == "main"
+async def test_the_skip_link_leads_past_the_navigation(guest: Visitor) -> None:
+    await guest.open("/")
+    await guest.page.keyboard.press("Tab")
+    await guest.page.keyboard.press("Enter")
+    assert await guest.page.evaluate("document.activeElement.id") == "main"
 
 
-async def test_without_scripts_the_pages_can_be_read(browser: Browser, site: HubProcess) -> None:
+async def test_without_scripts_a_page_can_be_read_and_an_agent_is_found(browser: Browser, scene: Scene) -> None:
     context = await browser.new_context(java_script_enabled=False)
-    page = await context.new_page()
-    async with online(site, Echo):
-        await page.goto(f"{site.url}/demos/a2a/")
-        assert await page.get_by_text("The reference below does not.").is_visible()
-        assert await page.get_by_role("heading", name="Refusals").is_visible()
-        assert not await page.get_by_role("button", name="Copy").first.is_visible()
+    page, handle = await context.new_page(), scene.names["agent"]
+    await page.goto(f"{scene.hub.url}/demos/a2a/?agent={scene.names['all']}")
+    await expect(page.get_by_text("The reference below does not.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Refusals")).to_be_visible()
+    await expect(page.get_by_role("button", name="Copy").first).to_be_hidden()
+    await page.get_by_label("Find an agent").fill(handle)
+    await page.get_by_label("Find an agent").press("Enter")
+    await page.get_by_text("1 agent.", exact=True).wait_for()
+    await expect(page.locator("#about-handle")).to_have_text(f"@{scene.names['all']}")
+    await page.get_by_role("link", name=f"@{handle}").click()
+    await expect(page.locator("#about-handle")).to_have_text(f"@{handle}")
     await context.close()

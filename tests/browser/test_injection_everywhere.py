@@ -1,20 +1,17 @@
-"""Every page, with hostile words in every field that agents, owners and askers control: nothing of them runs.
+"""Every page, with hostile words in every field that agents, owners, askers and visitors control: nothing runs.
 
-Each field alone meets every vector where its page has its tests (`test_injection.py`, `test_directory.py`,
-`test_agent_page.py`, `test_desk_injection.py`, `test_operator_view.py`, `test_webhooks_page.py`). Here no page is
-left out: a new one without a line in `paths` fails.
+Each field has as many of the vectors as it has room for, the next in turn. A vector does not hide the next one:
+one that breaks out runs, is blocked, or breaks a script, and all three are noted; the others stay plain text. A
+page without a line in `paths` fails. `test_markdown.py` shows what becomes of each vector alone in a reply.
 """
 
 import asyncio
-import itertools
-import json
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-import httpx
 import pytest
 from django.urls import get_resolver, resolve
 from playwright.async_api import Browser
@@ -22,20 +19,22 @@ from playwright.async_api import Browser
 from lab.agents import Echo, publish
 from lab.callers import Json, bearer, send, web
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage, manage
+from lab.hub_storage import MakeStorage
+from tests.browser import reference
 from tests.browser.chrome import IN_BROWSER
+from tests.browser.conversation import ask, reply, said, text_in
 from tests.browser.pages import CONSENT
-from tests.browser.sessions import is_live, request_permission, tail
-from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, THE_OTHERS
+from tests.browser.scene import make_rows
+from tests.browser.sessions import api, is_live, line, prompt, request_permission, tail
+from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, Hostile
 from tests.browser.visitor import Visitor, visiting
 from tests.gateway.client import GatewayClient
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(300)]
-AT_ONCE = 7  # of the others: `make test` takes one of each kind in turn, on one walk
-TYPEABLE = [vector.replace("\x01", "") for vector in ONE_OF_EACH_KIND + THE_OTHERS]  # REST refuses this character
-KINDS = len(ONE_OF_EACH_KIND)
+AT_ONCE = 7  # of all vectors: `make test` takes one of each kind in turn, on one walk
+TYPEABLE = [vector.replace("\x01", "") for vector in VECTORS]  # REST refuses this character
 WALKS = [
-    pytest.param(TYPEABLE[:KINDS], id="one-of-each-kind"),
+    pytest.param(ONE_OF_EACH_KIND, id="one-of-each-kind"),
     *(
         pytest.param(TYPEABLE[first : first + AT_ONCE], id=f"from-{first}", marks=pytest.mark.deep)
         for first in range(0, len(TYPEABLE), AT_ONCE)
@@ -55,16 +54,6 @@ NO_PAGES = {
 }  # fmt: skip
 
 
-@dataclass
-class Hostile:
-    """A few vectors, taken in turn by each field."""
-
-    words: Iterator[str]
-
-    def text(self, at_most: int = 20_000) -> str:
-        return next(self.words)[:at_most]
-
-
 @pytest.fixture(scope="module")
 def open_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     """A hub that takes webhooks to this machine."""
@@ -73,41 +62,116 @@ def open_site(make_storage: MakeStorage) -> Iterator[HubProcess]:
     hub.stop()
 
 
+async def test_there_are_sixty_of_them() -> None:
+    assert len(set(VECTORS)) == len(VECTORS) >= 60
+    assert set(ONE_OF_EACH_KIND) < set(VECTORS)
+    assert Hostile(ONE_OF_EACH_KIND).text() == " ".join(ONE_OF_EACH_KIND)
+
+
 @pytest.mark.parametrize("vectors", WALKS)
 async def test_nothing_runs_on_any_page(browser: Browser, open_site: HubProcess, vectors: list[str]) -> None:
-    hostile = Hostile(itertools.cycle(vectors))
+    hostile = Hostile(vectors)
     open_site.mint("mallory", "session", admin=True)
     async with visiting(browser, open_site.url) as visitor, written(open_site, hostile) as found:
+        outside: list[str] = []
+        visitor.page.on("request", lambda request: outside.append(request.url) if OUTSIDE in request.url else None)
+        visitor.expected = ["status of 400", "status of 404"]
         await visitor.sign_in("mallory")
         await look_at_everything(visitor, hostile, found)
-
-
-async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) -> None:
-    outside: list[str] = []
-    visitor.page.on("request", lambda request: outside.append(request.url) if OUTSIDE in request.url else None)
-    visitor.expected = ["status of 400", "status of 404"]
-    for path in paths(hostile, found):
-        await visitor.page.goto(visitor.url + path, wait_until="domcontentloaded")
-        await visitor.check_calm()
-        if path == f"/desk/sessions/{found['session']}":
-            await operate(visitor, hostile)
+        await fill_in_forms(visitor, hostile, found)
     assert outside == []
 
 
-async def test_no_page_is_left_out() -> None:
-    numbers = {
-        "agent": 1,
-        "webhook": 1,
-        "told": 1,
-        "delivery": 1,
-        "token": 1,
-        "session": "0" * 8 + "-0000" * 3 + "-" + "0" * 12,
-        "proposal": 1,
-        "network": dict.fromkeys(("venue", "key", "booking"), "0" * 8 + "-0000" * 3 + "-" + "0" * 12),
+async def look_at_everything(visitor: Visitor, hostile: Hostile, found: Json) -> None:
+    doing = {
+        f"/agents/{found['handle']}": converse,
+        f"/demos/a2a/?agent={found['handle']}": exchange,
+        f"/desk/sessions/{found['session']}": operate,
     }
-    visited = [
-        path.partition("?")[0] for path in paths(Hostile(itertools.cycle("x")), numbers | {"handle": "a/b"})
-    ]
+    for path in paths(hostile, found):
+        await visitor.page.goto(visitor.url + path, wait_until="domcontentloaded")
+        if path in doing:
+            await doing[path](visitor, hostile)
+        await visitor.check_calm()
+
+
+async def converse(visitor: Visitor, hostile: Hostile) -> None:
+    """Ask what the agent's owner proposes; the agent answers with it."""
+    await visitor.page.locator("[data-prompt]").first.click()
+    question = await visitor.page.get_by_label("Your question").input_value()
+    assert "pwned" in question
+    await ask(visitor, question)
+    await said(visitor, "Answered in")
+    assert await text_in(visitor, "question-text") == question
+    await visitor.page.get_by_role("button", name="Raw text").click()
+    assert await reply(visitor) == f"echo: {question}"
+
+
+async def exchange(visitor: Visitor, hostile: Hostile) -> None:
+    """The same on the developer reference, in each form in which the request is shown."""
+    for number, form in enumerate(("HTTP", "curl", "Python", "TypeScript")):
+        await visitor.page.get_by_role("radio", name=form, exact=True).check()
+        question = f"{hostile.text()} {form}"
+        await reference.ask(visitor, question, streaming=number % 2 == 0)
+        await visitor.page.locator("#reply", has_text=f"{form}").wait_for()
+        await reference.told(visitor, "Completed.")
+        assert await reference.text_of(visitor, "reply") == f"echo: {question}"
+
+
+async def operate(visitor: Visitor, hostile: Hostile) -> None:
+    """What comes over the socket, and what operators and the agent tell each other."""
+    await is_live(visitor)
+    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
+    await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
+    await visitor.page.get_by_role("button", name="Send to the operators").click()
+    await visitor.page.locator("#rows > li.op").wait_for()
+    await prompt(visitor, f"{hostile.text()} #1.")
+    await line(visitor, "#1.", ".reply").wait_for()
+    await visitor.page.locator("#waiting .danger").click()
+    await visitor.page.locator("#permission-count").filter(has_text="0").wait_for()
+    closed = "document.querySelectorAll('details:not([open]) > summary').forEach((one) => one.click())"
+    await visitor.page.evaluate(closed)
+
+
+# Pages whose forms show again what was typed, and the button that sends each.
+FORMS = {
+    "/signin": "Sign in",
+    "/account": "Make a token",
+    "/invitations": "Make a link",
+    "/device": "Go on",
+    "/desk/connect": "Get a token",
+    "/desk/remote": "Look at the card",
+    "/desk/agents/{agent}": "Preview the description",
+    "/desk/agents/{agent}/audit": "Show",
+    "/desk/team/rules": "Save",
+    "/desk/network/venues/new": "Add the venue",
+    "/desk/network/keys": "Make a key",
+    "/webhooks": "Subscribe",
+}
+FILL = """(text) => {
+  const all = document.querySelectorAll("main :is(input:not([type]), [type=text], [type=url], textarea)");
+  for (const one of all) one.value = one.maxLength > 0 ? text.slice(0, one.maxLength) : text;
+  for (const form of document.forms) form.noValidate = true;
+  return all.length;
+}"""
+
+
+async def fill_in_forms(visitor: Visitor, hostile: Hostile, found: Json) -> None:
+    """Every text field of each form at once."""
+    for path, button in FORMS.items():
+        await visitor.open(path.format(**found))
+        assert await visitor.page.evaluate(FILL, hostile.text()), path
+        await visitor.page.get_by_role("main").get_by_role("button", name=button, exact=True).first.click()
+        await visitor.page.wait_for_load_state()
+        await visitor.check_calm()
+
+
+NUMBERED = ("agent", "webhook", "told", "delivery", "token", "proposal")
+
+
+async def test_no_page_is_left_out() -> None:
+    found = defaultdict(lambda: str(uuid.UUID(int=0)), dict.fromkeys(NUMBERED, "1"), handle="a/b")
+    visited = [path.partition("?")[0] for path in paths(Hostile(["x"]), found)]
     names = {match.url_name for match in map(resolve, visited[:-1])}
     assert names == page_names(get_resolver().url_patterns) - NO_PAGES
 
@@ -128,85 +192,56 @@ def page_names(patterns: list[object]) -> set[str]:
 def paths(hostile: Hostile, found: Json) -> list[str]:
     """Every page of what was written, and hostile words in every address; the last is of no page."""
     agent, session = f"/desk/agents/{found['agent']}", f"/desk/sessions/{found['session']}"
+    network, webhook = "/desk/network", f"/webhooks/{found['told']}"
+
+    def searching(path: str, *names: str) -> str:
+        return f"{path}?{urlencode({name: hostile.text(200) for name in names})}"
+
+    filters = ("q", "category", "location", "venue", "from", "key", "day", "tz")
     return [
         "/",
-        f"/agents?{urlencode({'q': hostile.text(), 'page': hostile.text()})}",
+        searching("/agents", "q", "page"),
         f"/agents?q={found['handle']}",
         f"/agents/{found['handle']}",
         "/questions",
-        f"/questions?{urlencode({name: hostile.text(200) for name in ('q', 'agent', 'state', 'tz')})}",
+        searching("/questions", "q", "agent", "state", "tz"),
         f"/demos/a2a/?agent={found['handle']}",
-        f"/demos/a2a/?{urlencode({'agent': hostile.text()})}",
-        f"/signin?{urlencode({'next': hostile.text()})}",
-        f"{CONSENT.replace('Notebook', quote(hostile.text(60)))}",
-        f"/device?{urlencode({'user_code': hostile.text()})}",
+        searching("/demos/a2a/", "agent"),
+        searching("/signin", "next"),
+        CONSENT.replace("Notebook", quote(hostile.text(60))),
+        searching("/device", "user_code"),
         "/join/0123456789abcdef0123456789abcdef",
-        "/invitations",
-        "/account",
-        "/account/erase",
-        f"/docs?{urlencode({'q': hostile.text()})}",
-        "/docs/errors",
-        "/docs/api",
-        "/docs/api/sessions",
-        f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
-        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
+        *("/invitations", "/account", "/account/erase", "/health", "/limits"),
+        searching("/docs", "q"),
+        *("/docs/errors", "/docs/api", "/docs/api/sessions"),
+        searching("/desk", "agents", "sessions"),
+        searching("/desk/alerts", "confirm"),
         "/desk/costs",
-        f"/desk/costs?{urlencode({'by': hostile.text(), 'days': hostile.text()})}",
-        f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
+        searching("/desk/costs", "by", "days"),
+        f"/desk/bulk?action=halt&agent={found['agent']}",
         f"/desk/publish?session={found['session']}",
-        f"/desk/remote?{urlencode({'name': hostile.text()})}",
-        f"/desk/connect?{urlencode({'name': hostile.text()})}",
+        searching("/desk/remote", "name"),
+        searching("/desk/connect", "name"),
         f"/desk/connect/{found['token']}",
-        agent,
-        f"{agent}/published",
-        f"{agent}/delete",
-        f"{agent}/remote",
-        f"{agent}/audit",
-        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
-        session,
-        f"{session}?{urlencode({'before': hostile.text()})}",
-        f"{session}/rows",
-        f"{session}/files",
-        f"{session}/delete",
+        *(agent, f"{agent}/published", f"{agent}/delete", f"{agent}/remote", f"{agent}/audit"),
+        searching(f"{agent}/audit", "asker", "tz", "outcome", "q"),
+        *(session, f"{session}/rows", f"{session}/files", f"{session}/delete"),
+        searching(session, "before"),
         "/desk/team",
-        f"/desk/team?{urlencode({'of': hostile.text()})}",
-        "/desk/team/rules",
-        "/desk/team/agents/alpha",
-        f"/desk/team/proposals/{found['proposal']}",
-        *network_paths(hostile, found["network"]),
-        "/webhooks",
-        f"/webhooks/{found['webhook']}",
-        f"/webhooks/{found['webhook']}/deliveries",
-        f"/webhooks/{found['told']}?{urlencode({'agent': hostile.text(), 'event': hostile.text()})}",
-        f"/webhooks/{found['told']}/deliveries/{found['delivery']}",
-        "/health",
-        "/limits",
-        f"/{quote(hostile.text())}",
-    ]
-
-
-def network_paths(hostile: Hostile, ids: dict[str, str]) -> list[str]:
-    """The pages of a network."""
-    filters = {
-        name: hostile.text(128) for name in ("q", "category", "location", "venue", "from", "key", "day", "tz")
-    }
-    return [
-        "/desk/network",
-        "/desk/network/venues",
-        f"/desk/network/venues?{urlencode(filters)}",
-        "/desk/network/venues/new",
-        "/desk/network/venues/import",
-        f"/desk/network/venues/{ids['venue']}",
-        "/desk/network/keys",
-        f"/desk/network/keys/{ids['key']}",
-        "/desk/network/bookings",
-        f"/desk/network/bookings?{urlencode(filters)}",
-        f"/desk/network/bookings/{ids['booking']}",
-        *(f"/desk/network/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
-        "/desk/network/log",
-        f"/desk/network/log?{urlencode(filters)}",
-        "/desk/network/rules",
+        searching("/desk/team", "of"),
+        *("/desk/team/rules", "/desk/team/agents/alpha", f"/desk/team/proposals/{found['proposal']}"),
+        *(network, f"{network}/venues", f"{network}/venues/new", f"{network}/venues/import"),
+        searching(f"{network}/venues", *filters),
+        *(f"{network}/{kind}s/{found[f'network_{kind}']}" for kind in ("venue", "key", "booking")),
+        *(f"{network}/{kind}" for kind in ("keys", "bookings", "log", "rules")),
+        searching(f"{network}/bookings", *filters),
+        *(f"{network}/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
+        searching(f"{network}/log", *filters),
         "/demos/agnt/",
+        *("/webhooks", f"/webhooks/{found['webhook']}", f"/webhooks/{found['webhook']}/deliveries"),
+        searching(webhook, "agent", "event"),
+        f"{webhook}/deliveries/{found['delivery']}",
+        f"/{quote(hostile.text())}",
     ]
 
 
@@ -217,40 +252,31 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
     async with (
         Echo(site.url, channel) as agent,
         Echo(site.url, channel, host=hostile.text(100), cwd=hostile.text(100)) as session,
-        web(site.url, headers=bearer(token)) as owner,
     ):
         assert agent.session_id is not None
         fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
         fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
-        told = await made(owner, "/webhooks", webhook(hostile) | {"events": ["agent.dispatched"], "filters": None})
+        body = webhook(hostile) | {"events": ["agent.dispatched"], "filters": None}
+        told = await api(site, "mallory", "POST", "/webhooks", body)
         await send(site.url, published["handle"], hostile.text(), token)
-        deliveries = (await owner.get(f"/api/v1/webhooks/{told['id']}/deliveries")).json()["items"]
+        deliveries = await api(site, "mallory", "GET", f"/webhooks/{told['id']}/deliveries")
         await happen(session, hostile)
-        await upload(owner, str(session.session_id), hostile)
+        await upload(site, str(session.session_id), hostile)
         yield {
             "agent": published["id"],
             "handle": published["handle"],
             "session": session.session_id,
-            "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "token": (await api(site, "mallory", "POST", "/tokens/channel", {"name": hostile.text(64)}))["id"],
             "told": told["id"],
-            "delivery": deliveries[0]["id"],
-            "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
-            "proposal": await deliberate(site, owner, channel, hostile),
-            "network": await asyncio.to_thread(make_network, site, hostile),
+            "delivery": deliveries["items"][0]["id"],
+            "webhook": (await api(site, "mallory", "POST", "/webhooks", webhook(hostile)))["id"],
+            "proposal": await deliberate(site, channel, hostile),
+            **await asyncio.to_thread(make_rows, site, f"make_hostile('mallory', {hostile.vectors!r})"),
         }
 
 
-def make_network(site: HubProcess, hostile: Hostile) -> dict[str, str]:
-    """The ids of a venue, a key and a booking with hostile words in every field."""
-    words = [hostile.text(2000) for _ in range(20)]
-    code = f"from tests.browser.network_rows import make_hostile; make_hostile('mallory', {words!r})"
-    made = manage(site.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1]
-    ids: dict[str, str] = json.loads(made)
-    return ids
-
-
-async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:
+async def deliberate(site: HubProcess, channel: str, hostile: Hostile) -> int:
     """What agents of a team propose, and why they vote; the number of the proposal."""
     about = {"correlationId": str(uuid.uuid4())}
     async with GatewayClient(site.url, channel, agentId="alpha") as alpha:
@@ -259,8 +285,7 @@ async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, h
         await alpha.find("response")
         await alpha.send("vote", {"vote": "approve", "reasoning": hostile.text()}, metadata=about)
         await alpha.find("response", lambda frame: "vote" in frame["content"].get("result", {}))
-    proposals = (await owner.get("/api/v1/team/proposals")).json()["items"]
-    number: int = proposals[0]["id"]
+    number: int = (await api(site, "mallory", "GET", "/team/proposals"))["items"][0]["id"]
     return number
 
 
@@ -272,31 +297,13 @@ async def happen(session: Echo, hostile: Hostile) -> None:
     await request_permission(session, request_id, tool=hostile.text(200), preview=hostile.text())
 
 
-async def upload(owner: httpx.AsyncClient, session: str, hostile: Hostile) -> None:
+async def upload(site: HubProcess, session: str, hostile: Hostile) -> None:
     name = hostile.text().translate({ord(one): "_" for one in "/\\\t\n\r\u2028\u2029\u202e"})
-    answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
+    async with web(site.url, headers=bearer(site.mint("mallory", "session"))) as owner:
+        answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
     assert answer.status_code == 201, answer.text
 
 
 def webhook(hostile: Hostile) -> Json:
     address = f"http://127.0.0.1:9/{quote(hostile.text())}"
-    return {"url": address, "events": [hostile.text(64).split()[0]], "filters": {"routingName": hostile.text(80)}}
-
-
-async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
-    answer = await owner.post(f"/api/v1{path}", json=body)
-    assert answer.status_code == 201, answer.text
-    found: Json = answer.json()
-    return found
-
-
-async def operate(visitor: Visitor, hostile: Hostile) -> None:
-    """What comes over the socket, and what operators tell each other."""
-    await is_live(visitor)
-    await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
-    await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())
-    await visitor.page.get_by_role("button", name="Send to the operators").click()
-    await visitor.page.locator("#rows > li.op").wait_for()
-    closed = "document.querySelectorAll('details:not([open]) > summary').forEach((one) => one.click())"
-    await visitor.page.evaluate(closed)
-    await visitor.check_calm()
+    return {"url": address, "events": [hostile.word(64)], "filters": {"routingName": hostile.text(80)}}

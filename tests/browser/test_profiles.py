@@ -1,5 +1,7 @@
 """A visitor finds nothing of the visitor of the test before, whose profile of the browser they have."""
 
+from contextlib import suppress
+
 from playwright.async_api import BrowserContext, expect
 
 from lab.hub_process import HubProcess
@@ -74,9 +76,13 @@ async def find_nothing(visitor: Visitor) -> None:
     assert visitor.complaints == []
 
 
-async def test_the_next_visitor_gets_an_empty_profile(profile: Profile, site: HubProcess) -> None:
-    async with profile.visiting(site.url) as first:
-        left = await leave_everything(first)
+async def test_the_next_visitor_gets_an_empty_profile_also_after_a_test_that_failed(
+    profile: Profile, site: HubProcess
+) -> None:
+    with suppress(AssertionError):
+        async with profile.visiting(site.url) as first:
+            left = await leave_everything(first)
+            raise AssertionError
     async with profile.visiting(site.url) as second:
         assert second.page.context is left
         assert len(left.pages) == 2  # that of the visitor, and the empty one that keeps the process
@@ -91,15 +97,4 @@ async def test_a_profile_with_a_clock_of_a_test_is_not_used_again(profile: Profi
         await first.page.clock.fast_forward(3_600_000)
     async with profile.visiting(site.url) as second:
         assert second.page.context is not left
-        await find_nothing(second)
-
-
-async def test_a_test_that_fails_leaves_an_empty_profile_too(profile: Profile, site: HubProcess) -> None:
-    try:
-        async with profile.visiting(site.url) as first:
-            await leave_everything(first)
-            raise AssertionError
-    except AssertionError:
-        pass
-    async with profile.visiting(site.url) as second:
         await find_nothing(second)

@@ -1,13 +1,12 @@
 """Texts that would run `pwned()`, were any of them taken for markup, an address or code."""
 
-from collections.abc import Sequence
-
-import pytest
+from dataclasses import dataclass
 
 RUN = "pwned(1)"
 OUTSIDE = "https://evil.example"
 
 VECTORS = [
+    f"\"'></textarea></option></select><img src=x onerror={RUN}>",
     # elements that run
     f"<script>{RUN}</script>",
     f"<ScRiPt>{RUN}</sCrIpT>",
@@ -103,15 +102,13 @@ VECTORS = [
     f"<\u017fcript>{RUN}</\u017fcript>",
 ]
 
-# One for each way out of where a text is put. A field that Django escapes treats all vectors alike.
+# One for each way out of where a text is put; the first breaks out of most of them.
 ONE_OF_EACH_KIND = [
+    f"\"'></textarea></option></select><img src=x onerror={RUN}>",
     f"</script><script>{RUN}</script>",
-    f"<img src=x onerror={RUN}>",
     f"<base href={OUTSIDE}/>",
     f'" onfocus={RUN} autofocus x="',
     f"' onfocus={RUN} autofocus x='",
-    f"</option></select><img src=x onerror={RUN}>",
-    f"</textarea><img src=x onerror={RUN}>",
     f"--><img src=x onerror={RUN}><!--",
     f"{{{{ {RUN} }}}}{{% debug %}}",
     f"${{{RUN}}}`${{{RUN}}}`",
@@ -119,32 +116,26 @@ ONE_OF_EACH_KIND = [
     f"[x](javascript:{RUN})",
     f"![x]({OUTSIDE}/pixel.png)",
 ]
-THE_OTHERS = [vector for vector in VECTORS if vector not in ONE_OF_EACH_KIND]
-
-SHORT = 80  # characters of a text that almost all fields take
 
 
-def together(vectors: Sequence[str], at_most: int) -> list[str]:
-    """Texts with all vectors in turn, each of them whole, as many in a text as it may have characters for.
+@dataclass
+class Hostile:
+    """Some vectors, taken in turn by each field."""
 
-    A vector does not hide the next one unseen. One that breaks out runs, is blocked, or breaks a script; all
-    three are noted. The others stay plain text, which hides nothing.
-    """
-    texts: list[str] = []
-    for vector in vectors:
-        if texts and len(texts[-1]) + 1 + len(vector) <= at_most:
-            texts[-1] += f" {vector}"
-        else:
-            texts.append(vector)
-    return texts
+    vectors: list[str]
+    at: int = 0
 
+    def text(self, at_most: int = 20_000) -> str:
+        """The next vectors, each whole, as far as there is room; at least the beginning of one."""
+        text = ""
+        for _ in self.vectors:
+            vector = self.vectors[self.at % len(self.vectors)]
+            if text and len(text) + 1 + len(vector) > at_most:
+                break
+            text = f"{text} {vector}".strip()
+            self.at += 1
+        return text[:at_most]
 
-# For a test that opens pages for each text: `make test` tries one vector of each kind, a few in a text, and
-# `make test-deep` each vector alone.
-in_turn = pytest.mark.parametrize(
-    "vectors",
-    [
-        pytest.param(together(ONE_OF_EACH_KIND, SHORT), id="one-of-each-kind"),
-        pytest.param(VECTORS, id="each-alone", marks=pytest.mark.deep),
-    ],
-)
+    def word(self, at_most: int = 40) -> str:
+        """A vector without spaces."""
+        return "".join(self.text(at_most).split())

@@ -12,7 +12,19 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, BrowserContext, CDPSession, Locator, Page
 
 from lab.waiting import eventually
-from tests.browser.layout import DEAD_ANCHORS, OVERLAPS, TOO_WIDE
+from tests.browser.looks import (
+    AXE,
+    AXE_OF_COLOURS,
+    DEAD_ANCHORS,
+    KINDS_OF_TEXT,
+    NOTE_FOCUS,
+    OF_COLOURS,
+    OVERLAPS,
+    REACHABLE,
+    TOO_WIDE,
+    WALKED,
+    WEIGHT,
+)
 
 MOST_BYTES = 120_000
 MOST_SHIFT = 0.01
@@ -56,40 +68,6 @@ window.look = () => {
 };
 """
 
-# What Tab must reach: a group of radio buttons counts once.
-REACHABLE = """() => {
-  const all = document.querySelectorAll(
-    'a[href], button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
-  const groups = new Set();
-  window.reach = new Set([...all].filter((one) => {
-    if (!one.checkVisibility({visibilityProperty: true})) return false;
-    if (one.type !== "radio") return true;
-    const is_new = !groups.has(one.name);
-    groups.add(one.name);
-    return is_new;
-  }));
-  const [first] = window.reach;
-  first?.focus();  // from here on, also when Tab was used before
-  first?.blur();
-  const dates = [...window.reach].filter((one) => one.type === "date");
-  return window.reach.size + 3 * dates.length;  // day, month, year and the calendar each take a Tab
-}"""
-# Notes each element that has the focus, and whether it shows it.
-NOTE_FOCUS = """() => {
-  window.unmarked = [];
-  addEventListener("focusin", ({target: one}) => {
-    const style = getComputedStyle(one);
-    const member = one.type === "radio" ? [...window.reach].find((other) => other.name === one.name) : one;
-    window.reach.delete(member);
-    const is_marked = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-    if (!is_marked) window.unmarked.push(one.outerHTML.slice(0, 200));
-  });
-}"""
-WALKED = """() => ({
-  unmarked: window.unmarked,
-  is_replaced: [...window.reach].some((one) => !one.isConnected),
-  left: [...window.reach].map((one) => one.outerHTML.slice(0, 150)),
-})"""
 TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
 
 # The next frame is painted, and the scripts of the page have nothing left to do.
@@ -97,45 +75,7 @@ IDLE = (
     "() => new Promise((done) => requestAnimationFrame(() => requestIdleCallback(() => done(), {timeout: 1000})))"
 )
 
-# Rules that depend on colours: between light and dark, `site.css` changes nothing else.
-OF_COLOURS = ["color-contrast", "link-in-text-block"]
-
-# Axe by all other rules on the whole page: what it finds, in short.
-AXE = """async (rules) => {
-  const off = Object.fromEntries(rules.map((rule) => [rule, {enabled: false}]));
-  const {violations} = await axe.run(document, {resultTypes: ["violations"], rules: off, preload: false});
-  return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
-}"""
-# Axe by the rules of colours, on three of each kind of visible text: of what the rules calculate with, the colour,
-# the grounds below it, the size and the weight, and of the element, its parent and its class. The reference has
-# thousands of texts of few kinds.
-AXE_OF_COLOURS = """async (rules) => {
-  const grounds = new Map([[null, ""]]);
-  const groundOf = (one) => {
-    if (!grounds.has(one)) {
-      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(one);
-      grounds.set(one, `${backgroundColor} ${backgroundImage} ${opacity};${groundOf(one.parentElement)}`);
-    }
-    return grounds.get(one);
-  };
-  const has_text = (one) =>
-    one.matches("input, textarea, select") ||
-    [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-  const seen = {};
-  const include = [...document.body.querySelectorAll("*")].filter((one) => {
-    if (!has_text(one) || !one.checkVisibility({visibilityProperty: true})) return false;
-    const {color, fontSize, fontWeight, textDecorationLine} = getComputedStyle(one);
-    const above = one.parentElement;
-    const parent = [above.tagName, above.className, getComputedStyle(above).color];
-    const letters = [color, fontSize, fontWeight, textDecorationLine];
-    const kind = [one.tagName, one.className, letters, groundOf(one), parent];
-    seen[kind] = (seen[kind] ?? 0) + 1;
-    return seen[kind] <= 3;
-  });
-  const only = {type: "rule", values: rules};
-  const {violations} = await axe.run({include}, {resultTypes: ["violations"], runOnly: only});
-  return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
-}"""
+checked_kinds: set[str] = set()  # of text, on all pages of this run: axe found no fault in their colours
 
 
 @dataclass
@@ -152,18 +92,11 @@ class Visitor:
     network: CDPSession
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
-    bytes_read: float = 0
     requests: dict[str, tuple[str, str]] = field(default_factory=dict)
     begun: int = 0
     document: str = ""
+    session: str = ""
     is_profile_spent: bool = False
-
-    async def go(self, path: str) -> None:
-        """Open a page as if for the first time, and wait for its scripts."""
-        self.bytes_read = 0
-        await self.network.send("Network.setCacheDisabled", {"cacheDisabled": True})
-        await self.open(path)
-        await self.network.send("Network.setCacheDisabled", {"cacheDisabled": False})
 
     async def open(self, path: str) -> None:
         """Open a page, and wait until it has loaded and its scripts have what they fetch at once."""
@@ -196,6 +129,18 @@ class Visitor:
         if then:
             await self.open(then)
 
+    async def be(self, session: str) -> None:
+        """Have this token of a session, or none; leave the page, whose scripts ask as the user before."""
+        if session == self.session:
+            return
+        self.session = session
+        await self.page.goto("about:blank")
+        await self.page.context.clear_cookies(name="cw_session")
+        if session:
+            cookie: Any = {"name": "cw_session", "value": session, "url": self.url}
+            await self.page.context.add_cookies([cookie])
+        self.complaints.clear()
+
     async def stop_clock(self) -> None:
         """Give the pages that are opened from now on a clock that the test moves."""
         self.is_profile_spent = True
@@ -219,13 +164,23 @@ class Visitor:
 
     async def check(self) -> None:
         """What every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
-        assert self.bytes_read < MOST_BYTES, f"{self.page.url}: {self.bytes_read} bytes"
+        await self.check_weight()
         await self.check_accessible()
         dead = await self.page.evaluate(DEAD_ANCHORS)
         assert not dead, f"{self.page.url} links to {dead}"
         await self.check_overlaps()
         await self.check_calm()  # late enough to see what moves after a while
         await self.check_phone()
+
+    async def weigh(self) -> int:
+        """How many bytes a visitor reads who opens the page for the first time."""
+        weight: int = await self.page.evaluate(WEIGHT)
+        return weight
+
+    async def check_weight(self) -> None:
+        """The page is small, with its scripts and styles."""
+        weight = await self.weigh()
+        assert weight < MOST_BYTES, f"{self.page.url}: {weight} bytes"
 
     async def check_calm(self) -> None:
         """No script of others ran, nothing was blocked, nothing complained, nothing moved by itself."""
@@ -237,22 +192,26 @@ class Visitor:
     async def check_accessible(self) -> None:
         """Axe finds nothing, in light and in dark."""
         await self.page.emulate_media(color_scheme="light")
-        await self._find_no_fault(AXE)
+        await self._find_no_fault(AXE, OF_COLOURS)
         await self.check_colours()
         await self.page.emulate_media(color_scheme="dark")
         await self.check_colours()
         await self.page.emulate_media(color_scheme="light")
 
     async def check_colours(self) -> None:
-        """Axe finds nothing in the colours that the page has now."""
-        await self._find_no_fault(AXE_OF_COLOURS)
+        """Axe finds nothing in the colours that the page has now, of texts of kinds that no page had before."""
+        kinds = set(await self.page.evaluate(KINDS_OF_TEXT)) - checked_kinds
+        if kinds:
+            await self._find_no_fault(AXE_OF_COLOURS, [OF_COLOURS, sorted(kinds)])
+            checked_kinds.update(kinds)
 
-    async def _find_no_fault(self, look: str) -> None:
+    async def _find_no_fault(self, look: str, given: Any) -> None:
         if await self.page.evaluate("typeof axe") == "undefined":
             await self.page.evaluate(AXE_SCRIPT)
-        found = await self.page.evaluate(look, OF_COLOURS)
-        scheme = await self.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
-        assert not found, f"{self.page.url} in {scheme}: {json.dumps(found, indent=1)}"
+        if found := await self.page.evaluate(look, given):
+            is_dark = await self.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+            scheme = "dark" if is_dark else "light"
+            raise AssertionError(f"{self.page.url} in {scheme}: {json.dumps(found, indent=1)}")
 
     async def check_overlaps(self) -> None:
         """No text is painted over another one."""
@@ -320,7 +279,6 @@ async def new_visitor(context: BrowserContext, url: str) -> Visitor:
         visitor.requests[event["requestId"]] = (event["loaderId"], event["request"]["url"])
 
     def end(event: dict[str, Any]) -> None:
-        visitor.bytes_read += event.get("encodedDataLength", 0)  # none of a request that failed
         visitor.requests.pop(event["requestId"], None)
 
     def show(event: dict[str, Any]) -> None:
