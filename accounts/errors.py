@@ -1,10 +1,16 @@
 """Why a sign-in is refused. `code` is public and never changes; nothing was issued."""
 
+from kit.asgi import Header, RequestRefused, retry_after
 
-class Refused(Exception):
+
+class Refused(RequestRefused):
     """A start, callback or exchange was refused; the text is for people."""
 
+    status = 400
     code = "invalid_request"
+
+    def __init__(self, message: str = "", *headers: Header) -> None:
+        super().__init__(self.status, self.code, message, *headers)
 
 
 class InvalidState(Refused):
@@ -52,6 +58,7 @@ class UnsupportedGrant(Refused):
 class NotConfigured(Refused):
     """The hub has no such way to sign in."""
 
+    status = 503
     code = "oauth_not_configured"
 
 
@@ -70,6 +77,7 @@ class ProviderRefused(Refused):
 class ProviderFailed(Refused):
     """An OpenID Connect provider did not answer in time, or its ID token does not hold."""
 
+    status = 502
     code = "provider_failed"
 
 
@@ -82,24 +90,28 @@ class GitHubRefused(Refused):
 class GitHubFailed(Refused):
     """GitHub did not answer in time, or not with sense."""
 
+    status = 502
     code = "github_failed"
 
 
 class SignupClosed(Refused):
     """New people are not let in, or not this one."""
 
+    status = 403
     code = "signup_closed"
 
 
 class LoginTaken(Refused):
     """A local account holds the login; an operator must settle whose it is."""
 
+    status = 403
     code = "login_taken"
 
 
 class Suspended(Refused):
     """The account is suspended."""
 
+    status = 403
     code = "suspended"
 
 
@@ -124,8 +136,10 @@ class ExpiredToken(Refused):
 class TooFast(Refused):
     """Too many of these from one address or user; `retry_in_s` says when to come back."""
 
+    status = 429
     code = "rate_limited"
 
     def __init__(self, retry_in_s: int) -> None:
-        super().__init__(f"too many sign-ins or codes from here: come back in {retry_in_s} s")
+        text = f"too many sign-ins or codes from here: come back in {retry_in_s} s"
+        super().__init__(text, retry_after(retry_in_s))
         self.retry_in_s = retry_in_s

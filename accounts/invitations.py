@@ -41,6 +41,7 @@ class NoInvitation(Refused):
 class NameTaken(Refused):
     """Another account got the login after the invitation was made."""
 
+    status = 403
     code = "login_taken"
 
 

@@ -21,6 +21,8 @@ NUMBER_OF_ROWS = Count("pk")
 class QuotaExceeded(Refused):
     """The account has as many of these as one may; the text is public."""
 
+    status = 429
+
     def __init__(self, text: str, code: str = "quota_exceeded") -> None:
         super().__init__(text)
         self.code = code

@@ -30,20 +30,16 @@ from accounts.error_pages import (
     CODES,
     INTERNAL,
     INTERNAL_TEXT,
-    RETRY_AFTER_S,
     UNAVAILABLE_TEXT,
     bad_request,
     forbidden,
     not_found,
     server_error,
 )
-from accounts.errors import Refused, TooFast
 from accounts.models import User
 from accounts.signing import NoKey
 from kit import strict_json
-from kit.asgi import MAX_BODY_BYTES, RequestRefused, is_json, too_large
-from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
-from kit.concurrency import TooManyAtOnce
+from kit.asgi import MAX_BODY_BYTES, RETRY_SOON, RequestRefused, is_json, too_large
 from kit.sql import DATABASE_AWAY
 
 __all__ = [  # hub/urls.py names the four handlers here
@@ -68,17 +64,7 @@ CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that i
 MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
-
-REFUSED_STATUS = {  # the rest is 400
-    "oauth_not_configured": 503,
-    "github_failed": 502,
-    "provider_failed": 502,
-    "signup_closed": 403,
-    "login_taken": 403,
-    "suspended": 403,
-    "quota_exceeded": 429,
-    "rate_limited": 429,
-}
+DATABASE_IS_AWAY = RequestRefused(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
 
 
 class Conflict(exceptions.APIException):
@@ -88,49 +74,14 @@ class Conflict(exceptions.APIException):
     default_detail = "this is taken"
 
 
-class DatabaseAway(exceptions.APIException):
-    """Nothing was done; trying again soon is fine."""
-
-    status_code = 503
-    default_detail = UNAVAILABLE_TEXT
-    wait = RETRY_AFTER_S
-
-
-class TooManyConcurrent(exceptions.APIException):
-    """As many of these requests run as may; nothing was done."""
-
-    wait = AT_ONCE_RETRY_AFTER_S
-
-    def __init__(self, failure: TooManyAtOnce) -> None:
-        super().__init__(str(failure))
-        self.status_code = failure.status
-
-
-class CannotSign(exceptions.APIException):
-    """No JWT was made: the hub's signing key cannot be read."""
-
-    status_code = 503
-    default_detail = CANNOT_SIGN
-
-
-class FormRefused(exceptions.APIException):
-    """The request guard of all surfaces refused it."""
+class RefusedByHub(exceptions.APIException):
+    """A refusal as DRF has exceptions."""
 
     def __init__(self, refused: RequestRefused) -> None:
         super().__init__(str(refused))
         self.status_code = refused.status
         self.public_code = refused.code
         self.headers = {str(name, "ascii"): str(value, "ascii") for name, value in refused.headers}
-
-
-class SignInRefused(exceptions.APIException):
-    """A start, callback, exchange or mint that was refused."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(str(refused))
-        self.status_code = REFUSED_STATUS.get(refused.code, 400)
-        self.public_code = refused.code
-        self.wait = refused.retry_in_s if isinstance(refused, TooFast) else None
 
 
 class CredentialAuthentication(BaseAuthentication):
@@ -294,25 +245,21 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
 def _as_api_failure(failure: Exception) -> Exception:
     """What Django says in its own exceptions, in DRF's."""
     match failure:
-        case Refused():
-            return SignInRefused(failure)
         case NoKey():
-            return CannotSign()
-        case TooManyAtOnce():
-            return TooManyConcurrent(failure)
+            return RefusedByHub(RequestRefused(503, "unavailable", CANNOT_SIGN))
         case Http404():
             return exceptions.NotFound()
         case PermissionDenied():
             return exceptions.PermissionDenied()
         case RequestRefused():
-            return FormRefused(failure)
+            return RefusedByHub(failure)
         case RequestDataTooBig():
-            return FormRefused(too_large(MAX_BODY_BYTES))
+            return RefusedByHub(too_large(MAX_BODY_BYTES))
         case SuspiciousOperation():
             return exceptions.ParseError()
     if isinstance(failure, DATABASE_AWAY):
         logger.warning("rest.database_away", extra={"failure": type(failure).__name__})
-        return DatabaseAway()
+        return RefusedByHub(DATABASE_IS_AWAY)
     return failure
 
 

@@ -37,14 +37,13 @@ class ColumnBody(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """The fields in the order of the columns, then those that the class adds."""
         meta: Any = self.Meta  # type: ignore[attr-defined]  # of the subclass
-        declared = deepcopy(self._declared_fields)
         names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
         fields: dict[str, serializers.Field[Any, Any, Any, Any]] = {}
         for column in map(meta.model._meta.get_field, meta.columns):
             if (path := (column.name,)) in names:
                 name, is_nullable = names[path]
-                fields[name] = declared.pop(name, None) or make_rest_field(column, name, is_nullable=is_nullable)
-        return fields | declared
+                fields[name] = make_rest_field(column, name, is_nullable=is_nullable)
+        return fields | deepcopy(self._declared_fields)
 
     def to_internal_value(self, data: Any) -> Any:
         """As DRF, with the empty text for null in a column that has no null."""
@@ -72,7 +71,7 @@ def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializ
 
 def make_form_field(model: type[models.Model], name: str, made: Callable[..., Made], **options: Any) -> Made:
     """A field of a form, of another kind than Django's, with the label and the hint of a column."""
-    column = model._meta.get_field(name)
+    column: Any = model._meta.get_field(name)
     label, is_required = capfirst(column.verbose_name), not column.blank
     return made(**{"label": label, "help_text": column.help_text, "required": is_required, **options})
 

@@ -10,24 +10,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from kit.asgi import RequestRefused, retry_after
+
 SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope
 RETRY_AFTER_S = 5
 DOWNLOADS = "downloads"
 CARD_LOOKUPS = "card look-ups"
 
 
-class TooManyAtOnce(Exception):
+class TooManyAtOnce(RequestRefused):
     """The account or the process has reached its limit of such requests. Nothing was done; the text is public."""
 
     def __init__(self, kind: str, most: int, *, is_of_account: bool) -> None:
         who = "you have" if is_of_account else "the hub has"
-        super().__init__(f"{who} {most} {kind} under way, which is the most: try again when one has ended")
-        self.is_of_account = is_of_account
-
-    @property
-    def status(self) -> int:
-        """The HTTP status: 429 when the account's own requests are in the way, else 503."""
-        return 429 if self.is_of_account else 503
+        text = f"{who} {most} {kind} under way, which is the most: try again when one has ended"
+        status, code = (429, "rate_limited") if is_of_account else (503, "unavailable")
+        super().__init__(status, code, text, retry_after(RETRY_AFTER_S))
 
 
 class ConcurrencyLimit:

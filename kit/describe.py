@@ -88,6 +88,22 @@ class DescribedAnswer:
     headers: Collection[Parameter] = ()
 
 
+COMMON_FAILURES: Mapping[int, str] = {
+    401: "No live credential came with it.",
+    403: "The cookie came from another site.",
+    408: "The body did not come in time.",
+    413: "The body is over the limit.",
+    415: "Want Content-Type: application/json.",
+    429: "You hold as many streams open as one may.",
+    503: "The hub takes no questions right now; Retry-After says when to come back.",
+}
+
+
+def describe_failures(shape: Any, texts: Mapping[int, str]) -> dict[int, DescribedAnswer]:
+    """Answers of one shape, by status, each with a sentence on when it is given."""
+    return {status: DescribedAnswer(shape=shape, text=text) for status, text in sorted(texts.items())}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One call that Django REST framework does not serve.

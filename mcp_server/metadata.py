@@ -8,7 +8,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
 from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
-from kit.describe import CALLER, DescribedAnswer, Operation, Parameter
+from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Operation, Parameter, describe_failures
 from mcp_server.endpoint import METADATA_PATH, PATH, SCOPES
 
 
@@ -73,8 +73,13 @@ class ProtectedResource(TypedDict):
     resource_documentation: str
 
 
-def _failure(text: str) -> DescribedAnswer:
-    return DescribedAnswer(shape=McpAnswer, text=text)
+_FAILURES = {status: COMMON_FAILURES[status] for status in (403, 408, 413, 415)} | {
+    400: "The message is not sound, or of a version that is not spoken here.",
+    401: "No live token came with it; WWW-Authenticate says where to get one.",
+    404: "There is no such method.",
+    406: "Want Accept: application/json, text/event-stream.",
+    503: "The hub takes no requests right now.",
+}
 
 
 def _describe_metadata(path: str, name: str) -> Operation:
@@ -109,15 +114,7 @@ OPERATIONS = (
         answers={
             200: DescribedAnswer(shape=McpAnswer, streams=McpAnswer, text="The answer."),
             202: DescribedAnswer(text="A notification was taken."),
-            400: _failure("The message is not sound, or of a version that is not spoken here."),
-            401: _failure("No live token came with it; WWW-Authenticate says where to get one."),
-            403: _failure("The cookie came from another site."),
-            404: _failure("There is no such method."),
-            406: DescribedAnswer(shape=McpAnswer, text="Want Accept: application/json, text/event-stream."),
-            408: _failure("The body did not come in time."),
-            413: _failure("The body is over the limit."),
-            415: _failure("Want Content-Type: application/json."),
-            503: _failure("The hub takes no requests right now."),
+            **describe_failures(McpAnswer, _FAILURES),
         },
     ),
     _describe_metadata(METADATA_PATH, "getProtectedResource"),

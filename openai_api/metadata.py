@@ -4,34 +4,31 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kit.describe import CALLER, DescribedAnswer, Operation, Parameter
+from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Operation, Parameter, describe_failures
 from openai_api.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH, RESPONSES_PATH
 from openai_api.messages import ChatRequest, ResponseRequest
 from openai_api.models import MAX_LISTED
 from openai_api.shapes import ChatCompletion, ChatError, Chunk, Model, ModelPage, Response, ResponseEvent
 
-
-def _failure(text: str) -> DescribedAnswer:
-    return DescribedAnswer(shape=ChatError, text=text)
-
-
 _OF_FORM = {
-    401: _failure("No live token came with it: `invalid_api_key`."),
-    403: _failure("The token is not for this, or the agent's owner does not let you ask."),
-    503: _failure("The agent is offline (`agent_offline`), or the hub takes no requests right now."),
+    401: "No live token came with it: `invalid_api_key`.",
+    403: "The token is not for this, or the agent's owner does not let you ask.",
+    503: "The agent is offline (`agent_offline`), or the hub takes no requests right now.",
 }
-_OF_ASK = {
-    400: _failure("The body is not sound; `param` names the field."),
-    404: _failure("There is no such agent for this caller: `model_not_found`."),
-    408: _failure("The body did not come in time."),
-    413: _failure("The body is over the limit."),
-    415: _failure("Want Content-Type: application/json."),
-    422: _failure("The agent refused the question, or the Idempotency-Key came with another body."),
-    429: _failure("The agent is busy, a budget is spent or you ask too fast; Retry-After says how long."),
-    502: _failure("The agent failed, or did not answer in time."),
-    504: _failure("The hub ends a stream of this age."),
-    **_OF_FORM,
-}
+_NO_AGENT = "There is no such agent for this caller: `model_not_found`."
+_OF_ASK = describe_failures(
+    ChatError,
+    {
+        **COMMON_FAILURES,
+        **_OF_FORM,
+        400: "The body is not sound; `param` names the field.",
+        404: _NO_AGENT,
+        422: "The agent refused the question, or the Idempotency-Key came with another body.",
+        429: "The agent is busy, a budget is spent or you ask too fast; Retry-After says how long.",
+        502: "The agent failed, or did not answer in time.",
+        504: "The hub ends a stream of this age.",
+    },
+)
 
 OPERATIONS = (
     Operation(
@@ -75,8 +72,9 @@ OPERATIONS = (
         adds_errors=False,
         answers={
             200: ModelPage,
-            400: _failure("The query is not sound; `param` names the parameter."),
-            **_OF_FORM,
+            **describe_failures(
+                ChatError, {400: "The query is not sound; `param` names the parameter."} | _OF_FORM
+            ),
         },
     ),
     Operation(
@@ -90,8 +88,7 @@ OPERATIONS = (
         adds_errors=False,
         answers={
             200: Model,
-            404: _failure("There is no such agent for this caller: `model_not_found`."),
-            **_OF_FORM,
+            **describe_failures(ChatError, {404: _NO_AGENT} | _OF_FORM),
         },
     ),
 )

@@ -13,11 +13,12 @@ from accounts.authn import TokenScope, presented
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
 from agents.core.ask_starter import Asker
+from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
 from kit.asgi import ClientLeft, Header, HttpRequest, Send, respond
 from operators.calls import Names, OperatorCall, Pending
-from operators.errors import REFUSED, UNAVAILABLE, describe_error
+from operators.errors import REFUSED, describe_error
 from operators.prompt_service import PromptService
 from operators.shapes import read
 
@@ -44,7 +45,7 @@ class Operators:
             return
         except Exception as failure:  # noqa: BLE001  each becomes the answer
             known = describe_error(failure) if isinstance(failure, REFUSED) else failure
-            refused = public_refusal(known, "operators.failed", request.path, unavailable=UNAVAILABLE)
+            refused = public_refusal(known, "operators.failed", request.path, unavailable=Unavailable.text)
             status, body, headers = refused.status, refused.body, refused.headers
         cors = allowing(request.headers.get("origin"), self.app_origins)
         await respond(send, status, body, [*headers, span, *cors])

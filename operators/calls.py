@@ -17,7 +17,7 @@ from agents.core.waiting import left_out_of
 from agents.models.choices import Failure, Outcome, Surface
 from kit.asgi import RequestRefused
 from kit.clock import iso
-from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Uuid
+from kit.describe import COMMON_FAILURES, DescribedAnswer, ErrorBody, Operation, Parameter, Uuid, describe_failures
 from operators.errors import NoSuchSession, failure_text, status_and_code
 from operators.prompt_service import PromptService, SentRoute
 from operators.prompting import PromptRequest
@@ -67,16 +67,12 @@ async def probe(prompt_service: PromptService, asker: Asker, names: Names, body:
     return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
 
 
-def _error(text: str) -> DescribedAnswer:
-    return DescribedAnswer(shape=ErrorBody, text=text)
-
-
 _REFUSALS = {
-    403: _error("Your role does not reach, the owner blocks you, or the cookie came from another site."),
-    408: _error("The body did not come in time."),
-    409: _error("It is offline, busy, archived, ambiguous or at its cap. Nothing was sent."),
-    429: _error("Its budget is spent, or you ask too fast: Retry-After says when to come back. Nothing was sent."),
-    503: _error("The hub takes no questions right now; Retry-After says when to come back."),
+    403: "Your role does not reach, the owner blocks you, or the cookie came from another site.",
+    408: COMMON_FAILURES[408],
+    409: "It is offline, busy, archived, ambiguous or at its cap. Nothing was sent.",
+    429: "Its budget is spent, or you ask too fast: Retry-After says when to come back. Nothing was sent.",
+    503: COMMON_FAILURES[503],
 }
 CALLS = (
     OperatorCall(
@@ -91,7 +87,10 @@ CALLS = (
             text="Takes the role prompter. A text that begins with `@owner/slug` goes there instead.",
             tag="sessions",
             request=PromptBody,
-            answers={200: DescribedAnswer(shape=PromptSent, text="It is on its way."), **_REFUSALS},
+            answers={
+                200: DescribedAnswer(shape=PromptSent, text="It is on its way."),
+                **describe_failures(ErrorBody, _REFUSALS),
+            },
         ),
     ),
     OperatorCall(
@@ -106,7 +105,7 @@ CALLS = (
             request=ProbeBody,
             answers={
                 200: DescribedAnswer(shape=ProbeAnswer, text="Whom it was sent to, and whom not."),
-                **_REFUSALS,
+                **describe_failures(ErrorBody, _REFUSALS),
             },
         ),
     ),
@@ -123,8 +122,7 @@ CALLS = (
             request=RouteBody,
             answers={
                 200: DescribedAnswer(shape=RouteAnswer, text="The reply; or, in time, none."),
-                **_REFUSALS,
-                502: _error("It was sent, or may have been, and failed."),
+                **describe_failures(ErrorBody, _REFUSALS | {502: "It was sent, or may have been, and failed."}),
             },
         ),
     ),

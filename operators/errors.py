@@ -53,7 +53,6 @@ class TooManySubscriptions(Exception):
     """One socket watches as many sessions as it may."""
 
 
-UNAVAILABLE = "the hub takes no questions right now, try again shortly"
 # Status, code and text of all that is no refusal of admission. Empty: the text of the exception itself is public.
 OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     EmptyPrompt: (400, "validation_failed", "text: may be empty only with attachments"),
@@ -70,7 +69,7 @@ OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     AmbiguousPeer: (409, "conflict", ""),
     AlreadyResolved: (409, "already_resolved", ""),
     TooManySubscriptions: (409, "too_many_subscriptions", "unsubscribe from another session"),
-    Unavailable: (503, "unavailable", UNAVAILABLE),
+    Unavailable: (503, "unavailable", Unavailable.text),
 }
 REFUSED: tuple[type[Exception], ...] = (Denied, *OTHER_ERRORS)
 STATUSES = {RefusalKind.FORBIDDEN: 403, RefusalKind.SPENT: 429, RefusalKind.TOO_FAST: 429}

@@ -97,7 +97,8 @@ class Replay(APIView):
 
 
 def _get_delivery(own: Subscription, delivery_id: int) -> Delivery:
-    return get_one(Delivery.objects.filter(subscription=own, pk=delivery_id), "no such delivery")
+    found: Delivery = get_one(Delivery.objects.filter(subscription=own, pk=delivery_id), "no such delivery")
+    return found
 
 
 urlpatterns = [

@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from a2a_bridge.surface.catalog import CATALOG, Catalog
 from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
 from a2a_bridge.wire.versions import DIALECTS
-from kit.describe import CALLER, DescribedAnswer, Either, Operation, Parameter
+from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Either, Operation, Parameter, describe_failures
 
 
 class RpcFailure(TypedDict):
@@ -59,10 +59,6 @@ GIVEN = Parameter(
 )
 
 
-def _failure(text: str) -> DescribedAnswer:
-    return DescribedAnswer(shape=RpcFailure, text=text)
-
-
 ASK = Operation(
     method="post",
     path=AGENT,
@@ -81,14 +77,8 @@ ASK = Operation(
             streams=Either([*(shape for one in DIALECTS for shape in one.description.events), RpcFailure]),
             text="What the method gives, or an error; some methods answer with a stream.",
         ),
-        401: _failure("No live credential came with it."),
-        403: _failure("The cookie came from another site."),
         404: DescribedAnswer(shape=NoSuchAgent, text="There is no such agent."),
-        408: _failure("The body did not come in time."),
-        413: _failure("The body is over the limit."),
-        415: _failure("Want Content-Type: application/json."),
-        429: _failure("You hold as many streams open as one may."),
-        503: _failure("The hub takes no questions right now; Retry-After says when to come back."),
+        **describe_failures(RpcFailure, COMMON_FAILURES),
     },
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from a2a_bridge.wire.task import TERMINAL, State
 from accounts.authn import ForeignOrigin, OutOfScope, Unauthenticated
-from agents.core.errors import Denied
+from agents.core.errors import Denied, Unavailable
 from agents.core.failures import find_failure
 from kit import jsonrpc
 from kit.asgi import RequestRefused
@@ -161,7 +161,7 @@ def too_many_streams(limit: int) -> RpcError:
 
 def unavailable() -> RpcError:
     """Try again shortly; nothing was sent."""
-    return RpcError(UNAVAILABLE, "the hub takes no questions right now, try again shortly", status=503)
+    return RpcError(UNAVAILABLE, Unavailable.text, status=503)
 
 
 OF_CALLER: dict[type[RequestRefused], Callable[[], RpcError]] = {

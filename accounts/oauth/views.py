@@ -25,7 +25,7 @@ from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
-from accounts.rest import REFUSED_STATUS, JSONNegotiation
+from accounts.rest import JSONNegotiation
 from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
 from accounts.throttle import check_address
 from kit.clock import iso_or_none
@@ -185,9 +185,13 @@ def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
     """A sentence for people, JSON for programs."""
     if "text/html" not in request.headers.get("Accept", ""):
         raise refused
-    status = REFUSED_STATUS.get(refused.code, 400)
-    context = {"title": "You are not signed in", "text": str(refused), "status": status, "leads_to_signin": True}
-    response = render(request, "errors/page.html", context, status=status)
+    context = {
+        "title": "You are not signed in",
+        "text": str(refused),
+        "status": refused.status,
+        "leads_to_signin": True,
+    }
+    response = render(request, "errors/page.html", context, status=refused.status)
     response["Cache-Control"] = "no-store"
     if isinstance(refused, TooFast):
         response["Retry-After"] = str(refused.retry_in_s)

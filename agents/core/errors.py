@@ -118,7 +118,6 @@ class Cycle(Denied):
         text="this question came through the same agent already",
         agent="the question came through {agent} already, answer without asking it again",
         caller="The question had come through this agent already.",
-        owner="The question had come through this agent already.",
         advice="An agent passed the question back to one that has it already.",
     )
 
@@ -132,7 +131,6 @@ class TooDeep(Denied):
         text="too many agents passed this question on",
         agent="too many agents passed this question on, answer without asking another",
         caller="Too many agents had passed the question on.",
-        owner="Too many agents had passed the question on.",
         advice="Agents may pass a question on three times. Ask the last one yourself.",
     )
 
@@ -146,7 +144,6 @@ class Offline(Denied):
         text="agent channel offline",
         agent="{agent} is offline",
         caller="The agent was offline.",
-        owner="The agent was offline.",
         advice="Its owner has to bring it back: ask another agent, or come back later.",
     )
 
@@ -160,7 +157,6 @@ class Busy(Denied):
         text="agent is processing a turn for another caller",
         agent="{agent} is processing a turn for another caller",
         caller="The agent was answering another caller.",
-        owner="The agent was answering another caller.",
         advice="It answers one caller at a time. Try again in a few seconds.",
     )
 
@@ -208,7 +204,6 @@ class OverCostLimit(Denied):
         kind=RefusalKind.SPENT,
         text="{agent} reached its cost limit of today, free again at 00:00 UTC",
         caller="The agent had reached its cost limit of the day.",
-        owner="The agent had reached its cost limit of the day.",
         advice="The agent cost as much today as its owner allows. It takes questions again at midnight UTC.",
     )
 
@@ -257,7 +252,6 @@ class WaitAbandoned(Denied):
         text="the question was withdrawn before the agent was free; send it again to ask",
         agent="the question was withdrawn before {agent} was free; send it again to ask",
         caller="The question was withdrawn before the agent was free.",
-        owner="The question was withdrawn before the agent was free.",
         advice="Nothing was sent and nothing was spent. Ask again.",
     )
 
@@ -315,6 +309,8 @@ class Unavailable(Exception):
 
     Nothing was sent.
     """
+
+    text = "the hub takes no questions right now, try again shortly"
 
 
 class NoReceipt(Exception):

@@ -12,7 +12,7 @@ from agents.core.reasons import Explanation
 from agents.models.choices import Failure, Interruption, Outcome
 
 COMPLETED: Mapping[str, Explanation] = {
-    "": Explanation(label="answered", caller="The agent answered.", owner="The agent answered."),
+    "": Explanation(label="answered", caller="The agent answered."),
     Interruption.INPUT_REQUIRED: Explanation(
         label="asked back", caller="The agent asks you something.", owner="The agent asked back."
     ),

@@ -55,18 +55,22 @@ class Explanation:
 
     `label`: one or two words. `is_fault`: something went wrong, so pages show the end in red.
     `caller`: a sentence for the caller, as "you". `owner`: a sentence for the owner of the agent, staff and people
-    with a share.
+    with a share; by default that for the caller.
     `advice`: what the caller can do; clients of MCP and of OpenAI's API get it, too.
     `is_counted`: whether the ask stays in the day's budget; None: nothing was sent, or nothing has ended.
     """
 
     label: str
     caller: str
-    owner: str
+    owner: str = ""
     advice: str = ""
     is_fault: bool = False
     is_counted: bool | None = None
     claim: ClaimState | None = None
+
+    def __post_init__(self) -> None:
+        if not self.owner:
+            object.__setattr__(self, "owner", self.caller)
 
     @property
     def counted(self) -> str:

@@ -15,51 +15,14 @@ from agnt.models import Network, Venue
 from agnt.models.network import RULES
 from agnt.service.networks import change_rules, get_or_create_network
 from agnt.service.venues.editing import (
-    NO_AGENT,
     VenueTaken,
     change_venue,
     create_venue,
     delete_venue,
-    find_agents,
     set_venues_active,
 )
-from agnt.service.venues.fields import FIELDS, TAG_SEPARATOR, BadVenue, check_fields
-
-
-class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The fields of a venue, with its agent by handle and its tags in one line. `get_form` sets `owner`."""
-
-    owner: User
-    tags = forms.CharField(required=False, help_text=f"Separated by {TAG_SEPARATOR}")
-    agent = forms.CharField(required=False, help_text="The handle of an agent of this hub, such as @owner/name.")
-
-    class Meta:
-        model = Venue
-        fields = tuple(FIELDS)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance.pk is not None:
-            self.initial["tags"] = TAG_SEPARATOR.join(self.instance.tags)
-            self.initial["agent"] = str(self.instance.agent) if self.instance.agent else ""
-
-    def clean(self) -> dict[str, Any]:
-        """The fields as `agnt.service.venues` takes them."""
-        given = dict(super().clean() or {})
-        if "tags" in given:
-            given["tags"] = given["tags"].split(TAG_SEPARATOR)
-        if handle := given.get("agent"):
-            given["agent"] = find_agents(self.owner, [handle]).get(handle)
-            if given["agent"] is None:
-                self.add_error("agent", NO_AGENT)
-        elif "agent" in given:
-            given["agent"] = None
-        try:
-            return check_fields(given)
-        except BadVenue as bad:
-            for name, reason in bad.reasons.items():
-                self.add_error(name, reason)
-        return given
+from agnt.service.venues.fields import FIELDS, BadVenue
+from agnt.web.venues import VenueForm, make_venue_form
 
 
 @admin.register(Network, site=site)
@@ -106,7 +69,7 @@ class VenueAdmin(OwnerScopedAdmin):
         """A form that finds the agents of the venue's owner."""
         owner = obj.network.owner if obj else cast(User, request.user)
         made = super().get_form(request, obj, change, **kwargs)
-        return type("OwnersVenueForm", (made,), {"owner": owner})
+        return make_venue_form(owner, made)
 
     def formfield_for_foreignkey(  # type: ignore[override]
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

@@ -33,27 +33,55 @@ class Venue(models.Model):
 
     network = models.ForeignKey(Network, models.CASCADE, related_name="venues", db_index=False)
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
-    slug = models.CharField(max_length=80)
-    agent_name = models.CharField(max_length=128, blank=True, default="")
+    slug = models.CharField(max_length=80, help_text="Names the venue in envelopes and files, such as la-brisa.")
+    agent_name = models.CharField(
+        "agent id",
+        max_length=128,
+        blank=True,
+        default="",
+        help_text="Envelopes to this name ask the venue itself.",
+    )
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True, default="", validators=[MaxLengthValidator(MAX_DESCRIPTION_CHARS)])
-    category = models.CharField(max_length=80, blank=True, default="")
+    category = models.CharField(
+        max_length=80, blank=True, default="", help_text="Programs ask for it in these words."
+    )
     area = models.CharField(max_length=120, blank=True, default="")
     city = models.CharField(max_length=120, blank=True, default="")
-    tags = models.JSONField(default=list, blank=True)
-    price_range = models.CharField(max_length=16, blank=True, default="")
+    tags = models.JSONField(default=list, blank=True, help_text="One on a line, at most 20.")
+    price_range = models.CharField(max_length=16, blank=True, default="", help_text="Such as $$.")
     referral_fee_pct = models.DecimalField(
+        "referral fee in per cent",
         max_digits=5,
         decimal_places=2,
         default=Decimal(7),
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
     priority_rank = models.IntegerField(
-        default=0, validators=[MinValueValidator(-HIGHEST_RANK), MaxValueValidator(HIGHEST_RANK)]
+        "rank",
+        default=0,
+        validators=[MinValueValidator(-HIGHEST_RANK), MaxValueValidator(HIGHEST_RANK)],
+        help_text="The highest is listed first.",
     )
-    is_active = models.BooleanField(default=True)
-    agent = models.ForeignKey(Agent, models.SET_NULL, null=True, blank=True, related_name="venues")
-    url = models.CharField(max_length=2048, blank=True, default="")
+    is_active = models.BooleanField(
+        "offered", default=True, help_text="Without this it is not found, and takes no bookings."
+    )
+    agent = models.ForeignKey(
+        Agent,
+        models.SET_NULL,
+        verbose_name="agent of this hub",
+        null=True,
+        blank=True,
+        related_name="venues",
+        help_text="One of yours, @owner/name: asked before a booking is confirmed.",
+    )
+    url = models.CharField(
+        "URL",
+        max_length=2048,
+        blank=True,
+        default="",
+        help_text="Asked by HTTP instead of an agent of this hub.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -1,8 +1,7 @@
 """`/desk/network/venues`: the venues of a network, with a search, and the form of one."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
+from agents.models import Agent
 from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
 from agnt.models import Venue
@@ -35,61 +35,72 @@ from agnt.service.venues.editing import (
     list_venues,
     set_venues_active,
 )
-from agnt.service.venues.fields import DEFAULTS, FIELDS, NEEDED, BadVenue
+from agnt.service.venues.fields import BadVenue, check_fields
 from agnt.web.lists import page_of
+from kit.columns import make_form_field
 from kit.filters import Filter, Filters, one_of
 from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]
-TYPED: Mapping[str, Callable[..., forms.Field]] = {  # the fields of the form that are not one line of text
-    "description": partial(LongTextField, widget=forms.Textarea(attrs={"rows": 4})),
-    "tags": LinesField,
-    "referral_fee_pct": partial(
-        forms.CharField, widget=forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
-    ),
-    "priority_rank": forms.IntegerField,
-    "is_active": forms.BooleanField,
-}
-ORDER = (  # of errors above the form
-    *("name", "slug", "category", "description", "area", "city", "tags", "price_range", "referral_fee_pct"),
-    *("priority_rank", "is_active", "agent_name", "agent", "url"),
-)
-REQUIRED = (*NEEDED, "referral_fee_pct", "priority_rank")
+FEE = forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
 STATES = {"active": True, "inactive": False}
 FILTERS = (Filter("q"), Filter("category"), Filter("location"), Filter("state", one_of(STATES)))
 
 
-class VenueForm(forms.Form):
-    """The fields of a venue as a visitor types them; `agnt.service.venues` checks them. `agent`: a handle."""
+class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The fields of a venue as a visitor types them; `make_venue_form` sets `owner`. `agent`: a handle."""
+
+    owner: ClassVar[User]
+
+    description = make_form_field(Venue, "description", LongTextField, widget=forms.Textarea(attrs={"rows": 4}))
+    tags = make_form_field(Venue, "tags", LinesField)
+    referral_fee_pct = make_form_field(Venue, "referral_fee_pct", forms.CharField, initial=7, widget=FEE)
+    agent = make_form_field(Venue, "agent", forms.CharField)
+
+    class Meta:
+        model = Venue
+        fields = (  # the order of errors above the form
+            *("name", "slug", "category", "description", "area", "city", "tags", "price_range"),
+            *("referral_fee_pct", "priority_rank", "is_active", "agent_name", "agent", "url"),
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, one in FIELDS.items():
-            make, is_required = TYPED.get(name, forms.CharField), name in REQUIRED
-            self.fields[name] = make(label=one.label, help_text=one.help, required=is_required)
-        self.order_fields(ORDER)
+        self.initial["agent"] = str(self.instance.agent or "")
 
-    @classmethod
-    def of(cls, venue: Venue | None, given: Any = None) -> Self:
-        """The form with what the visitor typed, else with the fields of the venue or of a new one."""
-        initial = {name: getattr(venue, name) if venue else default for name, default in DEFAULTS.items()}
-        agent = initial["agent"]
-        return cls(given, initial={**initial, "agent": f"@{agent.handle}" if agent else ""})
-
-    def save(self, owner: User, write: Callable[[dict[str, Any]], Any]) -> bool:
-        """Check and write what the visitor typed; False: nothing was written, and the form has the errors."""
-        if not self.is_valid():
-            return False
+    def clean_agent(self) -> Agent | None:
+        """The agent of this handle."""
         try:
-            write({**self.cleaned_data, "agent": find_agent(owner, self.cleaned_data["agent"])})
+            return find_agent(self.owner, self.cleaned_data["agent"])
+        except BadVenue as bad:
+            raise forms.ValidationError(f"{capfirst(bad.reasons['agent'])}.") from None
+
+    def clean(self) -> dict[str, Any]:
+        """The fields as `agnt.service.venues` takes them."""
+        super().clean()
+        try:
+            return check_fields(self.cleaned_data)
         except BadVenue as bad:
             for name, reason in bad.reasons.items():
                 self.add_error(name, f"{capfirst(reason)}.")
+        return self.cleaned_data
+
+    def write(self, write: Callable[[dict[str, Any]], Any]) -> bool:
+        """Write what the visitor typed; False: nothing was written, and the form has the errors."""
+        if not self.is_valid():
+            return False
+        try:
+            write(self.cleaned_data)
         except VenueTaken as taken:
             self.add_error(taken.field, f"{capfirst(str(taken))}.")
         except QuotaExceeded as over:
             self.add_error(None, f"{capfirst(str(over))}.")
         return not self.errors
+
+
+def make_venue_form(owner: User, made: type[VenueForm] = VenueForm) -> type[VenueForm]:
+    """The form class for the venues of this owner."""
+    return type("OwnersVenueForm", (made,), {"owner": owner})
 
 
 @never_cache
@@ -117,8 +128,8 @@ def venues(request: HttpRequest, owner: User) -> HttpResponse:
 @require_owner
 def new(request: HttpRequest, owner: User) -> HttpResponse:
     """The form of a new venue."""
-    form = VenueForm.of(None, request.POST if request.method == "POST" else None)
-    if form.is_bound and form.save(owner, lambda fields: create_venue(get_or_create_network(owner), fields)):
+    form = make_venue_form(owner)(request.POST if request.method == "POST" else None, instance=Venue())
+    if form.is_bound and form.write(lambda fields: create_venue(get_or_create_network(owner), fields)):
         messages.success(request, f"{form.cleaned_data['name']} is in the network.")
         return HttpResponseRedirect(reverse("desk-network-venues"))
     return render(request, "agnt/venue.html", {"form": form}, status=400 if form.is_bound else 200)
@@ -136,8 +147,9 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         gone = action == "delete"
         return HttpResponseRedirect(reverse("desk-network-venues") if gone else request.get_full_path())
     shows_secret = action == "secret"
-    form = VenueForm.of(own, request.POST if request.method == "POST" and not shows_secret else None)
-    if form.is_bound and form.save(owner, lambda fields: _change(own, fields)):
+    given = request.POST if request.method == "POST" and not shows_secret else None
+    form = make_venue_form(owner)(given, instance=own)
+    if form.is_bound and form.write(lambda fields: _change(own, fields)):
         messages.success(request, f"{own.name} is saved.")
         return HttpResponseRedirect(reverse("desk-network-venues"))
     context = {

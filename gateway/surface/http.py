@@ -13,7 +13,6 @@ import msgspec
 from accounts.authn import Identity, TokenScope, presented
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
-from accounts.quotas import QuotaExceeded
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -63,15 +62,6 @@ def refuse_reply(refused: FrameRefused) -> RequestRefused:
     return RequestRefused(504 if refused.reason == "response_timeout" else 502, refused.name, str(refused))
 
 
-def _as_http(failure: Exception) -> Exception:
-    match failure:
-        case FrameRefused():
-            return refuse_request(failure)
-        case QuotaExceeded():
-            return RequestRefused(429, failure.code, str(failure))
-    return failure
-
-
 @dataclass(frozen=True, slots=True)
 class GatewayHttp:
     """Serves requests. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
@@ -89,7 +79,8 @@ class GatewayHttp:
         except ClientLeft:
             return
         except Exception as failure:  # noqa: BLE001  each becomes the answer
-            refused = public_refusal(_as_http(failure), "gateway.http_failed", request.path)
+            known = refuse_request(failure) if isinstance(failure, FrameRefused) else failure
+            refused = public_refusal(known, "gateway.http_failed", request.path)
             answer = HttpAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
         cors = allowing(request.headers.get("origin"), self.app_origins)
         length = (b"content-length", b"%d" % len(answer.body))

@@ -139,8 +139,9 @@ def refuse_denied(refusal: Exception) -> FrameRefused:
         text = MESSAGES_TEXT if refusal.counts_messages else "you ask faster than a caller may in a minute"
         return FrameRefused(error_code_of(refusal), text, retry_after_ms=refusal.retry_in_s * 1000)
     if isinstance(refusal, Denied):
-        text = _OWN_TEXTS.get(type(refusal), DENIED_TEXT)
-        return FrameRefused(error_code_of(refusal), text, reason=refusal.reason)
+        code = error_code_of(refusal)
+        text = DENIED_TEXT if code is ErrorCode.AGENT_ERROR else refusal.text("the agent")
+        return FrameRefused(code, _OWN_TEXTS.get(type(refusal), text), reason=refusal.reason)
     if type(refusal) in _OTHERS:
         return FrameRefused(*_OTHERS[type(refusal)])
     return FrameRefused(ErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")

@@ -6,14 +6,10 @@ from typing import Any
 
 from django.test import Client
 
-from agnt.models import Booking, Network, Venue
+from agnt.models import Booking, Venue
 from tests.native.desk import file_of
 
 NETWORK = "/desk/network"
-
-
-def make_venue(network: Network, slug: str = "la-brisa", **fields: Any) -> Venue:
-    return Venue.objects.create(network=network, slug=slug, **{"name": slug.title(), **fields})
 
 
 def make_booking(venue: Venue, **fields: Any) -> Booking:

@@ -49,10 +49,13 @@ def test_a_key_is_made_and_its_text_and_secret_are_shown_once(alice: Person) -> 
         assert made["secret"] not in answer.content.decode()
 
 
-def test_a_key_has_defaults(alice: Person) -> None:
+def test_a_key_has_defaults_and_counts_as_a_live_token(alice: Person, settings: Any) -> None:
+    settings.TOKENS_PER_OWNER = 3  # an app's, a channel's, and one more
     made = mint_by_rest(alice).json()
     assert (made["tier"], made["scope"], made["senders"], made["expiresAt"]) == ("free", "query", [], None)
     assert made["customer"] == f"key-{made['id']}"
+    more = mint_by_rest(alice)
+    assert (more.status_code, more.json()["error"]) == (429, "quota_exceeded")
 
 
 WRONG_RIGHTS: dict[str, list[Any]] = {

@@ -88,11 +88,13 @@ async def test_an_endless_answer_is_cut() -> None:
 
 async def test_of_two_answers_the_second_is_not_that_to_the_next_ask() -> None:
     def twice(connection: Any) -> None:
-        while True:  # it keeps the connection
-            asked = b""
-            while not asked.endswith(b"}"):
-                asked += connection.recv(65_536)
+        asked = b""
+        while piece := connection.recv(65_536):  # it keeps the connection
+            asked += piece
+            if not asked.endswith(b"}"):
+                continue
             envelope = json.loads(asked.partition(b"\r\n\r\n")[2])
+            asked = b""
             both = (respond(envelope, {"number": number, "for": envelope["timestamp"]}) for number in (1, 2))
             connection.sendall(b"".join(as_http(json.dumps(one).encode()) for one in both))
 
@@ -148,6 +150,13 @@ async def test_a_venue_that_failed_five_times_is_left_alone_for_five_minutes() -
         refused = [one for one in results if isinstance(one, CallFailed) and one.code == ErrorCode.CIRCUIT_OPEN]
         assert (len(refused), len(net.asked)) == (9, 7)  # one probe
         await sender.ask(net.endpoint, search(to="a"))
+
+
+async def test_failures_of_two_venues_stop_all_calls() -> None:
+    async with network(send(503, fail("busy", retry_after_s=60))) as net, client() as sender:
+        await fail_often(sender, net, "a", "a", "a", "a", "b")
+        assert (await failure(sender, net.endpoint, search(to="c"))).code == ErrorCode.CIRCUIT_OPEN
+        assert len(net.asked) == 5
 
 
 @pytest.mark.parametrize(

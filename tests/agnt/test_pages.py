@@ -1,15 +1,17 @@
 """The pages of a network: they are its owner's alone; bookings, revenue, log and rules."""
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
 from django.test import Client
 from django.utils import timezone
 
-from agnt.models import Interaction, Network, UsageEvent
+from agnt.models import Network, UsageEvent
 from agnt.service.keys import mint_key
-from tests.agnt.desk_pages import NETWORK, make_booking, make_venue, text_of
+from tests.agnt.desk_pages import NETWORK, make_booking, text_of
+from tests.agnt.network_rows import make_interaction, make_venue
 from tests.native.rows import Person, browser
 
 PAGES = ("", "/venues", "/venues/new", "/venues/import", "/keys", "/bookings", "/revenue", "/log", "/rules")
@@ -20,8 +22,15 @@ def test_pages_make_no_network(page: Client) -> None:
     assert not Network.objects.exists()
 
 
+def senders_in(page: Client, path: str, senders: Iterable[str]) -> set[str]:
+    """Which of these a list shows, its filters aside."""
+    shown = page.get(NETWORK + path).content.decode()
+    table = re.sub(r"<form class=\"filter\".*?</form>", "", shown, flags=re.S)
+    return {sender for sender in senders if sender in table}
+
+
 def test_an_owner_acts_on_a_booking(page: Client, network: Network) -> None:
-    booking = make_booking(make_venue(network))
+    booking = make_booking(make_venue(network.owner))
     own = f"{NETWORK}/bookings/{booking.public_id}"
     for wanted, after in (
         ("completed", "pending"),
@@ -37,7 +46,7 @@ def test_an_owner_acts_on_a_booking(page: Client, network: Network) -> None:
 
 
 def test_a_list_offers_what_is_possible_and_is_come_back_to(page: Client, network: Network) -> None:
-    booking = make_booking(make_venue(network), user_note="window seat", party_size=2)
+    booking = make_booking(make_venue(network.owner), user_note="window seat", party_size=2)
     listed = page.get(f"{NETWORK}/bookings?status=pending").content.decode()
     assert 'name="list" value="status=pending"' in listed
     assert re.findall(r'name="status" value="(\w+)"', listed) == ["confirmed", "cancelled"]
@@ -49,8 +58,8 @@ def test_a_list_offers_what_is_possible_and_is_come_back_to(page: Client, networ
 
 def test_bookings_are_found_by_status_venue_key_and_sender(page: Client, network: Network) -> None:
     key = mint_key(network.owner, "Trips").key
-    make_booking(make_venue(network), key=key, sender="concierge", status="confirmed")
-    make_booking(make_venue(network, "the-lawn"))
+    make_booking(make_venue(network.owner), key=key, sender="concierge", status="confirmed")
+    make_booking(make_venue(network.owner, "the-lawn"))
     for query, found in (
         ("status=confirmed", {"concierge"}),
         ("venue=lawn", {"my_agent_001"}),
@@ -58,17 +67,11 @@ def test_bookings_are_found_by_status_venue_key_and_sender(page: Client, network
         ("from=my_agent_001", {"my_agent_001"}),
         ("key=none&status=none", {"concierge", "my_agent_001"}),
     ):
-        said = re.sub(
-            r"<form class=\"filter\".*?</form>",
-            "",
-            page.get(f"{NETWORK}/bookings?{query}").content.decode(),
-            flags=re.S,
-        )
-        assert {name for name in ("concierge", "my_agent_001") if name in said} == found, query
+        assert senders_in(page, f"/bookings?{query}", ("concierge", "my_agent_001")) == found, query
 
 
 def test_revenue_is_summed_by_day_customer_key_and_venue(page: Client, network: Network) -> None:
-    venue, key, now = make_venue(network), mint_key(network.owner, "Trips").key, timezone.now()
+    venue, key, now = make_venue(network.owner), mint_key(network.owner, "Trips").key, timezone.now()
     for number, customer in enumerate(["trips", "trips", "concierge"]):
         UsageEvent.objects.create(
             network=network,
@@ -88,21 +91,16 @@ def test_revenue_is_summed_by_day_customer_key_and_venue(page: Client, network: 
 
 
 def test_the_log_is_filtered_by_what_a_row_has(page: Client, network: Network) -> None:
-    key, venue, now = mint_key(network.owner, "Trips").key, make_venue(network), timezone.now()
+    key, venue, now = mint_key(network.owner, "Trips").key, make_venue(network.owner), timezone.now()
     rows: dict[str, dict[str, Any]] = {
         "searcher": {"intent": "booking.search", "status": "ok"},
-        "booker": {
-            "intent": "booking.confirm",
-            "status": "circuit_open",
-            "venue": venue,
-            "metadata": {"dropped": ["x"]},
-        },
+        "booker": {"intent": "booking.confirm", "status": "circuit_open", "metadata": {"dropped": ["x"]}},
         "repeater": {"intent": "booking.confirm", "status": "duplicate", "key": key},
         "earlier": {"intent": "network.ping", "status": "ok", "at": now - timedelta(days=3)},
     }
+    rows["booker"]["venue"] = venue
     for sender, fields in rows.items():
-        values = {"at": now, "http_status": 200, "latency_ms": 3, **fields}
-        Interaction.objects.create(network=network, sender=sender, recipient="network:agnt", **values)
+        make_interaction(network, sender=sender, **fields)
     day = (now - timedelta(days=3)).date().isoformat()
     for query, found in (
         ("", set(rows)),
@@ -116,25 +114,20 @@ def test_the_log_is_filtered_by_what_a_row_has(page: Client, network: Network) -
         (f"day={day}", {"earlier"}),
         ("day=yesterday&status=unknown", set(rows)),
     ):
-        answer = page.get(f"{NETWORK}/log?{query}")
-        table = re.sub(r"<form class=\"filter\".*?</form>", "", answer.content.decode(), flags=re.S)
-        assert {sender for sender in rows if sender in table} == found, query
+        assert senders_in(page, f"/log?{query}", rows) == found, query
     assert "dropped x" in text_of(page.get(f"{NETWORK}/log"))
 
 
 def test_a_day_of_the_log_is_one_of_the_visitors_zone(page: Client, network: Network) -> None:
     at = timezone.now().replace(hour=23) - timedelta(days=2)
-    Interaction.objects.create(
-        network=network, sender="night_owl", at=at, status="ok", http_status=200, latency_ms=1
-    )
+    make_interaction(network, at, sender="night_owl")
     day, next_day = at.date().isoformat(), (at + timedelta(days=1)).date().isoformat()
     for query, is_found in (
         (f"day={day}", True),
         (f"day={day}&tz=Asia/Makassar", False),
         (f"day={next_day}&tz=Asia/Makassar", True),
     ):
-        said = text_of(page.get(f"{NETWORK}/log?{query}"))
-        assert ("night_owl" in said) is is_found, query
+        assert bool(senders_in(page, f"/log?{query}", ["night_owl"])) is is_found, query
 
 
 def test_the_rules_of_a_network_are_saved(page: Client, alice: Person) -> None:

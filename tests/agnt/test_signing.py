@@ -1,14 +1,18 @@
-"""Signatures: the test vectors in Python and in Node, what must not verify, and how old a signature may be."""
+"""Signatures: the test vectors in Python and in Node, what must not verify, ages, and the command that signs."""
 
 import hmac
 import json
 import math
+import os
 import shutil
 import subprocess
+import sys
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from agnt.wire.signing import (
@@ -21,6 +25,7 @@ from agnt.wire.signing import (
     verify_payload,
 )
 from kit import strict_json
+from lab import ROOT
 
 HERE = Path(__file__).parent
 VECTORS: list[dict[str, Any]] = json.loads((HERE / "vectors.json").read_text())
@@ -213,3 +218,73 @@ def test_a_header_that_is_none(header: str) -> None:
     with pytest.raises(EnvelopeRefused) as refused:
         check_body(header)
     assert refused.value.code == ErrorCode.INVALID_SIGNATURE
+
+
+# `manage.py agnt_sign`.
+
+
+def sign(
+    payload: str | bytes, *, key: str = "test-signing-key-0001", sender: str = "a", ts: int = TS
+) -> list[str]:
+    """The lines that it prints."""
+    printed = StringIO()
+    body = payload.encode() if isinstance(payload, str) else payload
+    call_command(
+        "agnt_sign", f"--key={key}", f"--from={sender}", f"--ts={ts}", stdin=BytesIO(body), stdout=printed
+    )
+    return printed.getvalue().splitlines()
+
+
+def test_the_command_signs_as_python_writes_numbers() -> None:
+    vector = VECTORS[-1]
+    lines = sign(vector["payload"], key=f"hex:{vector['key']}", sender=vector["sender"], ts=vector["ts"])
+    assert lines == [vector["canonical"], vector["sig"]]
+    for number, sig in (
+        ("7", "086fc1751bbc225337eafda5f332d612556da72f82fc6ba1a3261e5f20cba50e"),
+        ("7.0", "5f4756bad8d8d2e9281329b64ed446dc0bfa1558b349863ecbca1431878f4091"),
+    ):
+        assert sign(f'{{"a":{number}}}', sender=SENDER) == [f'{{"_from":"{SENDER}","_ts":{TS},"a":{number}}}', sig]
+    assert '"a":1e-07}' in sign('{"a":1E-7}')[0]
+
+
+def test_the_command_refuses_what_cannot_be_signed() -> None:
+    payloads: list[tuple[str | bytes, str]] = [
+        ("", "not JSON"),
+        ("[1]", "want an object"),
+        ('{"a":NaN}', "NaN is not JSON"),
+        ('{"a":1,"a":2}', "names one key twice"),
+        ('{"a":"\\ud800"}', "lone surrogate"),
+        (b'{"a":"\xff"}', "not UTF-8"),
+        ('{"a":"' + "x" * 1_048_576 + '"}', "is over"),
+    ]
+    for payload, complaint in payloads:
+        with pytest.raises(CommandError, match=complaint):
+            sign(payload)
+    options: list[tuple[dict[str, Any], str]] = [
+        ({"key": ""}, "the secret is empty"),
+        ({"key": "hex:xx"}, "want hex digits"),
+        ({"sender": "two words"}, "--from"),
+        ({"ts": -1}, "want Unix seconds"),
+    ]
+    for wrong, complaint in options:
+        with pytest.raises(CommandError, match=complaint):
+            sign("{}", **wrong)
+
+
+def test_it_is_a_program(tmp_path: Path) -> None:
+    """Without a database, and with the payload on standard input."""
+    vector = VECTORS[1]
+    key = bytes.fromhex(vector["key"]).decode()
+    command = [sys.executable, "manage.py", "agnt_sign", "--key", key, "--from", vector["sender"]]
+    done = subprocess.run(
+        [*command, "--ts", str(vector["ts"])],
+        input=vector["payload"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path / "absent")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{vector['canonical']}\n{vector['sig']}\n"), done.stderr
+    assert not list(tmp_path.rglob("*sqlite*"))

@@ -8,7 +8,8 @@ from django.test import Client
 
 from agnt.models import Breaker, Network, Venue
 from agnt.service.keys import derive_venue_secret
-from tests.agnt.desk_pages import NETWORK, export, make_venue, text_of, value_of
+from tests.agnt.desk_pages import NETWORK, export, text_of, value_of
+from tests.agnt.network_rows import make_venue
 from tests.native.rows import Person, make_agent
 
 FIELDS = {"name": "La Brisa", "slug": "la-brisa", "referral_fee_pct": "7", "priority_rank": "0", "is_active": "on"}
@@ -42,7 +43,7 @@ def test_a_venue_is_added_changed_and_taken_out(page: Client, alice: Person) -> 
 
 
 def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, network: Network) -> None:
-    venue = make_venue(network, url="https://venue.example/a2a")
+    venue = make_venue(network.owner, url="https://venue.example/a2a")
     own, secret = f"{NETWORK}/venues/{venue.public_id}", derive_venue_secret(str(venue.public_id)).hex()
     assert secret not in page.get(own).content.decode()
     answer = page.post(own, {"action": "secret"})
@@ -51,7 +52,7 @@ def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, 
 
 
 def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Client, network: Network) -> None:
-    make_venue(network, "taken")
+    make_venue(network.owner, "taken")
     for typed, said in (
         ({"slug": "no slug"}, "Want letters, digits and any of . _ -"),
         ({"slug": "TAKEN"}, "Another venue has TAKEN."),
@@ -67,8 +68,8 @@ def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Clien
 
 
 def test_venues_are_found_by_words_category_place_and_state(page: Client, network: Network) -> None:
-    make_venue(network, "la-brisa", category="restaurant", area="Canggu")
-    make_venue(network, "the-lawn", category="beach club", city="Bali", is_active=False)
+    make_venue(network.owner, "la-brisa", category="restaurant", area="Canggu")
+    make_venue(network.owner, "the-lawn", category="beach club", city="Bali", is_active=False)
     Breaker.objects.create(network=network, venue=Venue.objects.get(slug="la-brisa"), opened_at_s=1)
     assert "circuit open" in text_of(page.get(f"{NETWORK}/venues"))
     for query, found in (
@@ -85,7 +86,7 @@ def test_venues_are_found_by_words_category_place_and_state(page: Client, networ
 
 def test_the_pages_of_a_list_keep_its_filters(page: Client, network: Network) -> None:
     for number in range(51):
-        make_venue(network, f"v{number}", city="Bali")
+        make_venue(network.owner, f"v{number}", city="Bali")
     assert "?location=Bali&amp;page=2#venues" in page.get(f"{NETWORK}/venues?location=Bali").content.decode()
     assert "1 venue" in text_of(page.get(f"{NETWORK}/venues?q=v50"))
 

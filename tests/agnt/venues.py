@@ -86,15 +86,6 @@ def response(payload: Json, **fields: Any) -> Answer:
     return answer
 
 
-def text(words: str) -> Answer:
-    """Answers with text alone."""
-
-    async def answer(agent: VenueAgent, prompt: Json) -> None:
-        await agent.reply(prompt["chatId"], words)
-
-    return answer
-
-
 def state(name: str, words: str = "") -> Answer:
     """Ends its task in this state."""
 

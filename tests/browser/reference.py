@@ -15,6 +15,11 @@ async def ask(visitor: Visitor, text: str, *, streaming: bool = True) -> None:
     await visitor.page.get_by_role("button", name="Send").click()
 
 
+async def told(visitor: Visitor, words: str) -> None:
+    """Wait until the page says so of the exchange."""
+    await visitor.page.locator("#ask-status").filter(has_text=words).wait_for()
+
+
 async def text_of(visitor: Visitor, element: str) -> str:
     found: str = await visitor.page.evaluate("(id) => document.getElementById(id).textContent", element)
     return found

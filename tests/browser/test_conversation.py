@@ -1,7 +1,7 @@
 """The conversation on an agent's page: everything that an agent sends, answers, cancels, files, and reloading."""
 
 import json
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from playwright.async_api import Route
 
@@ -27,7 +27,7 @@ REPORT = " | ".join(
         "note reading the files",
         *(f"say {piece}" for piece in MARKDOWN),
         f"image chart {png(SIDE)}",
-        f"data rows {json.dumps(ROWS)}",
+        f"data table {json.dumps(ROWS)}",
         'data settings {"depth": {"n": 1}}',
         "raw rows a,b\n1,2\n",
         "raw page <script>pwned(1)</script>",
@@ -214,17 +214,3 @@ async def test_files_go_along_within_what_the_agent_takes(visitor: Visitor, site
     [prompt] = agent.prompts
     assert "File notes.txt:\n\nread\nme" in prompt["text"]
     assert "Oslo" in prompt["text"]
-
-
-async def test_a_task_of_another_caller_is_not_shown(visitor: Visitor, other: Visitor, site: HubProcess) -> None:
-    async with online(site, TaskPeer) as agent:
-        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "a secret")
-        await said(visitor, "Answered in")
-        [task_id] = parse_qs(urlsplit(visitor.page.url).query)["task"]
-        await other.sign_in("bob", then=f"/agents/{agent.handle}?task={task_id}")
-        await other.page.get_by_text("This conversation is not kept any more").wait_for()
-        assert await other.page.locator(".turn").count() == 0
-        await ask(other, "mine")
-        await said(other, "Answered in")
-        await other.check_calm()

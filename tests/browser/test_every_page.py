@@ -23,14 +23,17 @@ async def walker(browser: Browser, scene: Scene) -> AsyncIterator[Visitor]:
 
 @pytest.mark.parametrize(
     "listed",
-    [pytest.param(one, id=one.name, marks=[pytest.mark.deep] if one.like else []) for one in PAGES],
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.deep] if one.like else [])
+        for one in sorted(PAGES, key=lambda one: one.login)
+    ],
 )
 async def test_a_page_is_small_calm_accessible_and_fits_a_phone(
     walker: Visitor, scene: Scene, listed: Listed
 ) -> None:
+    await walker.be(scene.hub.mint(listed.login, "session") if listed.login else "")
     walker.complaints.clear()
     walker.expected = [listed.complaint] if listed.complaint else []
-    await walker.be(scene.hub.mint(listed.login, "session") if listed.login else "")
     await walker.open(listed.path.format(**scene.names))
     await walker.check_calm()
     await listed.act(walker.page)

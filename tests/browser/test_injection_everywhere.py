@@ -7,6 +7,7 @@ page without a line in `paths` fails. `test_markdown.py` shows what becomes of e
 
 import asyncio
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlencode
@@ -114,7 +115,7 @@ async def exchange(visitor: Visitor, hostile: Hostile) -> None:
         question = f"{hostile.text()} {form}"
         await reference.ask(visitor, question, streaming=number % 2 == 0)
         await visitor.page.locator("#reply", has_text=f"{form}").wait_for()
-        await visitor.page.get_by_text("Completed.").wait_for()
+        await reference.told(visitor, "Completed.")
         assert await reference.text_of(visitor, "reply") == f"echo: {question}"
 
 
@@ -141,7 +142,7 @@ FORMS = {
     "/device": "Go on",
     "/desk/connect": "Get a token",
     "/desk/remote": "Look at the card",
-    "/desk/agents/{agent}": "Preview",
+    "/desk/agents/{agent}": "Preview the description",
     "/desk/agents/{agent}/audit": "Show",
     "/desk/team/rules": "Save",
     "/desk/network/venues/new": "Add the venue",
@@ -166,18 +167,12 @@ async def fill_in_forms(visitor: Visitor, hostile: Hostile, found: Json) -> None
         await visitor.check_calm()
 
 
+NUMBERED = ("agent", "webhook", "told", "delivery", "token", "proposal")
+
+
 async def test_no_page_is_left_out() -> None:
-    numbers = {
-        "agent": 1,
-        "webhook": 1,
-        "told": 1,
-        "delivery": 1,
-        "token": 1,
-        "session": str(uuid.UUID(int=0)),
-        "proposal": 1,
-        **dict.fromkeys(("network_venue", "network_key", "network_booking"), str(uuid.UUID(int=0))),
-    }
-    visited = [path.partition("?")[0] for path in paths(Hostile(["x"]), numbers | {"handle": "a/b"})]
+    found = defaultdict(lambda: str(uuid.UUID(int=0)), dict.fromkeys(NUMBERED, "1"), handle="a/b")
+    visited = [path.partition("?")[0] for path in paths(Hostile(["x"]), found)]
     names = {match.url_name for match in map(resolve, visited[:-1])}
     assert names == page_names(get_resolver().url_patterns) - NO_PAGES
 
@@ -198,85 +193,56 @@ def page_names(patterns: list[object]) -> set[str]:
 def paths(hostile: Hostile, found: Json) -> list[str]:
     """Every page of what was written, and hostile words in every address; the last is of no page."""
     agent, session = f"/desk/agents/{found['agent']}", f"/desk/sessions/{found['session']}"
+    network, webhook = "/desk/network", f"/webhooks/{found['told']}"
+
+    def searching(path: str, *names: str) -> str:
+        return f"{path}?{urlencode({name: hostile.text(200) for name in names})}"
+
+    filters = ("q", "category", "location", "venue", "from", "key", "day", "tz")
     return [
         "/",
-        f"/agents?{urlencode({'q': hostile.text(), 'page': hostile.text()})}",
+        searching("/agents", "q", "page"),
         f"/agents?q={found['handle']}",
         f"/agents/{found['handle']}",
         "/questions",
-        f"/questions?{urlencode({name: hostile.text(200) for name in ('q', 'agent', 'state', 'tz')})}",
+        searching("/questions", "q", "agent", "state", "tz"),
         f"/demos/a2a/?agent={found['handle']}",
-        f"/demos/a2a/?{urlencode({'agent': hostile.text()})}",
-        f"/signin?{urlencode({'next': hostile.text()})}",
-        f"{CONSENT.replace('Notebook', quote(hostile.text(60)))}",
-        f"/device?{urlencode({'user_code': hostile.text()})}",
+        searching("/demos/a2a/", "agent"),
+        searching("/signin", "next"),
+        CONSENT.replace("Notebook", quote(hostile.text(60))),
+        searching("/device", "user_code"),
         "/join/0123456789abcdef0123456789abcdef",
-        "/invitations",
-        "/account",
-        "/account/erase",
-        f"/docs?{urlencode({'q': hostile.text()})}",
-        "/docs/errors",
-        "/docs/api",
-        "/docs/api/sessions",
-        f"/desk?{urlencode({'agents': hostile.text(), 'sessions': hostile.text()})}",
-        f"/desk/alerts?{urlencode({'confirm': hostile.text()})}",
+        *("/invitations", "/account", "/account/erase", "/health", "/limits"),
+        searching("/docs", "q"),
+        *("/docs/errors", "/docs/api", "/docs/api/sessions"),
+        searching("/desk", "agents", "sessions"),
+        searching("/desk/alerts", "confirm"),
         "/desk/costs",
-        f"/desk/costs?{urlencode({'by': hostile.text(), 'days': hostile.text()})}",
-        f"/desk/bulk?{urlencode({'action': 'halt', 'agent': found['agent']})}",
+        searching("/desk/costs", "by", "days"),
+        f"/desk/bulk?action=halt&agent={found['agent']}",
         f"/desk/publish?session={found['session']}",
-        f"/desk/remote?{urlencode({'name': hostile.text()})}",
-        f"/desk/connect?{urlencode({'name': hostile.text()})}",
+        searching("/desk/remote", "name"),
+        searching("/desk/connect", "name"),
         f"/desk/connect/{found['token']}",
-        agent,
-        f"{agent}/published",
-        f"{agent}/delete",
-        f"{agent}/remote",
-        f"{agent}/audit",
-        f"{agent}/audit?{urlencode(dict.fromkeys(('asker', 'tz', 'outcome', 'q'), hostile.text()))}",
-        session,
-        f"{session}?{urlencode({'before': hostile.text()})}",
-        f"{session}/rows",
-        f"{session}/files",
-        f"{session}/delete",
+        *(agent, f"{agent}/published", f"{agent}/delete", f"{agent}/remote", f"{agent}/audit"),
+        searching(f"{agent}/audit", "asker", "tz", "outcome", "q"),
+        *(session, f"{session}/rows", f"{session}/files", f"{session}/delete"),
+        searching(session, "before"),
         "/desk/team",
-        f"/desk/team?{urlencode({'of': hostile.text()})}",
-        "/desk/team/rules",
-        "/desk/team/agents/alpha",
-        f"/desk/team/proposals/{found['proposal']}",
-        *network_paths(hostile, found),
-        "/webhooks",
-        f"/webhooks/{found['webhook']}",
-        f"/webhooks/{found['webhook']}/deliveries",
-        f"/webhooks/{found['told']}?{urlencode({'agent': hostile.text(), 'event': hostile.text()})}",
-        f"/webhooks/{found['told']}/deliveries/{found['delivery']}",
-        "/health",
-        "/limits",
-        f"/{quote(hostile.text())}",
-    ]
-
-
-def network_paths(hostile: Hostile, found: Json) -> list[str]:
-    """The pages of a network."""
-    filters = {
-        name: hostile.text(128) for name in ("q", "category", "location", "venue", "from", "key", "day", "tz")
-    }
-    return [
-        "/desk/network",
-        "/desk/network/venues",
-        f"/desk/network/venues?{urlencode(filters)}",
-        "/desk/network/venues/new",
-        "/desk/network/venues/import",
-        f"/desk/network/venues/{found['network_venue']}",
-        "/desk/network/keys",
-        f"/desk/network/keys/{found['network_key']}",
-        "/desk/network/bookings",
-        f"/desk/network/bookings?{urlencode(filters)}",
-        f"/desk/network/bookings/{found['network_booking']}",
-        *(f"/desk/network/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
-        "/desk/network/log",
-        f"/desk/network/log?{urlencode(filters)}",
-        "/desk/network/rules",
+        searching("/desk/team", "of"),
+        *("/desk/team/rules", "/desk/team/agents/alpha", f"/desk/team/proposals/{found['proposal']}"),
+        *(network, f"{network}/venues", f"{network}/venues/new", f"{network}/venues/import"),
+        searching(f"{network}/venues", *filters),
+        *(f"{network}/{kind}s/{found[f'network_{kind}']}" for kind in ("venue", "key", "booking")),
+        *(f"{network}/{kind}" for kind in ("keys", "bookings", "log", "rules")),
+        searching(f"{network}/bookings", *filters),
+        *(f"{network}/revenue?by={by}" for by in ("customer", "key", "venue", quote(hostile.text()))),
+        searching(f"{network}/log", *filters),
         "/demos/agnt/",
+        *("/webhooks", f"/webhooks/{found['webhook']}", f"/webhooks/{found['webhook']}/deliveries"),
+        searching(webhook, "agent", "event"),
+        f"{webhook}/deliveries/{found['delivery']}",
+        f"/{quote(hostile.text())}",
     ]
 
 

@@ -6,7 +6,7 @@ from lab.agents import Echo, online
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.reference import ask, text_of
+from tests.browser.reference import ask, text_of, told
 from tests.browser.visitor import Visitor, visiting
 
 pytestmark = IN_BROWSER
@@ -46,7 +46,7 @@ async def ask_and_copy(visitor: Visitor, handle: str) -> None:
     await visitor.check_calm()
     await visitor.open(f"/demos/a2a/?agent={handle}")
     await ask(visitor, "again")
-    await page.get_by_text("Completed.").wait_for()
+    await told(visitor, "Completed.")
     await page.get_by_role("button", name="Copy: What is sent").click()
     await page.get_by_text("Copied.").wait_for()
     sent = await text_of(visitor, "request")

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from lab.agents import Chunker, Echo, TaskPeer, gone, online
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.reference import TASKS, TITLES, ask, speak, text_of
+from tests.browser.reference import TASKS, TITLES, ask, speak, text_of, told
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
@@ -38,7 +38,7 @@ async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProc
         await speak(visitor, key, agent.handle)
         for streaming in (False, True):
             await ask(visitor, "what's a lifetime?", streaming=streaming)
-            await visitor.page.get_by_text("Completed.").wait_for()
+            await told(visitor, "Completed.")
             assert await text_of(visitor, "reply") == "".join(PIECES)
             steps = await text_of(visitor, "steps")
             whole = 1 if key == "v1-0" else 0  # docs/adr/0167
@@ -48,7 +48,7 @@ async def test_a_reply_is_shown_as_it_is_written(visitor: Visitor, site: HubProc
             assert ("A2A-Version: 1.0" in await text_of(visitor, "request")) == (key == "v1-0")
         assert steps.index("HTTP 200") < steps.index("WORKING") < steps.index("chunk") < steps.index("COMPLETED")
         await visitor.page.get_by_role("button", name=GET[key]).click()
-        await visitor.page.get_by_text("Completed.").wait_for()
+        await told(visitor, "Completed.")
         state = json.loads(await text_of(visitor, "raw"))["result"]["status"]["state"]
         assert state == {"own": "COMPLETED", "v1-0": "TASK_STATE_COMPLETED", "v0-3": "completed"}[key]
         if key == "own":
@@ -72,7 +72,7 @@ async def test_each_mistake_is_answered_and_explained(visitor: Visitor, site: Hu
             for number, mistake in enumerate(CODES if key == "own" else OF_DIALECT):
                 await visitor.page.get_by_label("Make a mistake").select_option(mistake)
                 await ask(visitor, "hello", streaming=number % 2 == 0)
-                await visitor.page.get_by_text("Not taken.").wait_for()
+                await told(visitor, "Not taken.")
                 assert (await text_of(visitor, "explained")).startswith(str(CODES[mistake])), (key, mistake)
                 assert json.loads(await text_of(visitor, "raw"))["error"]["code"] == CODES[mistake]
         await visitor.check_calm()
@@ -87,7 +87,7 @@ async def test_refusals_and_failures_are_explained(visitor: Visitor, site: HubPr
         for handle, reason in ((left.handle, "offline"), (spent.handle, "budget")):
             await visitor.open(f"/demos/a2a/?agent={handle}")
             await ask(visitor, "hello", streaming=False)
-            await visitor.page.get_by_text("Failed.", exact=True).wait_for()
+            await told(visitor, "Failed.")
             assert (await text_of(visitor, "explained")).startswith(reason)
             await visitor.check_calm()
 
@@ -97,7 +97,7 @@ async def test_without_a_sign_in_the_page_says_how(visitor: Visitor, site: HubPr
     async with online(site, Echo) as agent:
         await visitor.open(f"/demos/a2a/?agent={agent.handle}")
         await ask(visitor, "hello")
-        await visitor.page.get_by_text("Not taken.").wait_for()
+        await told(visitor, "Not taken.")
         assert (await text_of(visitor, "explained")).startswith("-32010")
         await visitor.page.locator("#try").get_by_role("link", name="Sign in").click()
         await visitor.page.get_by_label("Login").fill("alice")
@@ -156,12 +156,12 @@ async def test_a_task_asks_back_sends_artifacts_is_left_and_canceled(
 
 async def answer_what_it_asks(visitor: Visitor) -> None:
     await ask(visitor, "note looking | ask which one?")
-    await visitor.page.get_by_text("The agent asks back.").wait_for()
+    await told(visitor, "The agent asks back.")
     assert await text_of(visitor, "reply") == "which one?"
     assert "looking" in await text_of(visitor, "steps")
     assert await visitor.page.get_by_label("This answers the task").is_checked()
     await ask(visitor, "the blue one")
-    await visitor.page.get_by_text("Completed.").wait_for()
+    await told(visitor, "Completed.")
     assert await text_of(visitor, "reply") == "you said: the blue one"
     assert await visitor.page.get_by_label("This answers the task").is_disabled()
 
@@ -171,12 +171,13 @@ async def see_each_artifact_once(visitor: Visitor) -> None:
     for streaming in (True, False):
         steps = 'text notes one | more notes  two | data sum {"n": 3} | raw page abcd | say done'
         await ask(visitor, steps, streaming=streaming)
-        await visitor.page.get_by_text("Completed.").wait_for()
+        await told(visitor, "Completed.")
         assert await visitor.page.locator("#artifacts li").evaluate_all(ARTIFACTS) == shown
         assert (await text_of(visitor, "steps")).count("artifact") == len(shown)
         assert await text_of(visitor, "reply") == "done"
     await ask(visitor, "text notes alone")
-    await visitor.page.get_by_text("No reply: the agent sent artifacts.").wait_for()
+    await told(visitor, "Completed.")
+    assert await text_of(visitor, "reply") == "No reply: the agent sent artifacts."
     assert await visitor.page.locator("#artifacts li").evaluate_all(ARTIFACTS) == ["notes: alone"]
 
 
@@ -185,19 +186,19 @@ async def leave_follow_and_cancel(visitor: Visitor, agent: TaskPeer, key: str) -
     await ask(visitor, "say first | hold | say , then second")
     await visitor.page.get_by_text("first", exact=True).wait_for()
     await visitor.page.get_by_role("button", name="Stop reading").click()
-    await visitor.page.get_by_text("Stopped.", exact=True).wait_for()
+    await told(visitor, "Stopped.")
     await visitor.page.get_by_role("button", name=subscribe).click()
     await visitor.page.locator("#steps", has_text="HTTP 200").wait_for()
     assert ("Last-Event-ID: task-" in await text_of(visitor, "request")) == (key == "v1-0")
     agent.release.set()
-    await visitor.page.get_by_text("Completed.").wait_for()
+    await told(visitor, "Completed.")
     assert await text_of(visitor, "reply") == "first, then second"
     agent.release.clear()
     await visitor.page.get_by_label("the same without waiting").check()
     await visitor.page.get_by_label("Your question").fill("hold")
     await visitor.page.get_by_role("button", name="Send").click()
-    await visitor.page.get_by_text("The agent works on it").wait_for()
+    await told(visitor, "The agent works on it")
     await visitor.page.get_by_role("button", name=cancel).click()
-    await visitor.page.get_by_text("Canceled.").wait_for()
+    await told(visitor, "Canceled.")
     assert (await text_of(visitor, "explained")).startswith("canceled")
     agent.release.set()

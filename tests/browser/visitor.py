@@ -167,6 +167,7 @@ class Visitor:
     requests: dict[str, tuple[str, str]] = field(default_factory=dict)
     begun: int = 0
     document: str = ""
+    session: str = ""
     is_profile_spent: bool = False
 
     async def open(self, path: str) -> None:
@@ -201,11 +202,16 @@ class Visitor:
             await self.open(then)
 
     async def be(self, session: str) -> None:
-        """Have this token of a session, or none."""
+        """Have this token of a session, or none; leave the page, whose scripts ask as the user before."""
+        if session == self.session:
+            return
+        self.session = session
+        await self.page.goto("about:blank")
         await self.page.context.clear_cookies(name="cw_session")
         if session:
             cookie: Any = {"name": "cw_session", "value": session, "url": self.url}
             await self.page.context.add_cookies([cookie])
+        self.complaints.clear()
 
     async def stop_clock(self) -> None:
         """Give the pages that are opened from now on a clock that the test moves."""

@@ -31,17 +31,6 @@ async def test_agents_are_listed_with_what_their_owner_sees(embedded_hub: HubPro
         assert (await mine.agents("no \0 such"))["agents"] == []
 
 
-async def test_a_route_by_any_spelling_brings_the_reply(embedded_hub: HubProcess) -> None:
-    hub = embedded_hub
-    async with agent(hub, "owner") as mine, agent(hub, "owner", Echoing, at=-1, publishes=False) as other:
-        slug = other.routing_name.removeprefix("@")
-        for name in (slug, f"@{slug}", f"owner/{slug}", f"@owner/{slug}"):
-            sent = await mine.request("route", peer=name, prompt="how?", mode="ask")
-            answer = await mine.answer_to("route", sent)
-            assert (answer["reply"], answer["peerLogin"]) == ("echo: how?", route_name("owner", other))
-            assert other.prompts[-1]["askerUser"] == "owner"
-
-
 async def test_a_dispatch_reaches_another_owners_agent_and_is_audited(hub: HubProcess) -> None:
     async with agent(hub, "owner") as mine, agent(hub, "alice", Echoing, at=-1) as other:
         assert await mine.dispatch(other.handle) == "echo: hello?"

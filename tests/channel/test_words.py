@@ -70,7 +70,7 @@ def test_why_nothing_was_asked_is_said() -> None:
         (errors.NotPublished(), "there is no @a/{b} that may be asked"),
         (AmbiguousPeer("several"), "several"),
         (errors.FileGone(), refusals.FILE_GONE),
-        (errors.Unavailable(), refusals.UNAVAILABLE),
+        (errors.Unavailable(), errors.Unavailable.text),
         (errors.Cycle(), "the question came through @a/{b} already, answer without asking it again"),
     ):
         assert refusal_text(refusal, "a/{b}") == words

@@ -31,9 +31,13 @@ async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
         assert answer.usage is not None
         assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
+        last: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+        stream = await client.chat.completions.create(model=model, messages=user("hello"), **last)
+        text, chunks = await read(stream)
+        assert (text, chunks[-1].choices, chunks[-1].usage.total_tokens) == ("echo: hello", [], 10)
         surfaces = sql(hub, f"SELECT surface FROM agents_turn WHERE agent_id = {agent.agent['id']}")
         assert model in [one.id async for one in client.models.list()]
-    assert surfaces == [("chat",)]
+    assert surfaces == [("chat",)] * 2
 
 
 async def test_a_stream_tells_the_text_as_it_comes(hub: HubProcess, alice: str) -> None:
@@ -50,23 +54,6 @@ async def test_a_stream_tells_the_text_as_it_comes(hub: HubProcess, alice: str) 
             raw = await http.post("/v1/chat/completions", json=asked)
         assert raw.headers["content-type"] == "text/event-stream"
         assert raw.text.endswith("data: [DONE]\n\n")
-
-
-async def test_the_usage_of_a_stream_is_its_last_chunk(embedded_hub: HubProcess) -> None:
-    async with (
-        online(embedded_hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
-        client_of(embedded_hub.url, embedded_hub.mint("alice", "app")) as client,
-    ):
-        stream = await client.chat.completions.create(
-            model=f"agent/{agent.handle}",
-            messages=user("hello"),
-            stream=True,
-            stream_options={"include_usage": True},
-        )
-        text, chunks = await read(stream)
-    assert text == "echo: hello"
-    assert chunks[-1].choices == []
-    assert chunks[-1].usage.total_tokens == 10
 
 
 async def test_messages_become_one_ask(embedded_hub: HubProcess) -> None:

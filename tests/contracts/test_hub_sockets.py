@@ -1,6 +1,8 @@
 """What a socket of the server keeps once it is accepted."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -33,9 +35,11 @@ async def beating(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "websocket.send", "text": message["text"]})
 
 
-async def test_the_server_pings_sockets_of_the_gateway() -> None:
+@asynccontextmanager
+async def serving(application: Any, **options: Any) -> AsyncIterator[tuple[list[HubSockets], str]]:
+    """A server whose sockets are noted, and the beginning of its addresses."""
     made: list[HubSockets] = []
-    config = uvicorn.Config(echo, ws=HubSockets, ws_ping_interval=60, log_config=None)
+    config = uvicorn.Config(application, ws=HubSockets, log_config=None, **{"ws_ping_interval": 60} | options)
 
     def make() -> HubSockets:
         made.append(HubSockets(config, ServerState(), {}))
@@ -43,39 +47,33 @@ async def test_the_server_pings_sockets_of_the_gateway() -> None:
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
     async with server:
-        port = server.sockets[0].getsockname()[1]
+        yield made, f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_the_server_pings_sockets_of_the_gateway() -> None:
+    async with serving(echo) as (made, url):
         for path in ("/gateway", "/", "/channel"):
-            async with connect(f"ws://127.0.0.1:{port}{path}", compression=None) as client:
+            async with connect(f"{url}{path}", compression=None) as client:
                 await client.send("hello")
                 await client.recv()
                 assert (made[-1].ping_timer is None) == (path == "/channel")
 
 
 async def test_a_socket_of_the_gateway_is_pinged_as_often_as_it_wants() -> None:
-    made: list[HubSockets] = []
-    config = uvicorn.Config(beating, ws=HubSockets, ws_ping_interval=60, log_config=None)
-
-    def make() -> HubSockets:
-        made.append(HubSockets(config, ServerState(), {}))
-        return made[-1]
-
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        async with connect(f"ws://127.0.0.1:{port}/gateway", compression=None) as client:
-            (socket,) = made
-            for seconds, pong_within in (("40", 20), ("12", 12), ("2", 10)):
-                await client.send(seconds)
-                assert await client.recv() == seconds
-                assert socket.ping_interval == float(seconds)
-                assert socket.ping_timeout == pong_within
-                assert socket.ping_timer is not None
-                due_in = socket.ping_timer.when() - asyncio.get_running_loop().time()
-                assert 0 < due_in <= float(seconds)
-            socket.keepalive_timeout()
-            with pytest.raises(ConnectionClosedError):
-                await client.recv()
-            assert client.close_code == HEARTBEAT_TIMEOUT
+    async with serving(beating) as (made, url), connect(f"{url}/gateway", compression=None) as client:
+        (socket,) = made
+        for seconds, pong_within in (("40", 20), ("12", 12), ("2", 10)):
+            await client.send(seconds)
+            assert await client.recv() == seconds
+            assert socket.ping_interval == float(seconds)
+            assert socket.ping_timeout == pong_within
+            assert socket.ping_timer is not None
+            due_in = socket.ping_timer.when() - asyncio.get_running_loop().time()
+            assert 0 < due_in <= float(seconds)
+        socket.keepalive_timeout()
+        with pytest.raises(ConnectionClosedError):
+            await client.recv()
+        assert client.close_code == HEARTBEAT_TIMEOUT
 
 
 async def beating_at_once(scope: Any, receive: Any, send: Any) -> None:
@@ -90,43 +88,25 @@ async def beating_at_once(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_socket_of_the_prototype_is_pinged_as_often_as_it_wants() -> None:
-    made: list[HubSockets] = []
-
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         await serve_prototype(beating_at_once, scope, receive, send)
 
-    config = uvicorn.Config(serve, ws=HubSockets, ws_ping_interval=60, log_config=None)
-
-    def make() -> HubSockets:
-        made.append(HubSockets(config, ServerState(), {}))
-        return made[-1]
-
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        async with connect(f"ws://127.0.0.1:{port}/a2a?agentId=alpha", compression=None) as client:
-            await client.recv()  # the welcome of the dialect
-            (socket,) = made
-            assert (socket.ping_interval, socket.ping_timeout) == (12, 12)
-            assert socket.ping_timer is not None
-            socket.keepalive_timeout()
-            with pytest.raises(ConnectionClosedError):
-                await client.recv()
-            assert client.close_code == HEARTBEAT_TIMEOUT
+    async with serving(serve) as (made, url), connect(f"{url}/a2a?agentId=alpha", compression=None) as client:
+        await client.recv()  # the welcome of the dialect
+        (socket,) = made
+        assert (socket.ping_interval, socket.ping_timeout) == (12, 12)
+        assert socket.ping_timer is not None
+        socket.keepalive_timeout()
+        with pytest.raises(ConnectionClosedError):
+            await client.recv()
+        assert client.close_code == HEARTBEAT_TIMEOUT
 
 
 async def test_an_accepted_socket_forgets_the_headers_of_its_handshake() -> None:
-    made: list[HubSockets] = []
-    config = uvicorn.Config(echo, ws=HubSockets, ws_per_message_deflate=False, log_config=None)
-
-    def make() -> HubSockets:
-        made.append(HubSockets(config, ServerState(), {}))
-        return made[-1]
-
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        async with connect(f"ws://127.0.0.1:{port}/channel", compression=None) as client:
-            await client.send("hello")
-            assert await client.recv() == "hello"
-            assert not {"request", "response"} & vars(made[0]).keys()
+    async with (
+        serving(echo, ws_per_message_deflate=False) as (made, url),
+        connect(f"{url}/channel", compression=None) as client,
+    ):
+        await client.send("hello")
+        assert await client.recv() == "hello"
+        assert not {"request", "response"} & vars(made[0]).keys()

@@ -1,8 +1,7 @@
 """What a user asked of agents: the list, its filters and cursors, and the replies of tasks that are kept."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +30,7 @@ from kit.search import SEARCHED_CHARS
 from tests.contracts.rows import Published, live_process, published, user
 from tests.contracts.stored_tasks import task
 from tests.native.rows import make_turn
+from tests.plans import plans_of_turns
 
 CURSOR = "9999999999999999.1"
 PUBLIC_URL = "http://hub.example"
@@ -178,23 +178,6 @@ class TestTheList:
         # A caller's few turns may be read by the other index, and sorted.
         assert [plan for plan in plans if "by_caller" not in plan or "Seq Scan on agents_turn" in plan] == []
         assert "turn_of_agents_by_caller" in plans[0]
-
-
-@contextmanager
-def plans_of_turns() -> Iterator[list[str]]:
-    """How the database finds the turns that it reads."""
-    plans: list[str] = []
-    how = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
-
-    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if 'FROM "agents_turn"' in sql and sql.startswith("SELECT"):
-            with connection.cursor() as cursor:
-                cursor.execute(f"{how} {sql}", params)
-                plans.append("\n".join(str(row[-1]) for row in cursor.fetchall()))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(explain):
-        yield plans
 
 
 class TestTheQueryString:

@@ -121,46 +121,31 @@ async def test_a_copy_taken_from_a_running_sqlite_hub_starts_a_hub(
 
 
 @pytest.mark.distributed
-async def test_a_dump_of_a_running_postgresql_hub_starts_a_hub(
+async def test_dumps_of_a_running_postgresql_hub_start_a_hub(
     make_storage: MakeStorage, distributed_storages: DistributedStorages, start_hub: StartHub, tmp_path: Path
 ) -> None:
-    home = make_storage("grown")
+    """One by the how-to, one by the runbook; a hub starts on what each of them restored."""
+    home, servers = make_storage("grown"), distributed_storages.servers
     hub = start_hub(home)
     alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
+    reached = {"PGHOST": "127.0.0.1", "PGPORT": str(servers.postgres_port), "PGUSER": "postgres"}
+    reached["PGDATABASE"] = home.env["DATABASE_URL"].rpartition("/")[2]
     async with online(hub, Echo) as agent:
         for text in BEFORE:
             await send(hub.url, agent.handle, text, alice)
         dump = f"{line_of('umask')} && {line_of('pg_dump')}"
         await back_up(hub, agent, alice, dump, tmp_path, HOME=str(tmp_path), DATABASE_URL=home.env["DATABASE_URL"])
+        await back_up(hub, agent, alice, f"{said('pg_dump')} > hub.dump", tmp_path, **reached)
         assert (tmp_path / "hub-backup" / "hub.sql").stat().st_mode & 0o077 == 0
         hub.kill9()
-        empty = "hub_restored"
-        servers = distributed_storages.servers.postgres_url("postgres")
-        await shell(f"psql -q '{servers}' -c 'CREATE DATABASE {empty}'", tmp_path)
-        url = distributed_storages.servers.postgres_url(empty)
+        by_howto, by_runbook = "hub_by_howto", "hub_by_runbook"
+        await shell(f"psql -q '{servers.postgres_url('postgres')}' -c 'CREATE DATABASE {by_howto}'", tmp_path)
+        url = servers.postgres_url(by_howto)
         await shell(line_of("psql"), tmp_path, HOME=str(tmp_path), DATABASE_URL=url)
-        moved = HubStorage("grown", {**home.env, "DATABASE_URL": url})
-        await pause(moved)
-        await check_restored(start_hub(moved), agent, alice, owner)
-
-
-@pytest.mark.distributed
-async def test_a_dump_is_restored_as_the_runbook_says(
-    make_storage: MakeStorage, distributed_storages: DistributedStorages, start_hub: StartHub, tmp_path: Path
-) -> None:
-    home, servers = make_storage("grown"), distributed_storages.servers
-    hub = start_hub(home)
-    alice, owner = hub.mint("alice", "session"), hub.mint("owner", "session")
-    reached = {"PGHOST": "127.0.0.1", "PGPORT": str(servers.postgres_port), "PGUSER": "postgres"}
-    database = home.env["DATABASE_URL"].rpartition("/")[2]
-    async with online(hub, Echo) as agent:
-        for text in BEFORE:
-            await send(hub.url, agent.handle, text, alice)
-        dump = f"{said('pg_dump')} > hub.dump"
-        await back_up(hub, agent, alice, dump, tmp_path, **reached, PGDATABASE=database)
-        hub.kill9()
-        restored = "hub_from_runbook"
-        restore = said("createdb").replace("hub_restored", restored)  # the other test's, on the same server
-        await shell(restore, tmp_path, **reached)
-        moved = HubStorage("grown", {**home.env, "DATABASE_URL": servers.postgres_url(restored)})
-        await check_restored(start_hub(moved), agent, alice, owner)
+        await shell(said("createdb").replace("hub_restored", by_runbook), tmp_path, **reached)
+        for database in (by_howto, by_runbook):
+            moved = HubStorage("grown", {**home.env, "DATABASE_URL": servers.postgres_url(database)})
+            await pause(moved)
+            restored = start_hub(moved)
+            await check_restored(restored, agent, alice, owner)
+            restored.kill9()

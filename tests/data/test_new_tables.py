@@ -48,11 +48,15 @@ def new_storage(folder: Path) -> HubStorage:
     return storage
 
 
-def test_they_are_those_that_the_migrations_make(embedded_storages: EmbeddedStorages, tmp_path: Path) -> None:
+def test_they_are_those_that_the_migrations_make_and_are_then_left_alone(
+    embedded_storages: EmbeddedStorages, tmp_path: Path
+) -> None:
     migrated, new = embedded_storages.new(tmp_path / "migrated"), new_storage(tmp_path / "new")
     assert tables_of(new) == tables_of(migrated)
     assert rows_of(new) == rows_of(migrated)
     assert "No migrations to apply" in manage(new.env, "migrate")
+    program = f"{BRING_UP_TO_DATE}; {SHOW_MIGRATIONS}"
+    assert manage(new.env, "shell", "--no-imports", "-c", program).strip() == "[]"
 
 
 def test_a_database_that_lacks_a_migration_is_migrated(tmp_path: Path) -> None:
@@ -62,9 +66,3 @@ def test_a_database_that_lacks_a_migration_is_migrated(tmp_path: Path) -> None:
     read(storage, "DELETE FROM django_migrations WHERE app = 'hub'")
     manage(storage.env, "shell", "--no-imports", "-c", BRING_UP_TO_DATE)
     assert tables_of(storage) == before
-
-
-def test_a_database_that_lacks_none_is_left_alone(tmp_path: Path) -> None:
-    storage = new_storage(tmp_path / "current")
-    program = f"{BRING_UP_TO_DATE}; {SHOW_MIGRATIONS}"
-    assert manage(storage.env, "shell", "--no-imports", "-c", program).strip() == "[]"

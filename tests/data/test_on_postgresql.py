@@ -1,11 +1,11 @@
-"""What is kept, what goes and what staff did, on PostgreSQL."""
+"""What is kept and what goes, on PostgreSQL."""
 
 from lab.hub_storage import DistributedStorages
 from tests.nested import NESTED, pass_on_postgresql
 
 pytestmark = NESTED
 
-AGAIN = ["test_retention.py", "test_exporting.py", "test_erasing.py", "test_acts.py"]
+AGAIN = ["test_retention.py", "test_exporting.py", "test_erasing.py"]
 
 
 def test_what_is_kept_and_what_goes_is_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:

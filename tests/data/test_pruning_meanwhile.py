@@ -5,21 +5,18 @@ The embedded hub prunes itself, some seconds after its start.
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 
-from lab import ROOT
 from lab.agents import Echo, online
 from lab.callers import reply_text, send
 from lab.hub_process import StartHub
-from lab.hub_storage import HubStorage, hub_env
+from lab.hub_storage import HubStorage, manage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-OLD = 4_000
+OLD = 2_000
 SEED = f"""
 from datetime import timedelta
 from django.utils import timezone
@@ -43,19 +40,11 @@ print(Turn.objects.filter(chat_id__startswith="old-").exclude(question="").count
 jobs.retain(400), jobs.forget_events(90)
 print(Turn.objects.filter(chat_id__startswith="old-").count(), Event.objects.filter(type="t").count())
 """
-PROGRAM = "import sys, django; django.setup(); exec(sys.argv[1])"
 
 
-def program(home: HubStorage, text: str) -> subprocess.Popen[str]:
-    env = hub_env(home.env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
-    command = [sys.executable, "-c", PROGRAM, text]
-    return subprocess.Popen(command, env=env, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-async def finished(running: subprocess.Popen[str]) -> str:
-    output, errors = await asyncio.to_thread(running.communicate, timeout=100)
-    assert running.returncode == 0, errors
-    return output
+async def run(home: HubStorage, text: str) -> str:
+    """Run a program beside the hub; what it prints."""
+    return await asyncio.to_thread(manage, home.env, "shell", "-v", "0", "-c", text)
 
 
 def left_of(home: HubStorage) -> tuple[int, int]:
@@ -69,18 +58,19 @@ def left_of(home: HubStorage) -> tuple[int, int]:
 async def test_asks_go_on_while_old_rows_go(home: HubStorage, start_hub: StartHub) -> None:
     hub = start_hub(home)
     async with online(hub, Echo, agent={"dailyBudgetQueries": 100_000}) as agent:
-        await finished(program(home, SEED))
+        await run(home, SEED)
+        pruning = None
         if home.is_grown:
-            pruning = program(home, PRUNE)  # as the worker would
+            pruning = asyncio.create_task(run(home, PRUNE))  # as the worker would
         else:
             hub.kill9()
             await asyncio.to_thread(hub.serve, 0)
             await agent.connect()
         asked = 0
-        while pruning.poll() is None if home.is_grown else left_of(home) != (0, 0):
+        while not pruning.done() if pruning else left_of(home) != (0, 0):
             told = await send(hub.url, agent.handle, f"number {asked}", hub.mint("alice", "session"))
             assert reply_text(told) == f"echo: number {asked}"
             asked += 1
-        if home.is_grown:
-            assert (await finished(pruning)).split() == ["0", "0", "0"]
+        if pruning:
+            assert (await pruning).split() == ["0", "0", "0"]
     assert asked > 2

@@ -14,7 +14,7 @@ from hub.checks import TAG
 from hub.checks.settings import filesystem_of
 from hub.models import JobRun
 from lab import ROOT
-from lab.hub_storage import MakeStorage, manage, run_command
+from lab.hub_storage import MakeStorage, run_command
 from tests.repository.tracked import named
 
 ID = re.compile(r"clawbridge\.[EW]\d{3}")
@@ -133,11 +133,6 @@ def check_deploy(env: dict[str, str]) -> set[str]:
     done = run_command(env, "check", "--deploy")
     assert "Traceback" not in done.stderr, done.stderr
     return {one.removeprefix("clawbridge.") for one in ID.findall(done.stderr)}
-
-
-def test_the_embedded_hub_as_documented_passes(tmp_path: Path) -> None:
-    env = {"DATA_DIR": str(tmp_path / "data"), "PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
-    manage(env, "check", "--deploy", "--fail-level", "WARNING")
 
 
 def test_every_check_has_its_line_and_no_other_has() -> None:

@@ -23,17 +23,25 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield running
 
 
-async def test_both_processes_answer_also_after_one_was_killed(stack: Stack) -> None:
+async def test_both_processes_answer_also_after_they_and_the_database_were_killed(stack: Stack) -> None:
     first, second = stack.urls
     for url in (first, second):
         assert reply_text(await send(url, "demo/echo", "hello", stack.token)) == "hello"
     stack.find(second).kill()
     stack.wait_for("web 2 ended with -9")
     assert reply_text(await send(first, "demo/echo", "hello", stack.token)) == "hello"
-    stack.find(first).kill()
     stack.wait_for("web 2 runs again")
-    stack.wait_for("web 1 runs again")
+    before = len(stack.program.output)
+    database, web = stack.find_program("postgres"), stack.find(first)
+    web.kill()
+    stack.wait_for("starting web 1 again", after=before)
+    database.kill()
+    stack.wait_for("PostgreSQL runs again", after=before)
+    stack.wait_for("web 1 runs again", after=before)
+    told = stack.program.output[before:]
+    assert told.index("PostgreSQL runs again") < told.index("web 1 runs again")
     await eventually(_answering(second, stack), "the demo agent is back, with a new token")
+    await eventually(_answering(first, stack), "the agent answers again by the other process")
     minted = stack.command("mint_token --login you --kind session").split()[-1]
     assert reply_text(await send(first, "demo/echo", "hello", minted)) == "hello"
 
@@ -43,21 +51,6 @@ def _answering(url: str, stack: Stack) -> Callable[[], Awaitable[bool]]:
         return reply_text(await send(url, "demo/echo", "again", stack.tokens[-1])) == "again"
 
     return answers
-
-
-async def test_it_goes_on_when_the_database_is_killed_while_a_process_is_started_again(stack: Stack) -> None:
-    first, second = stack.urls
-    before = len(stack.program.output)
-    database, web = stack.find_program("postgres"), stack.find(second)
-    web.kill()
-    stack.wait_for("starting web 2 again", after=before)
-    database.kill()
-    stack.wait_for("PostgreSQL runs again", after=before)
-    stack.wait_for("web 2 runs again", after=before)
-    told = stack.program.output[before:]
-    assert told.index("PostgreSQL runs again") < told.index("web 2 runs again")
-    await eventually(_answering(second, stack), "the agent answers again")
-    await eventually(_answering(first, stack), "the agent answers again by the other process")
 
 
 def test_it_leaves_in_order_and_leaves_nothing_behind(stack: Stack) -> None:

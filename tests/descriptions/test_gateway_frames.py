@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 
 from gateway.wire.errors import ErrorCode
@@ -42,15 +42,15 @@ FROM_CLIENT = [
 ]
 
 
-@pytest.mark.parametrize(("frame", "needed"), FROM_CLIENT, ids=lambda one: str(one))
-def test_a_frame_that_the_gateway_takes_fits_its_description(frame: Json, needed: str) -> None:
-    described = payload("gateway", name_of(frame["type"]))
-    jsonschema.validate({**frame, "kept": True, "metadata": {"own": 1}}, described)
-    for flaw in ({"type": "other"}, {"id": "x" * 129}, {"metadata": {"priority": "soon"}}, {"content": 1}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(frame | flaw, described)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({name: value for name, value in frame.items() if name != needed}, described)
+def test_a_frame_that_the_gateway_takes_fits_its_description() -> None:
+    for frame, needed in FROM_CLIENT:
+        described = payload("gateway", name_of(frame["type"]))
+        jsonschema_rs.validate(described, {**frame, "kept": True, "metadata": {"own": 1}})
+        for flaw in ({"type": "other"}, {"id": "x" * 129}, {"metadata": {"priority": "soon"}}, {"content": 1}):
+            with pytest.raises(jsonschema_rs.ValidationError):
+                jsonschema_rs.validate(described, frame | flaw)
+        with pytest.raises(jsonschema_rs.ValidationError):
+            jsonschema_rs.validate(described, {name: value for name, value in frame.items() if name != needed})
 
 
 async def test_what_the_gateway_sends_fits_its_description(embedded_hub: HubProcess) -> None:
@@ -76,4 +76,4 @@ async def test_what_the_gateway_sends_fits_its_description(embedded_hub: HubProc
         "message",
     }
     for frame in client.frames:
-        jsonschema.validate(frame, payload("gateway", frame["type"]))
+        jsonschema_rs.validate(payload("gateway", frame["type"]), frame)

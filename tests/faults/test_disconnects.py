@@ -49,19 +49,15 @@ async def test_a_caller_who_leaves_a_waiting_answer_does_not_stop_the_turn(
 
 
 async def test_an_agent_that_drops_in_the_middle_fails_the_turn_at_once(hub: HubProcess, alice: str) -> None:
-    for url in hub.urls:
-        async with online(hub, Drop) as agent:
-            began = time.monotonic()
-            assert failed_text(await send(url, agent.handle, "hello", alice)) == OFFLINE
-            assert time.monotonic() - began < AT_ONCE_S
-
-
-async def test_an_agent_that_drops_ends_the_stream_with_a_failed_frame(hub: HubProcess, alice: str) -> None:
-    for url in hub.urls:
-        async with online(hub, Drop) as agent:
-            tasks = await stream(url, agent.handle, "hello", alice)
-            assert failed_text(tasks[-1]) == OFFLINE
-            assert [task["status"]["state"] for task in tasks] == ["WORKING", "FAILED"]
+    """Of a caller who waits at the first process, and of one who reads a stream at the last."""
+    async with online(hub, Drop) as agent:
+        began = time.monotonic()
+        assert failed_text(await send(hub.url, agent.handle, "hello", alice)) == OFFLINE
+        assert time.monotonic() - began < AT_ONCE_S
+    async with online(hub, Drop) as agent:
+        tasks = await stream(hub.urls[-1], agent.handle, "hello", alice)
+        assert failed_text(tasks[-1]) == OFFLINE
+        assert [task["status"]["state"] for task in tasks] == ["WORKING", "FAILED"]
 
 
 async def test_an_agent_that_closes_in_the_middle_fails_the_turn_at_once(hub: HubProcess, alice: str) -> None:

@@ -47,9 +47,10 @@ async def swallow(asking: Awaitable[Json]) -> Json | None:
 
 
 @pytest.mark.distributed
-async def test_when_the_callers_process_dies_the_agent_serves_others_again(
+async def test_when_a_process_dies_its_callers_are_told_and_others_are_served(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
+    """First the process of a caller, then that of the agent."""
     hub = start_hub(make_storage("grown"), processes=2, worker=True)
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, at=0, only_first=True) as agent:
@@ -60,35 +61,34 @@ async def test_when_the_callers_process_dies_the_agent_serves_others_again(
         assert await asking is None
         await check_served_again(hub.urls[0], agent, bob, died)
         await check_nothing_open(hub, hub.urls[0], agent)
-
-
-@pytest.mark.distributed
-async def test_when_the_agents_process_dies_its_caller_is_told_and_others_are_served(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("grown"), processes=2, worker=True)
-    alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
+    await asyncio.to_thread(hub.serve, 1)
     async with online(hub, Stall, at=0, only_first=True) as agent:
-        asking = asyncio.create_task(send(hub.urls[1], agent.handle, "lost", alice))
+        waiting = asyncio.create_task(send(hub.urls[1], agent.handle, "lost", alice))
         await agent.heard("prompt")
         hub.kill9(0)
         died = time.monotonic()
         await agent.closed.wait()
         await agent.connect(hub.urls[1])
         await check_served_again(hub.urls[1], agent, bob, died)
-        task = await asyncio.wait_for(asking, WITHIN_S + SLACK_S)
+        task = await asyncio.wait_for(waiting, WITHIN_S + SLACK_S)
         assert failed_text(task) == "agent channel offline"
         await check_nothing_open(hub, hub.urls[1], agent)
 
 
-async def test_when_the_only_process_dies_the_next_start_is_clean(
+async def test_when_the_only_process_dies_the_next_start_is_clean_and_answers_are_in_the_audit(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
     hub = start_hub(make_storage("embedded"))
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
-    async with online(hub, Stall, only_first=True, agent={"dailyBudgetQueries": 2}) as agent:
+    async with (
+        online(hub, Echo) as answering,
+        online(hub, Stall, only_first=True, agent={"dailyBudgetQueries": 2}) as agent,
+    ):
         asking = asyncio.create_task(swallow(send(hub.url, agent.handle, "lost", alice)))
         await agent.heard("prompt")
+        kept = [f"kept {number}" for number in range(5)]
+        for text in kept:
+            assert reply_text(await send(hub.url, answering.handle, text, alice)) == f"echo: {text}"
         hub.kill9(0)
         died = time.monotonic()
         assert await asking is None
@@ -98,19 +98,6 @@ async def test_when_the_only_process_dies_the_next_start_is_clean(
         await check_served_again(hub.url, agent, bob, died)
         await check_nothing_open(hub, hub.url, agent)
         spent = failed_text(await send(hub.url, agent.handle, "over", bob))
+        log = await inbound(hub.url, answering.agent["id"], hub.mint("owner", "session"))
     assert spent == f"agent @{agent.handle} hit its daily budget (2)"
-
-
-async def test_answers_given_before_a_kill_are_in_the_audit_after_it(
-    make_storage: MakeStorage, start_hub: StartHub
-) -> None:
-    hub = start_hub(make_storage("embedded"))
-    alice = hub.mint("alice", "session")
-    async with online(hub, Echo) as agent:
-        for number in range(5):
-            assert reply_text(await send(hub.url, agent.handle, f"kept {number}", alice)) == f"echo: kept {number}"
-        hub.kill9(0)
-        await agent.closed.wait()
-    await asyncio.to_thread(hub.serve, 0)
-    log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
-    assert {row["question"] for row in log["recent"] if row["ok"]} == {f"kept {number}" for number in range(5)}
+    assert sorted(row["question"] for row in log["recent"] if row["ok"]) == kept

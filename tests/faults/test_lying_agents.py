@@ -18,9 +18,9 @@ async def check_refused(agent: ChannelAgent, errors_before: int) -> None:
     assert not agent.closed.is_set()
 
 
-@pytest.mark.parametrize("liar_at", [0, -1])
-async def test_a_reply_under_anothers_chat_id_is_dropped(hub: HubProcess, alice: str, liar_at: int) -> None:
-    async with online(hub, Stall) as honest, online(hub, Echo, at=liar_at) as liar:
+async def test_a_reply_under_anothers_chat_id_is_dropped(hub: HubProcess, alice: str) -> None:
+    """On the grown hub the liar is at another process, on the embedded one at the same."""
+    async with online(hub, Stall) as honest, online(hub, Echo, at=-1) as liar:
         asking = asyncio.create_task(send(hub.urls[-1], honest.handle, "hello", alice))
         chat_id = (await honest.heard("prompt"))["chatId"]
         await liar.reply(chat_id, "a lie")
@@ -44,11 +44,8 @@ async def test_a_lie_of_the_same_owner_under_a_second_session_is_dropped(hub: Hu
         assert reply_text([task async for task in answer.tasks()][-1]) == "the truth"
 
 
-@pytest.mark.parametrize("liar_at", [0, -1])
-async def test_a_status_and_an_artifact_under_anothers_chat_id_are_dropped(
-    hub: HubProcess, alice: str, liar_at: int
-) -> None:
-    async with online(hub, TaskPeer) as honest, online(hub, TaskPeer, at=liar_at) as liar:
+async def test_a_status_and_an_artifact_under_anothers_chat_id_are_dropped(hub: HubProcess, alice: str) -> None:
+    async with online(hub, TaskPeer) as honest, online(hub, TaskPeer, at=-1) as liar:
         asking = asyncio.create_task(send(hub.urls[-1], honest.handle, "hold | say the truth", alice))
         chat_id = (await honest.heard("prompt"))["chatId"]
         for number, state in enumerate(["working", "input_required", "failed", "completed"]):
@@ -141,8 +138,8 @@ async def test_the_new_socket_cannot_answer_what_the_old_one_was_asked(hub: HubP
             assert failed_text(await asking) == "agent channel offline"
 
 
-@pytest.mark.parametrize("chat_id", ["", "guess", "x" * 128, "x" * 5000, "../", "\u0000"])
-async def test_a_guessed_chat_id_is_refused(embedded_hub: HubProcess, chat_id: str) -> None:
+async def test_a_guessed_chat_id_is_refused(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, Echo) as agent:
-        await agent.reply(chat_id, "hello?")
-        await check_refused(agent, 0)
+        for number, chat_id in enumerate(("", "guess", "x" * 128, "x" * 5000, "../", "\u0000")):
+            await agent.reply(chat_id, "hello?")
+            await check_refused(agent, number)

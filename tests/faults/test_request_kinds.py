@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
-import pytest
 
 from lab.callers import web
 from lab.faults.request_kinds import REQUEST_KINDS, AskRequest, ask
@@ -29,19 +28,14 @@ async def serving(answer: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("kind", REQUEST_KINDS)
-async def test_a_failure_that_is_no_json_keeps_its_status(kind: str) -> None:
-    said = b"HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\nServer E"
-    async with serving(said) as url, web(url) as client:
-        answer = await ask(client, kind, QUESTION)
-    assert (answer.outcome, answer.status) == ("refused", 500)
-
-
-@pytest.mark.parametrize("kind", REQUEST_KINDS)
-async def test_an_answer_that_breaks_off_is_broken(kind: str) -> None:
-    async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{") as url, web(url) as client:
-        answer = await ask(client, kind, QUESTION)
-    assert (answer.outcome, answer.status) == ("broken", 0)
+async def test_an_answer_that_is_no_json_keeps_its_status_and_one_that_breaks_off_is_broken() -> None:
+    failure = b"HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\nServer E"
+    cut_off = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{"
+    for said, outcome, status in ((failure, "refused", 500), (cut_off, "broken", 0)):
+        async with serving(said) as url, web(url) as client:
+            for kind in REQUEST_KINDS:
+                answer = await ask(client, kind, QUESTION)
+                assert (answer.outcome, answer.status) == (outcome, status), kind
 
 
 async def test_who_cannot_connect_in_time_has_sent_nothing(unused_tcp_port: int) -> None:

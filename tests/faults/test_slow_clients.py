@@ -20,7 +20,7 @@ from lab.hub_storage import MakeStorage
 from lab.waiting import on_hub
 
 SLOW = 200
-ASKS = 100
+ASKS = 60
 ROUNDS, MOST_ROUNDS = 3, 5  # more than 3 when something else was busy meanwhile
 LARGE_BYTES = 8_000_000
 DRIP_EVERY_S = 0.5

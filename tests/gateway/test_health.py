@@ -9,7 +9,7 @@ from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
 from lab.waiting import eventually
-from tests.gateway.client import owner_of, team
+from tests.gateway.client import team
 
 UNAUTHORIZED: Json = {"error": "Unauthorized", "status": 401}
 ASKS_FOR_JSON = {"Accept": "application/json"}
@@ -129,24 +129,3 @@ async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make
     ]
     (hub.home.folder / "serving" / hub.urls[1].rpartition(":")[2]).unlink()
     assert run_command(hub.home.env, "gateway", "status").returncode == 0
-
-
-async def test_clients_and_subscriptions_are_counted(embedded_hub: HubProcess) -> None:
-    async with web(embedded_hub.url) as metrics:
-
-        async def counted() -> tuple[float, float]:
-            text = (await metrics.get("/metrics")).text
-            values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-            names = ("clawbridge_gateway_clients", "clawbridge_gateway_subscriptions")
-            return float(values[names[0]]), float(values[names[1]])
-
-        async with owner_of(embedded_hub, "counted") as client:
-            await client.ask("subscribe", {"channel": "agent:status"})
-            clients, subscriptions = await counted()
-            assert min(clients, subscriptions) >= 1
-
-        async def has_left() -> bool:
-            left = await counted()  # clients of tests before may have left meanwhile, too
-            return left[0] < clients and left[1] < subscriptions
-
-        await eventually(has_left, "neither is counted any more")

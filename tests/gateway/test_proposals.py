@@ -75,24 +75,12 @@ def seconds_left(proposal: Proposal) -> int:
     return round((proposal.deadline - db_now()).total_seconds() / 30) * 30
 
 
-@pytest.mark.parametrize(
-    ("threshold", "votes", "states"),
-    [
-        ("simple", "aa", ["deliberating", "approved"]),
-        ("supermajority", "ara", ["deliberating", "deliberating", "approved"]),
-        ("unanimous", "aaa", ["deliberating", "deliberating", "approved"]),
-        ("unanimous", "ar", ["deliberating", "blocked"]),
-        ("simple", "rr", ["deliberating", "rejected"]),
-    ],
-)
-def test_the_policy_at_the_time_of_the_proposal_decides(
-    owner: int, threshold: str, votes: str, states: list[str]
-) -> None:
-    set_policy(owner, threshold=threshold)
+def test_the_policy_at_the_time_of_the_proposal_decides(owner: int) -> None:
+    set_policy(owner, threshold="unanimous")
     proposed(owner)
     set_policy(owner, threshold="simple", members=["others"], breaks_ties=True)
-    choices = [{"a": "approve", "r": "reject"}[one] for one in votes]
-    assert [vote(owner, name, choice) for name, choice in zip(TRIAD, choices, strict=False)] == states
+    states = [vote(owner, name, "approve") for name in TRIAD]
+    assert states == ["deliberating", "deliberating", "approved"]
 
 
 def test_members_are_data_and_each_votes_once(owner: int) -> None:
@@ -110,9 +98,10 @@ def test_without_members_nothing_is_proposed(owner: int) -> None:
     assert refused.value.reason == "no_members"
 
 
-@pytest.mark.parametrize("category", ["", "unknown", *CATEGORY_S])
-def test_the_category_says_how_long_it_is_open(owner: int, category: str) -> None:
-    assert seconds_left(proposed(owner, category=category)) == CATEGORY_S.get(category, 300)
+def test_the_category_says_how_long_it_is_open(owner: int) -> None:
+    for category in ("", "unknown", *CATEGORY_S):
+        made = proposed(owner, f"p-{category}", category=category)
+        assert seconds_left(made) == CATEGORY_S.get(category, 300)
 
 
 @pytest.mark.parametrize(("choice", "state"), [("approve", "approved"), ("reject", "rejected")])

@@ -93,17 +93,6 @@ async def test_files_reach_the_agent(embedded_hub: HubProcess) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_an_agent_asks_back_is_answered_by_its_task(hub: HubProcess, alice: str, mode: str) -> None:
-    async with online(hub, TaskPeer) as agent, mcp_client(hub.urls[-1], alice, mode) as client:
-        asked = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
-        assert not asked.is_error
-        assert "which one?" in text_of(asked)
-        assert "answer_task" in text_of(asked)
-        answer = await client.call_tool("answer_task", {"task_id": task_id_of(asked), "message": "the first"})
-        assert text_of(answer).startswith("you said: the first\n")
-
-
-@pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess, mode: str) -> None:
     questions: list[str] = []
     declined, accepted = types.ElicitResult(action="decline"), {"answer": "the second"}

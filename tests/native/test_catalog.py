@@ -5,12 +5,20 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from a2a_bridge.surface.catalog import CATALOG, PAGE
+from a2a_bridge.surface import catalog
+from a2a_bridge.surface.catalog import CATALOG
 from accounts.models import User
 from agents.models import Agent, Session
 from tests.native.rows import Person
 
+pytestmark = pytest.mark.django_db
 ROOT = "/.well-known/ai-catalog.json"
+PAGE = 20
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "PAGE", PAGE)
 
 
 def make_many(owner: User, count: int) -> set[str]:
@@ -35,13 +43,11 @@ def handle_of(entry: dict[str, Any]) -> str:
     return str(entry["url"]).partition("/agents/")[2].removesuffix("/.well-known/agent-card.json")
 
 
-@pytest.mark.django_db
 def test_a_page_of_agents_is_one_catalog(alice: Person) -> None:
     handles = make_many(alice.user, PAGE)
     assert {handle_of(entry) for entry in listed(ROOT)} == handles
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("count", [PAGE + 1, 2 * PAGE, 2 * PAGE + 7])
 def test_more_are_catalogs_that_hold_each_agent_once(alice: Person, settings: Any, count: int) -> None:
     handles = make_many(alice.user, count)
@@ -56,7 +62,6 @@ def test_more_are_catalogs_that_hold_each_agent_once(alice: Person, settings: An
     assert listed(nested[0]["url"].removeprefix(settings.PUBLIC_URL).replace("ai-catalog", "ard")) == parts[0]
 
 
-@pytest.mark.django_db
 def test_an_agent_published_after_the_parts_were_read_is_in_one_of_them(alice: Person, settings: Any) -> None:
     make_many(alice.user, PAGE + 1)
     first = listed(ROOT)[0]["url"].removeprefix(settings.PUBLIC_URL)

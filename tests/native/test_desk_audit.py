@@ -17,7 +17,7 @@ from agents.web.desk import audit, figures
 from agents.web.desk.figures import window_of
 from kit import env, search
 from tests.native.desk import sheet, text
-from tests.native.rows import Person, browser, make_agent, make_turn, person
+from tests.native.rows import Person, browser, make_agent, make_turn, person, spend
 
 NOON = datetime(2031, 3, 31, 12, tzinfo=UTC)
 
@@ -337,7 +337,9 @@ def test_many_askers_and_agents_take_no_more_queries_than_one(alice: Person) -> 
 
     def ask_and_publish(number: int) -> None:
         make_turn(agent, person(f"asker-{number}").user)
-        make_agent(alice.user, f"more-{number}")
+        more = make_agent(alice.user, f"more-{number}")
+        make_turn(more, alice.user, latency_ms=1)
+        spend(more, 1)
 
     paths = [f"/desk/agents/{agent.pk}/audit", "/desk"]
     ask_and_publish(0)

@@ -1,7 +1,6 @@
 """The figures on the desk: the last 7 days, in all and for each agent."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -56,24 +55,6 @@ def test_more_asks_than_are_counted_are_the_newest(alice: Person, monkeypatch: p
     found = load_week(alice.user, now, [agent.pk])
     assert (found.total.total, found.cut_at) == (3, now - timedelta(hours=3))
     assert "only the newest are counted" in text(browser(alice.session), "/desk")
-
-
-def test_the_desk_takes_as_many_queries_for_many_agents_as_for_one(
-    alice: Person, django_assert_max_num_queries: Any
-) -> None:
-    client = browser(alice.session)
-    make_turn(make_agent(alice.user, "first"), alice.user, latency_ms=1)
-    client.get("/desk")  # notes that the token was used
-    with django_assert_max_num_queries(100) as of_one:
-        client.get("/desk")
-    for number in range(60):
-        agent = make_agent(alice.user, f"a{number:02}")
-        make_turn(agent, alice.user, latency_ms=1)
-        spend(agent, 1)
-    with django_assert_max_num_queries(len(of_one)) as of_many:
-        page = client.get("/desk")
-    assert page.status_code == 200
-    assert len(of_many) == len(of_one)
 
 
 def test_the_page_shows_a_row_for_each_agent_and_totals(alice: Person, bob: Person) -> None:

@@ -1,10 +1,9 @@
 """What agents and owners wrote becomes HTML that can do nothing."""
 
 import re
+import time
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
-
-import pytest
 
 from kit.markdown import ALLOWED_CLASSES, ATTRIBUTES, MAX_CHARS, SET_ATTRIBUTES, TAGS, to_html, to_line
 from tests.browser.vectors import VECTORS
@@ -66,16 +65,16 @@ def test_a_task_is_a_box_that_no_one_changes() -> None:
     assert "> <em>b</em></li>" in html
 
 
+AT_MOST_S = 10  # of processor time; the slowest takes one
 CODE = [f"```js\n{one * (99_000 // len(one))}" for one in ("'\\\\'", '"', "/*", "a1 ", "'a ", "`\\\\")]
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, *CODE]
-)
-@pytest.mark.timeout(30)
-def test_hostile_markdown_does_not_hold_up_the_page(text: str) -> None:
-    assert "<script" not in to_html(text)
-    assert len(to_line(text, 600)) <= 600
+def test_hostile_markdown_does_not_hold_up_the_page() -> None:
+    for text in ["[" * MAX_CHARS, "> " * 50_000, "*a_" * 30_000, "`" * MAX_CHARS, "|a" * 50_000, *CODE]:
+        began = time.process_time()
+        assert "<script" not in to_html(text)
+        assert len(to_line(text, 600)) <= 600
+        assert time.process_time() - began < AT_MOST_S, text[:12]
 
 
 class Checked(HTMLParser):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from rest_framework.permissions import AllowAny
 
@@ -19,6 +18,7 @@ from agnt.service.keys import mint_key
 from mcp_server.calls import ToolCaller
 from mcp_server.catalog import find_handle, load_agent_tools
 from tests.native.rows import Person, api, browser, make_agent
+from tests.routes import routes
 
 pytestmark = pytest.mark.django_db
 
@@ -45,8 +45,11 @@ def token(person: Person, **body: Any) -> str:
 
 def calls() -> Iterator[tuple[str, str, str]]:
     """Each call of the native API, and the scope that it must take: by its method alone, but for the staff's."""
-    for path, view in _views(get_resolver().url_patterns, "/"):
-        if not path.startswith("/api/v1/") or not view.permission_classes or path in OPEN_TO_ALL_SCOPES:
+    for pattern, found in routes():
+        path, view = IN_A_PATH.sub(lambda part: FILLED[part[1]], pattern), getattr(found.callback, "cls", None)
+        if view is None or not path.startswith("/api/v1/") or path in OPEN_TO_ALL_SCOPES:
+            continue
+        if not view.permission_classes:
             continue  # an OAuth endpoint has no caller yet
         if {HasBrowserSession, HasUnlimitedToken, AllowAny} & set(view.permission_classes):
             continue  # it takes no limited token at all
@@ -54,15 +57,6 @@ def calls() -> Iterator[tuple[str, str, str]]:
             if hasattr(view, method):
                 changes = "read" if method == "get" else "publish"
                 yield method, path, "admin" if path.startswith("/api/v1/admin/") else changes
-
-
-def _views(patterns: Any, before: str) -> Iterator[tuple[str, Any]]:
-    for pattern in patterns:
-        here = before + IN_A_PATH.sub(lambda found: FILLED[found[1]], str(pattern.pattern))
-        if isinstance(pattern, URLResolver):
-            yield from _views(pattern.url_patterns, here)
-        elif isinstance(pattern, URLPattern) and (view := getattr(pattern.callback, "cls", None)):
-            yield here, view
 
 
 def test_every_call_takes_its_scope_and_no_other(staff: Person) -> None:

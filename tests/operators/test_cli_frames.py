@@ -20,20 +20,6 @@ def said(answer: Json, code: str) -> str:
     return message
 
 
-async def test_subscribed_comes_first_then_presence_then_what_is_pending(hub: HubProcess) -> None:
-    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        session = agent.session_id
-        request_permission(hub, session, "r1", "r2")
-        async with Operator(hub.urls[-1], hub.mint("owner", "session")) as operator:
-            await operator.subscribe(session)
-            await operator.heard("permission_request", count=2)
-            first, second, *rest = operator.frames
-            assert first == {"type": "subscribed", "sessionId": session, "role": "owner"}
-            assert second == {"type": "presence", "sessionId": session, "attached": ["owner"], "joined": "owner"}
-            assert [one["requestId"] for one in rest] == ["r1", "r2"]
-            assert rest[0].keys() == {"type", "sessionId", "requestId", "tool", "inputPreview", "ts"}
-
-
 async def test_who_comes_and_goes_is_seen_by_all(hub: HubProcess, alice: str) -> None:
     async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
         share(hub, agent.session_id, alice="viewer")

@@ -29,26 +29,6 @@ async def probe(hub: HubProcess, token: str, names: list[str] | None, text: str 
     return dispatched
 
 
-async def test_peers_are_ones_own_and_the_shared(hub: HubProcess, bob: str) -> None:
-    async with (
-        Echo(hub.url, hub.mint("owner", "channel")) as theirs,
-        Echo(hub.url, hub.mint("bob", "channel")) as mine,
-        Echo(hub.url, hub.mint("owner", "channel")) as foreign,
-    ):
-        share(hub, theirs.session_id, bob="viewer")
-        found = {one["sessionId"]: one for one in await peers(hub, bob)}
-        assert foreign.session_id not in found
-        assert found[mine.session_id] == {
-            "routingName": mine.routing_name,
-            "ownerLogin": "bob",
-            "mine": True,
-            "sessionId": mine.session_id,
-            "cwd": mine.register["cwd"],
-            "online": True,
-        }
-        assert (found[theirs.session_id]["mine"], found[theirs.session_id]["ownerLogin"]) == (False, "owner")
-
-
 async def test_an_ask_waits_for_the_reply(hub: HubProcess) -> None:
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         slug = agent.routing_name.removeprefix("@")

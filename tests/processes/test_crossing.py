@@ -18,10 +18,10 @@ from tests.pushes.client import CREATE, heard, states
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
-REPEATS = 400
-AT_ONCE = 40
+REPEATS = 160
+AT_ONCE = 32
 RATE = 20
-ASKS = 60
+ASKS = 40
 
 
 def alices(hub: HubProcess, handle: str) -> tuple[Caller, Caller]:
@@ -130,10 +130,10 @@ async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProce
     assert any(b"tell the receiver" in one.body for one in receiver.received)
 
 
-async def test_hundreds_of_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
+async def test_many_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
     """Before, while and after it is answered, over both processes at once."""
     alice = two_process_hub.mint("alice", "session")
-    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "hundreds-of-times"}
+    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "many-times"}
     body = envelope("SendMessage", {"message": message("only once")}, 7)
     seen: Counter[str] = Counter()
 

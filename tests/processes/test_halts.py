@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from lab.agents import Echo, Held, Stall, online
 from lab.callers import Json, bearer, call, failed_text, question, reply_text, send, web
 from lab.channel_agent import dial
@@ -78,29 +76,34 @@ async def refusal_of(agent: Echo) -> str:
     return code
 
 
-@pytest.mark.parametrize("by", ["its owner", "staff", "staff, by its owner"])
-async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice: str, by: str) -> None:
+async def test_a_halted_agent_stands_still_and_comes_back(hub: HubProcess, alice: str) -> None:
+    """Halted by its owner, by the staff, and by the staff together with all of its owner."""
     async with online(hub, Held, agent={"concurrencyCap": 2}) as agent:
-        asking = [
-            asyncio.create_task(send(url, agent.handle, text, alice))
-            for url, text in ((hub.urls[0], "one"), (hub.urls[-1], "another"))
-        ]
-        await agent.heard("prompt", count=2)
-        if by == "its owner":
-            halting = halted_by_owner(hub, agent.agent)
-        else:
-            halting = halted(hub, "agent", agent.handle) if by == "staff" else halted(hub, "owner", "owner")
-        async with halting:
-            since = time.monotonic()
-            for url in {*hub.urls}:
-                refused = await send(url, agent.handle, "two", alice)
-                assert failed_text(refused) == f"agent @{agent.handle} is halted"
-            assert [await end_of(one, since) for one in asking] == ["halted before the agent answered"] * 2
-            await check_closed(agent, since)
-            assert await refusal_of(agent) == "halted"
-        agent.release.set()
-        await agent.connect()
-        assert reply_text(await send(hub.url, agent.handle, "three", alice)) == "echo: three"
+        for number, halting in enumerate(
+            (
+                halted_by_owner(hub, agent.agent),
+                halted(hub, "agent", agent.handle),
+                halted(hub, "owner", "owner"),
+            )
+        ):
+            agent.release.clear()
+            asking = [
+                asyncio.create_task(send(url, agent.handle, f"{number} {text}", alice))
+                for url, text in ((hub.urls[0], "one"), (hub.urls[-1], "another"))
+            ]
+            await agent.heard("prompt", count=3 * number + 2)
+            async with halting:
+                since = time.monotonic()
+                for url in {*hub.urls}:
+                    refused = await send(url, agent.handle, "two", alice)
+                    assert failed_text(refused) == f"agent @{agent.handle} is halted"
+                assert [await end_of(one, since) for one in asking] == ["halted before the agent answered"] * 2
+                await check_closed(agent, since)
+                assert await refusal_of(agent) == "halted"
+            agent.release.set()
+            agent.frames = [frame for frame in agent.frames if frame["type"] != "bye"]
+            await agent.connect()
+            assert reply_text(await send(hub.url, agent.handle, "three", alice)) == "echo: three"
 
 
 async def test_a_halted_callers_streams_sockets_and_asks_end(hub: HubProcess, bob: str) -> None:
@@ -158,24 +161,24 @@ async def test_an_owner_does_not_lift_what_staff_halted(hub: HubProcess, alice: 
         ]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"kind": "all-users", "name": "alice"},
-        {"kind": "caller", "name": "no\0body"},
-        {"kind": "agent", "name": ["a"]},
-        {"kind": "caller", "name": "\ud800"},
-        {"kind": "caller", "name": "alice", "reason": "x" * 201},
-        {"kind": "caller", "name": "alice", "reason": "\0"},
-    ],
-)
-async def test_a_halt_of_nothing_is_refused(embedded_hub: HubProcess, body: Json) -> None:
+OF_NOTHING: list[Json] = [
+    {},
+    {"kind": "all-users", "name": "alice"},
+    {"kind": "caller", "name": "no\0body"},
+    {"kind": "agent", "name": ["a"]},
+    {"kind": "caller", "name": "\ud800"},
+    {"kind": "caller", "name": "alice", "reason": "x" * 201},
+    {"kind": "caller", "name": "alice", "reason": "\0"},
+]
+
+
+async def test_a_halt_of_nothing_is_refused(embedded_hub: HubProcess) -> None:
     staff = embedded_hub.mint("root", "session", admin=True)
     headers = bearer(staff) | {"Content-Type": "application/json"}
     async with web(embedded_hub.url) as client:
-        answer = await client.post("/api/v1/admin/halts", content=json.dumps(body), headers=headers)
-    assert answer.status_code in (400, 404), answer.text
+        for body in OF_NOTHING:
+            answer = await client.post("/api/v1/admin/halts", content=json.dumps(body), headers=headers)
+            assert answer.status_code in (400, 404), (body, answer.text)
 
 
 async def test_a_halt_is_told_on_every_way_to_ask(embedded_hub: HubProcess) -> None:

@@ -13,7 +13,7 @@ from lab.waiting import eventually
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
-ROUNDS = 15
+ROUNDS = 8
 Answer = TypeVar("Answer")
 
 

@@ -16,9 +16,9 @@ from tests.pushes.client import CREATE, client
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
-LEAVING = [f"leaving-{number}" for number in range(6)]
+LEAVING = [f"leaving-{number}" for number in range(4)]
 ASKS_AT_ONCE = 4
-ROUNDS = 15
+ROUNDS = 10
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 

@@ -97,15 +97,6 @@ def test_a_push_is_given_up_after_its_retries(alice: Person) -> None:
     assert (push.status, push.attempts, push.last_status) == ("failed", 6, 500)
 
 
-def test_an_address_that_became_private_gets_nothing(alice: Person, settings: Any) -> None:
-    with receiving() as receiver:
-        push_of(config_of(alice, receiver.url))
-        settings.WEBHOOK_ALLOW_PRIVATE = False
-        assert send_due() == 1
-        assert receiver.received == []
-    assert "private network" in Push.objects.get().last_error
-
-
 def test_a_suspended_callers_receivers_hear_nothing(alice: Person) -> None:
     push_of(config_of(alice))
     alice.user.is_active = False

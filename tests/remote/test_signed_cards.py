@@ -1,5 +1,6 @@
 """Cards of remote servers whose owner pinned a key: without a signature by it nothing is asked."""
 
+import itertools
 import json
 from base64 import urlsafe_b64encode
 from typing import Any
@@ -51,27 +52,20 @@ def signed(card: Json, key: Any = KEY, alg: str = "ES256", payload: Json | None 
     return {**card, "signatures": [*card.get("signatures", []), {"protected": protected, "signature": signature}]}
 
 
-ALGORITHMS = [
-    (KEY, "ES256"),
-    (ECKey.generate_key("P-384"), "ES384"),
-    (RSAKey.generate_key(2048), "RS256"),
-    (RSAKey.generate_key(2048), "PS256"),
-    (OKPKey.generate_key("Ed25519"), "EdDSA"),
-]
-
-
-@pytest.mark.parametrize(("key", "alg"), ALGORITHMS, ids=[alg for _, alg in ALGORITHMS])
-@pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
-def test_a_card_verifies_by_a_pinned_key(card: Json, key: Any, alg: str) -> None:
-    card = {**card, **NAMED, "capabilities": {"extensions": [{"uri": "urn:x", "params": {"n": 0.5}}]}}
-    shown = signed(card, key, alg, typ="JOSE", kid="k", x_unknown="member", x5c=["A" * 2000])
-    check_signature(shown, public(OTHER, key))
-    check_signature(dict(reversed(shown.items())), public(key))
-    check_signature({**shown, "signatures": [{"protected": 5}, *shown["signatures"]]}, public(key))
-    with pytest.raises(BadSignature):
-        check_signature(shown, public(OTHER))
-    with pytest.raises(BadSignature):
-        check_signature({**shown, "name": "an impostor"}, public(key))
+def test_a_card_verifies_by_a_pinned_key() -> None:
+    rsa = RSAKey.generate_key(2048)
+    keys = {"ES256": KEY, "ES384": ECKey.generate_key("P-384"), "RS256": rsa, "PS256": rsa}
+    keys["EdDSA"] = OKPKey.generate_key("Ed25519")
+    for shape, (alg, key) in itertools.product((card_10(), card_03()), keys.items()):
+        card = {**shape, **NAMED, "capabilities": {"extensions": [{"uri": "urn:x", "params": {"n": 0.5}}]}}
+        shown = signed(card, key, alg, typ="JOSE", kid="k", x_unknown="member", x5c=["A" * 2000])
+        check_signature(shown, public(OTHER, key))
+        check_signature(dict(reversed(shown.items())), public(key))
+        check_signature({**shown, "signatures": [{"protected": 5}, *shown["signatures"]]}, public(key))
+        with pytest.raises(BadSignature):
+            check_signature(shown, public(OTHER))
+        with pytest.raises(BadSignature):
+            check_signature({**shown, "name": "an impostor"}, public(key))
 
 
 def test_a_card_that_the_official_server_signs_and_shows_verifies() -> None:
@@ -160,10 +154,9 @@ FORGED: dict[str, Any] = {
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 def test_what_is_not_signed_by_a_pinned_key_is_refused(forge: Any) -> None:
     card = card_10()
-    with pytest.raises(BadSignature):
-        check_signature({**card, "signatures": forge(card)}, public(KEY))
-    with pytest.raises(BadSignature):
-        check_signature(card, public(KEY))
+    for forged in ({**card, "signatures": forge(card)}, card):
+        with pytest.raises(BadSignature):
+            check_signature(forged, public(KEY))
 
 
 BAD_KEYS: dict[str, Any] = {

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_bridge.wire import errors as bridge_errors
 from a2a_bridge.wire.versions import DIALECTS
@@ -21,6 +20,7 @@ from hub.descriptions.described import OPERATIONS
 from kit import jsonrpc
 from operators.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.repository.tracked import ROOT, named, shown
+from tests.routes import routes
 
 REFERENCE = ROOT / "docs" / "reference"
 ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
@@ -164,18 +164,9 @@ def test_every_command_of_clawbridge_and_each_exit_code_has_its_line() -> None:
     assert [line for line in lines if line not in page("commands.md")] == []
 
 
-def routes(patterns: Iterable[URLPattern | URLResolver], before: str = "/") -> Iterator[tuple[str, URLPattern]]:
-    for pattern in patterns:
-        here = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, here)
-        else:
-            yield here, pattern
-
-
 def api_calls() -> Iterator[str]:
     """`VERB /address` of everything under /api/v1."""
-    for address, pattern in routes(get_resolver().url_patterns):
+    for address, pattern in routes():
         if address.startswith("/api/v1/"):
             view = getattr(pattern.callback, "view_class", None)  # a plain view answers GET
             verbs = [verb for verb in ("get", "post", "put", "patch", "delete") if hasattr(view, verb)] or ["get"]

@@ -24,6 +24,7 @@ from agents.links.channel.refusals import refusal_text
 from agents.models import Turn
 from agents.models.choices import Failure
 from gateway.wire.errors import refuse_denied
+from kit.asgi import RETRY_SOON
 from lab import errors_page
 from openai_api.errors import refusal_of_denied
 from operators.errors import describe_error
@@ -96,6 +97,10 @@ def test_a_new_reason_is_one_entry() -> None:
     operator = describe_error(denied)
     assert (operator.status, operator.code, str(operator)) == (409, "out_of_paper", "it is out of paper")
     of_openai = refusal_of_denied(denied, "alice/notes")
-    assert (of_openai.status, of_openai.code, of_openai.retry_after_s) == (429, "out_of_paper", 2)
+    assert (of_openai.status, of_openai.code, of_openai.headers) == (429, "out_of_paper", (RETRY_SOON,))
     frame = refuse_denied(denied)
-    assert (frame.code.name, frame.reason) == ("AGENT_BUSY", "out_of_paper")
+    assert (frame.code.name, frame.reason, str(frame)) == (
+        "AGENT_BUSY",
+        "out_of_paper",
+        "the agent is out of paper",
+    )

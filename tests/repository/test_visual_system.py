@@ -47,3 +47,8 @@ def test_every_token_is_used_and_described() -> None:
 def test_every_rule_names_a_token_that_exists() -> None:
     own = set(re.findall(r"(--[\w-]+)\s*:", RULES))
     assert not set(re.findall(r"var\((--[\w-]+)", SHEET)) - set(TOKENS) - own
+
+
+def test_no_rule_looks_into_every_element() -> None:
+    """A `:has` of any element, or of any in it, makes the browser match many elements again with each change."""
+    assert not re.findall(r"[^{}]*(?<![\w\])*(-]):has\([^{}]*|[^{}]*:has\([>+~ ]*:not[^{}]*", RULES)

@@ -14,6 +14,7 @@ from tests.oidc import Oidc
 from tests.signin.clients import Browser, CommandLine
 
 PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}
+AT_HOME = "https://app.example"
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +36,15 @@ def github(_github: GitHub) -> GitHub:
 def signin_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
     """One process on SQLite where every GitHub account may join. DEV_LOGIN is asked for, and off all the same."""
     hub = HubProcess.start(make_storage("embedded"), **_github.settings, **PLENTY, DEV_LOGIN=1, LOG_LEVEL="DEBUG")
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture(scope="package")
+def listed_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
+    """A hub for named people and one organisation, which knows an app at home elsewhere."""
+    settings = _github.settings | PLENTY | {"SIGNUP": "Named, org:acme", "APP_ORIGINS": AT_HOME}
+    hub = HubProcess.start(make_storage("embedded"), **settings)
     yield hub
     hub.stop()
 

@@ -3,19 +3,15 @@
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
-import pytest
 
 from lab.callers import Json, bearer
 from lab.hub_process import HubProcess
-from lab.hub_storage import MakeStorage
-from tests.github import GitHub
 from tests.signin.clients import Browser, Pkce, program, refused
-from tests.signin.conftest import PLENTY
+from tests.signin.conftest import AT_HOME
 
 HOME = "http://127.0.0.1:8765"
 EXCHANGE = "/api/v1/auth/spa/exchange"
@@ -117,14 +113,15 @@ def test_twenty_minted_app_tokens_and_no_more(browser: Browser) -> None:
         assert client.post("/api/v1/auth/apps/mint", json={"name": "again"}).status_code == 201
 
 
-@pytest.mark.parametrize("name", ["", "x" * 101, None, 7.5, ["a"], "nul\0", "lone \ud800"])
-def test_a_name_that_is_none_mints_nothing(browser: Browser, name: Any) -> None:
-    browser.sign_in("frank")
+def test_a_name_that_is_none_mints_nothing(browser: Browser) -> None:
+    browser.sign_in("fran")
+    names: list[Any] = ["", "x" * 101, None, ["a"], "nul\0", "lone \ud800"]
     with program(browser.hub.url, browser.session) as client:
-        for path in ("/api/v1/tokens/channel", "/api/v1/auth/apps/mint"):
-            body = json.dumps({"name": name})
-            answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-            assert answer.status_code in (400, 429) or (name == 7.5 and answer.status_code < 300), answer.text
+        for name in names:
+            for path in ("/api/v1/tokens/channel", "/api/v1/auth/apps/mint"):
+                body = json.dumps({"name": name})
+                answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+                assert answer.status_code == 400, (name, path, answer.text)
 
 
 def test_an_app_token_mints_no_app_token(browser: Browser) -> None:
@@ -134,55 +131,38 @@ def test_an_app_token_mints_no_app_token(browser: Browser) -> None:
         refused(client.get("/api/v1/auth-sessions"), "forbidden", 403)
 
 
-AT_HOME = "https://app.example"
+ADDRESSES = [
+    (f"{AT_HOME}/callback", 302),
+    (AT_HOME, 302),
+    ("http://localhost:1/callback", 302),
+    (f"{AT_HOME}.evil.example/callback", 400),
+    (f"{AT_HOME}:444/callback", 400),
+    (f"{AT_HOME}@evil.example/", 400),
+    (f"{AT_HOME}/callback?x=1", 400),
+    ("http://app.example/callback", 400),
+    ("https://app.example.evil/", 400),
+]
 
 
-@pytest.fixture(scope="module")
-def hosting_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
-    """A hub that knows an app at home elsewhere."""
-    hub = HubProcess.start(make_storage("embedded"), **_github.settings, **PLENTY, APP_ORIGINS=AT_HOME)
-    yield hub
-    hub.stop()
+def test_an_app_comes_home_only_where_the_operator_said(listed_hub: HubProcess) -> None:
+    with program(listed_hub.url) as client:
+        for redirect_uri, status_code in ADDRESSES:
+            query = Pkce().query(redirect_uri, app_name="x")
+            assert client.get("/api/v1/auth/spa/start", params=query).status_code == status_code, redirect_uri
+            if redirect_uri.startswith("https"):  # a command line is at home on loopback alone
+                assert client.get("/api/v1/auth/oauth/start", params=query).status_code == 400, redirect_uri
 
 
-@pytest.mark.parametrize(
-    ("redirect_uri", "status_code"),
-    [
-        (f"{AT_HOME}/callback", 302),
-        (AT_HOME, 302),
-        ("http://localhost:1/callback", 302),
-        (f"{AT_HOME}.evil.example/callback", 400),
-        (f"{AT_HOME}:444/callback", 400),
-        (f"{AT_HOME}@evil.example/", 400),
-        (f"{AT_HOME}/callback?x=1", 400),
-        ("http://app.example/callback", 400),
-        ("https://app.example.evil/", 400),
-    ],
-)
-def test_an_app_comes_home_only_where_the_operator_said(
-    hosting_hub: HubProcess, redirect_uri: str, status_code: int
-) -> None:
-    with program(hosting_hub.url) as client:
-        query = Pkce().query(redirect_uri, app_name="x")
-        assert client.get("/api/v1/auth/spa/start", params=query).status_code == status_code
-        if redirect_uri.startswith("https"):  # a command line is at home on loopback alone
-            assert client.get("/api/v1/auth/oauth/start", params=query).status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("origin", "allowed"), [(AT_HOME, AT_HOME), ("https://evil.example", None), ("null", None)]
-)
-def test_only_such_an_apps_pages_may_read_answers(
-    hosting_hub: HubProcess, origin: str, allowed: str | None
-) -> None:
-    preflight = {"Origin": origin, "Access-Control-Request-Method": "GET"}
-    with program(hosting_hub.url, hosting_hub.mint("cora", "app")) as client:
-        for answer in (
-            client.get("/api/v1/me", headers={"Origin": origin}),
-            client.options("/api/v1/me", headers=preflight),
-        ):
-            assert answer.headers.get("access-control-allow-origin") == allowed
-            assert "access-control-allow-credentials" not in answer.headers
+def test_only_such_an_apps_pages_may_read_answers(listed_hub: HubProcess) -> None:
+    with program(listed_hub.url, listed_hub.mint("cora", "app")) as client:
+        for origin, allowed in ((AT_HOME, AT_HOME), ("https://evil.example", None), ("null", None)):
+            preflight = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+            for answer in (
+                client.get("/api/v1/me", headers={"Origin": origin}),
+                client.options("/api/v1/me", headers=preflight),
+            ):
+                assert answer.headers.get("access-control-allow-origin") == allowed, origin
+                assert "access-control-allow-credentials" not in answer.headers, origin
 
 
 # Devices.

@@ -13,15 +13,15 @@ import pytest
 from websockets.asyncio.client import connect as open_socket
 
 from lab.callers import bearer, envelope, question
-from lab.channel_agent import dial
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage, manage, run_command
+from lab.hub_storage import MakeStorage
 from tests.github import CLIENT_SECRET, GitHub
 from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
 from tests.signin.test_apps import Device, allow, app_start, exchange
 
 MakeCli = Callable[..., CommandLine]
 START = "/api/v1/auth/oauth/start"
+STARTS = (START, "/api/v1/auth/spa/start")
 JSON = {"Content-Type": "application/json"}
 CALLBACK = "/api/v1/auth/oauth/callback"
 
@@ -68,14 +68,14 @@ def test_a_stolen_code_is_worth_nothing_without_its_verifier(browser: Browser, m
     refused(cli.exchange(code), "invalid_grant")  # the thief's try spent it
 
 
-@pytest.mark.parametrize("verifier", ["", "short", "x" * 43, "x" * 129, "ü" * 43, "nul\0" * 11])
-def test_a_wrong_verifier_gets_nothing(browser: Browser, make_cli: MakeCli, verifier: str) -> None:
+def test_a_wrong_verifier_gets_nothing(browser: Browser, make_cli: MakeCli) -> None:
     cli = make_cli()
-    code = cli.code(browser)
     with program(cli.hub.url) as client:
-        answer = client.post("/api/v1/auth/oauth/token", json={"code": code, "code_verifier": verifier})
-    assert answer.status_code == 400
-    assert answer.json()["error"] in ("invalid_grant", "validation_failed")
+        for verifier in ("", "short", "x" * 43, "x" * 129, "ü" * 43, "nul\0" * 11):
+            body = {"code": cli.code(browser), "code_verifier": verifier}
+            answer = client.post("/api/v1/auth/oauth/token", json=body)
+            assert answer.status_code == 400, verifier
+            assert answer.json()["error"] in ("invalid_grant", "validation_failed"), verifier
 
 
 def test_an_expired_code_is_refused(browser: Browser, make_cli: MakeCli) -> None:
@@ -101,20 +101,21 @@ def test_codes_do_not_cross_between_flows(browser: Browser, make_cli: MakeCli) -
     refused(cli.exchange(device.codes["device_code"]), "invalid_grant")
 
 
-@pytest.mark.parametrize(
-    "body", [{}, [], "x", None, {"code": 1, "code_verifier": 2}, {"code": "x"}, {"code": "lone \ud800"}], ids=str
-)
-@pytest.mark.parametrize("path", ["oauth/token", "spa/exchange", "device/token", "device/code"])
-def test_a_malformed_exchange_is_a_400(signin_hub: HubProcess, path: str, body: Any) -> None:
+MALFORMED: list[Any] = [{}, [], "x", None, {"code": 1, "code_verifier": 2}, {"code": "x"}, {"code": "lone \ud800"}]
+
+
+def test_a_malformed_exchange_is_a_400(signin_hub: HubProcess) -> None:
     with program(signin_hub.url) as client:
-        answer = client.post(f"/api/v1/auth/{path}", content=json.dumps(body), headers=JSON)
-    assert answer.status_code == 400
-    assert set(answer.json()) == {"error", "message"}
+        for path in ("oauth/token", "spa/exchange", "device/token", "device/code"):
+            for body in MALFORMED:
+                answer = client.post(f"/api/v1/auth/{path}", content=json.dumps(body), headers=JSON)
+                assert answer.status_code == 400, (path, body)
+                assert set(answer.json()) == {"error", "message"}, (path, body)
 
 
 # PKCE and the start.
 
-BAD_STARTS = {
+BAD_STARTS: dict[str, dict[str, Any]] = {
     "plain PKCE": {"code_challenge_method": "plain"},
     "no method": {"code_challenge_method": None},
     "s256 in lower case": {"code_challenge_method": "s256"},
@@ -132,16 +133,14 @@ BAD_STARTS = {
 }
 
 
-@pytest.mark.parametrize("path", [START, "/api/v1/auth/spa/start"])
-@pytest.mark.parametrize("wrong", BAD_STARTS.values(), ids=BAD_STARTS)
-def test_a_start_without_sound_pkce_and_state_is_refused(
-    signin_hub: HubProcess, path: str, wrong: dict[str, Any]
-) -> None:
+def test_a_start_without_sound_pkce_and_state_is_refused(signin_hub: HubProcess) -> None:
     sound = Pkce().query("http://localhost:1/callback", app_name="x")
-    query = {name: value for name, value in (sound | wrong).items() if value is not None}
     with program(signin_hub.url) as client:
-        assert client.get(path, params=sound).status_code == 302
-        refused(client.get(f"{path}?{urlencode(query, doseq=True)}"), "invalid_request")
+        for path in STARTS:
+            assert client.get(path, params=sound).status_code == 302
+            for wrong in BAD_STARTS.values():
+                query = {name: value for name, value in (sound | wrong).items() if value is not None}
+                refused(client.get(f"{path}?{urlencode(query, doseq=True)}"), "invalid_request")
 
 
 REDIRECTS = [
@@ -191,32 +190,24 @@ REDIRECTS = [
 ]
 
 
-@pytest.mark.parametrize("path", [START, "/api/v1/auth/spa/start"])
-@pytest.mark.parametrize("redirect_uri", REDIRECTS)
-def test_a_redirect_that_is_not_plainly_loopback_is_refused(
-    signin_hub: HubProcess, path: str, redirect_uri: str
-) -> None:
+def test_a_redirect_that_is_not_plainly_loopback_is_refused(signin_hub: HubProcess) -> None:
+    fine = ("http://localhost:1/callback", "http://127.0.0.1:65535", "http://[::1]:1/", "http://localhost/c")
     with program(signin_hub.url) as client:
-        answer = client.get(path, params=Pkce().query(redirect_uri, app_name="x"))
-    refused(answer, "invalid_request")
-    assert "location" not in answer.headers
-
-
-@pytest.mark.parametrize(
-    "redirect_uri",
-    ["http://localhost:1/callback", "http://127.0.0.1:65535", "http://[::1]:1/", "http://localhost/c"],
-)
-def test_loopback_on_any_port_is_fine(signin_hub: HubProcess, redirect_uri: str) -> None:
-    with program(signin_hub.url) as client:
-        assert client.get(START, params=Pkce().query(redirect_uri)).status_code == 302
+        for path in STARTS:
+            for redirect_uri in REDIRECTS:
+                answer = client.get(path, params=Pkce().query(redirect_uri, app_name="x"))
+                refused(answer, "invalid_request")
+                assert "location" not in answer.headers, redirect_uri
+        for redirect_uri in fine:  # loopback on any port
+            assert client.get(START, params=Pkce().query(redirect_uri)).status_code == 302, redirect_uri
 
 
 NEXTS = ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "javascript:alert(1)", "evil"]
 
 
-@pytest.mark.parametrize("wanted", NEXTS)
-def test_next_never_leads_off_the_hub(browser: Browser, wanted: str) -> None:
-    assert browser.sign_in("ann", next=wanted).headers["location"] == "/"
+def test_next_never_leads_off_the_hub(browser: Browser) -> None:
+    for wanted in NEXTS:
+        assert browser.sign_in("ann", next=wanted).headers["location"] == "/", wanted
 
 
 # State.
@@ -244,12 +235,11 @@ def test_a_state_swap_is_refused(browser: Browser, other_browser: Browser) -> No
     assert browser.session is None
 
 
-@pytest.mark.parametrize("state", ["", "x", "0" * 32, "nul\0", "lone%ED%A0%80"])
-def test_a_made_up_state_is_refused(browser: Browser, state: str) -> None:
+def test_a_made_up_state_is_refused(browser: Browser) -> None:
     browser.start()
-    answer = browser.get(CALLBACK, params={"code": "x", "state": state})
-    assert answer.status_code == 400
-    assert browser.session is None
+    for state in ("", "x", "0" * 32, "nul\0", "lone%ED%A0%80"):
+        answer = browser.get(CALLBACK, params={"code": "x", "state": state})
+        assert (answer.status_code, browser.session) == (400, None), state
 
 
 def test_a_callback_is_good_once(browser: Browser) -> None:
@@ -282,29 +272,6 @@ def test_session_fixation_a_planted_cookie_is_not_the_session(browser: Browser) 
 
 # Kinds of tokens.
 
-REST = [
-    ("GET", "/me"),
-    ("GET", "/tokens"),
-    ("POST", "/tokens/channel"),
-    ("GET", "/auth-sessions"),
-    ("GET", "/agents"),
-]
-
-
-def test_a_channel_token_is_refused_on_rest(signin_hub: HubProcess) -> None:
-    token = signin_hub.mint("alice", "channel")
-    with program(signin_hub.url, token) as client:
-        for verb, path in [*REST, ("POST", "/auth/apps/mint"), ("POST", "/auth/logout")]:
-            refused(client.request(verb, f"/api/v1{path}"), "unauthorized", 401)
-
-
-@pytest.mark.parametrize("kind", ["session", "app"])
-async def test_a_session_or_app_token_is_refused_on_the_channel(signin_hub: HubProcess, kind: str) -> None:
-    socket = await dial(signin_hub.url.replace("http", "ws") + "/channel", signin_hub.mint("alice", kind))
-    assert "auth_failed" in await socket.recv()
-    await socket.wait_closed()
-    assert socket.close_code == 1008
-
 
 async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
     """Cross-site WebSocket: `/channel` never takes the cookie, `/cli` from the hub's own pages alone."""
@@ -323,7 +290,7 @@ async def test_a_cookie_opens_no_socket(browser: Browser) -> None:
         assert socket.close_code == 1008
 
 
-WRITES = [
+WRITES: list[tuple[str, str, Any]] = [
     ("POST", "/api/v1/tokens/channel", {"name": "x"}),
     ("POST", "/api/v1/auth/apps/mint", {"name": "x"}),
     ("POST", "/api/v1/auth/logout", None),
@@ -333,15 +300,13 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
-@pytest.mark.parametrize(("verb", "path", "body"), WRITES, ids=lambda one: str(one)[:40])
-def test_a_cookie_from_another_origin_writes_nothing(
-    browser: Browser, verb: str, path: str, body: Any, origin: str | None
-) -> None:
+def test_a_cookie_from_another_origin_writes_nothing(browser: Browser) -> None:
     browser.client.cookies.set("cw_session", browser.hub.mint("ann", "session"))
-    headers = {"Origin": origin} if origin else {}
-    answer = browser.client.request(verb, path, json=body, headers=headers | {"Accept": "*/*"})
-    assert answer.status_code in ((403, 404) if "a2a" in path else (403,))
+    for origin in ("https://evil.example", "null", None):
+        headers = {"Accept": "*/*"} | ({"Origin": origin} if origin else {})
+        for verb, path, body in WRITES:
+            answer = browser.client.request(verb, path, json=body, headers=headers)
+            assert answer.status_code in ((403, 404) if "a2a" in path else (403,)), (origin, verb, path)
     assert status(browser.hub, browser.session or "") == 200
 
 
@@ -350,9 +315,8 @@ def test_a_cookie_from_another_origin_writes_nothing(
 
 @pytest.fixture(scope="module")
 def limiting_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProcess]:
-    """A hub behind a proxy of this machine that takes the least a minute from each address."""
-    limits = {"SIGNIN_RATE_PER_MINUTE": 20, "TRUSTED_PROXIES": "127.0.0.1"}
-    hub = HubProcess.start(make_storage("embedded"), **_github.settings, **limits)
+    """A hub that takes the least a minute from each address."""
+    hub = HubProcess.start(make_storage("embedded"), **_github.settings, SIGNIN_RATE_PER_MINUTE=20)
     yield hub
     hub.stop()
 
@@ -381,23 +345,6 @@ def test_two_processes_count_together(start_hub: StartHub, make_storage: MakeSto
         with program(hub.urls[turn % 2]) as client:
             answers.append(client.get(START).status_code)
     assert answers == [302] * 20 + [429] * 4
-
-
-def test_behind_a_proxy_each_caller_counts_for_themselves(limiting_hub: HubProcess) -> None:
-    def start(forwarded: str) -> int:
-        with program(limiting_hub.url) as client:
-            return client.get(START, headers={"X-Forwarded-For": forwarded}).status_code
-
-    assert [start("203.0.113.1") for _ in range(21)] == [302] * 20 + [429]
-    assert start("203.0.113.2") == 302
-    assert start("203.0.113.2, 203.0.113.1") == 429  # what the caller made up comes first
-    assert [start(f"2001:db8::{n}") for n in range(1, 22)] == [302] * 20 + [429]  # one /64 is one caller
-
-
-def test_a_rate_below_twenty_a_minute_is_refused(make_storage: MakeStorage) -> None:
-    done = run_command(dict(make_storage("embedded").env) | {"SIGNIN_RATE_PER_MINUTE": "19"}, "check")
-    assert done.returncode != 0
-    assert "SIGNIN_RATE_PER_MINUTE" in done.stderr
 
 
 def test_guessing_device_codes_stops_after_ten_a_minute(browser: Browser) -> None:
@@ -462,20 +409,6 @@ def test_no_token_is_ever_in_a_log_a_page_or_a_url(browser: Browser, make_cli: M
     assert not re.search(r"(?:cw_sess_|ck_live_|cw_app_|cw_code_|cw_dev_)[0-9a-f]{32}|gho_canary", log)
     for verb, path, query in browser.github.seen:
         assert not (verb == "GET" and any(token in str(query) for token in tokens)), path
-
-
-# The deployment.
-
-
-def test_the_deploy_check_is_clean_in_the_production_settings(make_storage: MakeStorage, github: GitHub) -> None:
-    served = {"PUBLIC_URL": "https://hub.example", "TRUSTED_PROXIES": "127.0.0.1"}
-    manage(
-        dict(make_storage("embedded").env) | github.settings | served,
-        "check",
-        "--deploy",
-        "--fail-level",
-        "WARNING",
-    )
 
 
 def test_bearer_in_a_query_is_no_credential(signin_hub: HubProcess) -> None:

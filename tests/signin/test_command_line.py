@@ -3,13 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
-
 from lab.agents import Echo, publish
-from lab.callers import TLS, bearer
+from lab.callers import bearer
 from lab.channel_agent import dial
-from lab.hub_process import StartHub
-from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.signin.clients import Browser, CommandLine, program, refused
 
@@ -77,30 +73,6 @@ def test_a_new_login_from_the_same_machine_replaces_the_old_one(browser: Browser
     assert all(map(live, [old, elsewhere, others]))
     new = make_cli("m-1").login(browser)["session"]["token"]
     assert [live(one) for one in (old, elsewhere, others, new)] == [False, True, True, True]
-
-
-def test_without_github_both_legs_say_so(start_hub: StartHub, make_storage: MakeStorage, github: GitHub) -> None:
-    hub = start_hub(make_storage("embedded"))
-    cli = CommandLine(hub)
-    try:
-        with program(hub.url) as client:
-            refused(client.get("/api/v1/auth/oauth/start"), "oauth_not_configured", 503)
-        browser = httpx.Client(
-            base_url=hub.url, headers={"Accept": "text/html"}, trust_env=False, verify=TLS, timeout=30
-        )
-        with browser:
-            page = browser.get("/api/v1/auth/oauth/start")
-            assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")
-            assert 'href="/signin"' in page.text
-            back = browser.get(cli.start_url)
-            assert back.status_code == 302
-            assert httpx.get(back.headers["location"], trust_env=False, verify=TLS).status_code == 200
-        landed = cli.landed[-1]
-        assert (landed["error"], landed["state"]) == ("oauth_not_configured", cli.state)
-        assert "manage.py invite" in landed["error_description"]
-        refused(cli.exchange("x"), "oauth_not_configured", 503)
-    finally:
-        cli.close()
 
 
 def test_sessions_are_listed_and_revoked_by_their_prefix(browser: Browser, make_cli: MakeCli) -> None:

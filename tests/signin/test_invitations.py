@@ -297,6 +297,12 @@ def test_a_command_line_whose_user_says_no_is_told_so() -> None:
 def test_a_command_line_is_told_at_once_where_nothing_is_set_up() -> None:
     told = landing(browser().get("/api/v1/auth/oauth/start", CLI, headers={"accept": "text/html"}))
     assert (told["error"], told["state"]) == ("oauth_not_configured", "some-state")
+    assert "manage.py invite" in told["error_description"]
+    start = browser().get("/api/v1/auth/oauth/start")
+    spent = {"code": "x", "code_verifier": VERIFIER}
+    exchange = browser().post("/api/v1/auth/oauth/token", spent, content_type="application/json")
+    for answer in (start, exchange):
+        assert (answer.status_code, answer.json()["error"]) == (503, "oauth_not_configured")
 
 
 @pytest.mark.parametrize("query", [CLI | {"redirect_uri": "https://evil.example/x"}, CLI | {"state": ""}, {}])

@@ -90,22 +90,6 @@ async def test_the_strict_card_fits_the_closed_schema_of_1_0(hub: HubProcess) ->
     assert all(f"  {name} " in described for name in card["capabilities"]["extensions"][0]["params"])
 
 
-async def test_the_merged_card_speaks_to_clients_of_every_dialect(hub: HubProcess) -> None:
-    async with online(hub, Echo, agent={"name": "rust expert"}) as agent:
-        card = (await get(hub, agent.handle)).json()
-    url = hub.url + rpc_path(agent.handle)
-    assert [one["url"] for one in card["supportedInterfaces"]] == [f"{url}/core", f"{url}/core", url]
-    assert (card["url"], card["protocolVersion"], card["preferredTransport"]) == (url, "0.3.0", "JSONRPC")
-    assert card["additionalInterfaces"] == [{"url": url, "transport": "JSONRPC"}]
-    assert card["defaultInputModes"] == card["defaultOutputModes"] == ["text/plain", "application/json"]
-    scheme = card["securitySchemes"]["bearerSession"]
-    assert (scheme["type"], scheme["httpAuthSecurityScheme"]["scheme"]) == ("http", "Bearer")
-    assert card["security"] == [{"bearerSession": []}]
-    assert card["securityRequirements"] == [{"schemes": {"bearerSession": {"list": []}}}]
-    assert card["_clawborrator"]["handle"] == agent.handle
-    assert "supportsAuthenticatedExtendedCard" not in card
-
-
 @pytest.mark.parametrize("headers", [{}, V1], ids=["merged", "strict"])
 async def test_a_copy_of_a_card_holds_until_a_setting_changes(
     hub: HubProcess, alice: str, headers: dict[str, str]

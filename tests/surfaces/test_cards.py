@@ -28,7 +28,7 @@ async def rpc_status(hub: HubProcess, handle: str, token: str) -> int:
         return (await client.post(rpc_path(handle), json=body, headers=bearer(token))).status_code
 
 
-async def test_the_card_is_public_and_says_what_the_page_promises(hub: HubProcess) -> None:
+async def test_the_card_is_public_and_says_what_clients_of_every_dialect_read(hub: HubProcess) -> None:
     fields = {"name": "rust expert", "description": "answers Rust questions", "dailyBudgetQueries": 17}
     async with online(hub, Echo, agent=fields) as agent:
         response = await card_of(hub, agent.handle)
@@ -36,12 +36,20 @@ async def test_the_card_is_public_and_says_what_the_page_promises(hub: HubProces
     assert response.headers["content-type"].startswith("application/json")
     card = response.json()
     assert (card["name"], card["description"], card["version"]) == ("rust expert", "answers Rust questions", "1")
-    assert card["url"] == f"{hub.url}{rpc_path(agent.handle)}"
+    url = f"{hub.url}{rpc_path(agent.handle)}"
+    assert [one["url"] for one in card["supportedInterfaces"]] == [f"{url}/core", f"{url}/core", url]
+    assert (card["url"], card["protocolVersion"], card["preferredTransport"]) == (url, "0.3.0", "JSONRPC")
+    assert card["additionalInterfaces"] == [{"url": url, "transport": "JSONRPC"}]
     assert card["provider"]["url"] == hub.url
     assert card["capabilities"] == {"streaming": True, "pushNotifications": False, "extendedAgentCard": False}
     assert card["skills"][0].items() >= {"id": "ask", "name": "ask"}.items()
-    assert card["securitySchemes"]["bearerSession"].items() >= {"type": "http", "scheme": "Bearer"}.items()
+    assert card["defaultInputModes"] == card["defaultOutputModes"] == ["text/plain", "application/json"]
+    scheme = card["securitySchemes"]["bearerSession"]
+    assert scheme.items() >= {"type": "http", "scheme": "Bearer"}.items()
+    assert scheme["httpAuthSecurityScheme"]["scheme"] == "Bearer"
     assert card["security"] == [{"bearerSession": []}]
+    assert card["securityRequirements"] == [{"schemes": {"bearerSession": {"list": []}}}]
+    assert "supportsAuthenticatedExtendedCard" not in card
     private = card["_clawborrator"]
     assert (private["handle"], private["ownerLogin"]) == (agent.handle, "owner")
     assert (private["dailyBudget"], private["queriesToday"]) == (17, 0)

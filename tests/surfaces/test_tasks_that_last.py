@@ -126,7 +126,7 @@ async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubPro
 
 
 async def streams_of_a_busy_database(hub: HubProcess) -> tuple[Caller, list[list[Event]]]:
-    """A caller and their streams. Two threads, which wait for a lock, write a last note and the end of a turn.
+    """A caller and streams: two threads wait for a lock to write the last note of each, and its end.
 
     Whichever is first, a stream tells that note once, and what is kept of the task is what the stream told.
     """

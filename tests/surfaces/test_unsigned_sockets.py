@@ -159,14 +159,6 @@ async def test_sockets_without_a_token_are_closed_after_the_deadline(
             assert {one.close_code for one in opened} == {code}
 
 
-async def test_a_socket_of_operators_without_a_token_is_closed_at_once(embedded_hub: HubProcess) -> None:
-    """Such a socket never waits, so the hub does not count it."""
-    async with connect(embedded_hub.url.replace("http", "ws", 1) + "/cli") as socket:
-        async with asyncio.timeout(CLOSED_WITHIN_S):
-            await socket.wait_closed()
-        assert socket.close_code == 1008
-
-
 async def test_a_token_in_a_frame_leaves_room_for_another_socket(real_hub: HubProcess) -> None:
     token = real_hub.mint("signs-in-later", "session")
     async with AsyncExitStack() as stack:

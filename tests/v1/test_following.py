@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.agents import Chunker, Echo, TaskPeer, online
 from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, Event, message, texts, told
 
@@ -118,30 +118,6 @@ async def test_only_the_callers_own_task_is_replayed_and_nothing_is_asked(
             error = await theirs.refusal("SendStreamingMessage", {"message": message("hi")}, Last_Event_ID=seen)
             assert error["code"] == -32001
         assert len(agent.prompts) == asked
-
-
-async def test_a_task_is_followed_from_every_process(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        task = await Caller(hub.url, agent.handle, alice).begin("say one | hold | say two")
-        await agent.heard("prompt")
-        caller = Caller(hub.urls[-1], agent.handle, alice)
-        async with caller.open("SubscribeToTask", {"id": task["id"]}) as events:
-            seen = [await anext(events)]
-            agent.release.set()
-            seen += [event async for event in events]
-    assert seen[-1].state == "COMPLETED"
-    assert [one.seq for one in seen] == list(range(seen[0].seq, seen[-1].seq + 1))
-
-
-async def test_a_caller_who_leaves_does_not_stop_the_task(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Held) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        async with caller.open("SendStreamingMessage", {"message": message("hi")}) as events:
-            task_id = (await anext(events)).content["id"]
-        agent.release.set()
-        async with asyncio.timeout(30):
-            while (await caller.get(task_id))["status"]["state"] != "TASK_STATE_COMPLETED":
-                await asyncio.sleep(0.05)
 
 
 async def test_two_callers_streams_do_not_mix(hub: HubProcess, alice: str) -> None:

@@ -7,7 +7,7 @@ frame follows. No tool call is left hanging.
 """
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
-from agents.core.errors import Denied, FileGone, NotPublished
+from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.failures import find_failure
 from agents.core.types import Target
 from agents.links.channel.frames import (
@@ -92,7 +92,6 @@ def get_agent(handle: str, user_id: int) -> Target:
 
 ISOLATED = "this agent is isolated: it answers from its own context and reaches no other session meanwhile"
 TOO_MANY = "too many requests of this agent are open, wait for one of them"
-UNAVAILABLE = "the hub takes no questions right now, try again shortly"
 FILE_GONE = "a file that the prompt names is not there for the caller"
 NOT_THERE = "there is no @{name} that may be asked"
 NOT_ALLOWED = "asking @{name} takes the role {role} of that session"
@@ -111,7 +110,7 @@ def refusal_text(refusal: Exception, name: str) -> str:
             return NOT_THERE.format(name=name)
         case FileGone():
             return FILE_GONE
-    return UNAVAILABLE
+    return Unavailable.text
 
 
 def failure_text(reason: str, name: str, own_words: str = "") -> str:

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from accounts.authn import Identity
 from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, Asker, AskStarter
+from agents.core.errors import Unavailable
 from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn, text_with_left_out
@@ -187,7 +188,7 @@ class Requests:
         except Exception:
             logger.exception("request.failed", extra={"frame": type(request).__name__})
             login = context.behalf.asker.login
-            for frame in refusals.refuse(request, "unavailable", refusals.UNAVAILABLE, login=login):
+            for frame in refusals.refuse(request, "unavailable", Unavailable.text, login=login):
                 await context.say(frame)
 
     async def _serve(self, request: Request, context: AgentRequest) -> None:

@@ -1,4 +1,4 @@
-"""The fields of a venue: what may stand in each of them. REST, pages, admin and files are made from `FIELDS`."""
+"""The fields of a venue: what may stand in each of them, wherever it comes from. Columns have labels and hints."""
 
 import re
 import uuid
@@ -33,18 +33,14 @@ class VenueField:
 
     Args:
         api: its name in REST.
-        label: its name on a page.
         check: makes what is stored from a value and `most`; raises ValueError with a public text.
         most: the characters of a text, of each tag, or of the fee; the highest rank.
-        help: a hint on a page.
         column: its name in a file, where that is not the name of the field.
     """
 
     api: str
-    label: str
     check: Callable[[Any, int], Any]
     most: int = 0
-    help: str = ""
     column: str = ""
 
 
@@ -183,36 +179,20 @@ def _is_uuid(text: str) -> bool:
 
 
 FIELDS: Mapping[str, VenueField] = {
-    "slug": VenueField(
-        "slug", "Slug", _check_slug, 80, "Names the venue in envelopes and files, such as la-brisa."
-    ),
-    "name": VenueField("name", "Name", _check_name, 200),
-    "agent_name": VenueField(
-        "agentId", "Agent id", _check_agent_name, 128, "Envelopes to this name ask the venue itself.", "agent_id"
-    ),
-    "description": VenueField("description", "Description", _check_description, MAX_DESCRIPTION_CHARS),
-    "category": VenueField("category", "Category", _check_line, 80, "Programs ask for it in these words."),
-    "area": VenueField("area", "Area", _check_line, 120),
-    "city": VenueField("city", "City", _check_line, 120),
-    "tags": VenueField("tags", "Tags", _check_tags, 40, f"One on a line, at most {MAX_TAGS}."),
-    "price_range": VenueField("priceRange", "Price range", _check_line, 16, "Such as $$."),
-    "referral_fee_pct": VenueField("referralFeePct", "Referral fee in per cent", _check_fee, 16),
-    "priority_rank": VenueField("priorityRank", "Rank", _check_rank, HIGHEST_RANK, "The highest is listed first."),
-    "is_active": VenueField(
-        "active",
-        "Offered",
-        _check_active,
-        help="Without this it is not found, and takes no bookings.",
-        column="active",
-    ),
-    "agent": VenueField(
-        "agent",
-        "Agent of this hub",
-        _check_agent,
-        161,
-        "One of yours, @owner/name: asked before a booking is confirmed.",
-    ),
-    "url": VenueField("url", "URL", _check_url, 2048, "Asked by HTTP instead of an agent of this hub."),
+    "slug": VenueField("slug", _check_slug, 80),
+    "name": VenueField("name", _check_name, 200),
+    "agent_name": VenueField("agentId", _check_agent_name, 128, "agent_id"),
+    "description": VenueField("description", _check_description, MAX_DESCRIPTION_CHARS),
+    "category": VenueField("category", _check_line, 80),
+    "area": VenueField("area", _check_line, 120),
+    "city": VenueField("city", _check_line, 120),
+    "tags": VenueField("tags", _check_tags, 40),
+    "price_range": VenueField("priceRange", _check_line, 16),
+    "referral_fee_pct": VenueField("referralFeePct", _check_fee, 16),
+    "priority_rank": VenueField("priorityRank", _check_rank, HIGHEST_RANK),
+    "is_active": VenueField("active", _check_active, column="active"),
+    "agent": VenueField("agent", _check_agent, 161),
+    "url": VenueField("url", _check_url, 2048),
 }
 NEEDED = ("slug", "name")
 _EMPTY = Venue()

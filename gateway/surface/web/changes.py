@@ -53,6 +53,8 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Counted from its last entry. Empty: it never expires.",
     )
 
+    field_order = ("members", "threshold", "breaks_ties", "steward")
+
     class Meta:
         model = TeamPolicy
         fields = tuple(name for name in RULES if name != "session_ttl_s")

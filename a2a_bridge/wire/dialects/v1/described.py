@@ -160,15 +160,9 @@ class NotThere(TypedDict):
 
 
 FAILURES: Mapping[int, str] = {
+    **describe.COMMON_FAILURES,
     400: "It has the wrong form, or is against what is there; the message says which.",
-    401: "No live credential came with it.",
-    403: "The cookie came from another site.",
     404: "There is no such agent, task or address, or the task is not yours.",
-    408: "The body did not come in time.",
-    413: "The body is over the limit.",
-    415: "Want Content-Type: application/json.",
-    429: "You hold as many streams open as one may.",
-    503: "The hub takes no questions right now; Retry-After says when to come back.",
 }
 ONLY_OF_POST = {413, 415}
 ONLY_OF_STREAMS = {429}
