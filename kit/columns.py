@@ -5,8 +5,7 @@ bounds and its choices. A shape (`kit.rows`) declares its name in REST.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from django import forms
 from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
@@ -34,23 +33,26 @@ class ColumnBody(serializers.Serializer[Any]):
     column, or is added. Null is the empty text of a column without null that the shape shows as null.
     """
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The fields in the order of the columns, then those that the class adds."""
-        meta: Any = self.Meta  # type: ignore[attr-defined]  # of the subclass
+    _without_null: ClassVar[frozenset[str]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Declare the fields in the order of the columns, then those that the class adds."""
+        super().__init_subclass__(**options)
+        meta: Any = cls.Meta  # type: ignore[attr-defined]
         names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
-        fields: dict[str, serializers.Field[Any, Any, Any, Any]] = {}
-        for column in map(meta.model._meta.get_field, meta.columns):
-            if (path := (column.name,)) in names:
-                name, is_nullable = names[path]
-                fields[name] = make_rest_field(column, name, is_nullable=is_nullable)
-        return fields | deepcopy(self._declared_fields)
+        columns = [meta.model._meta.get_field(name) for name in meta.columns]
+        shown = [(one, *names[path]) for one in columns if (path := (one.name,)) in names]
+        made = {name: make_rest_field(one, name, is_nullable=is_nullable) for one, name, is_nullable in shown}
+        cls._declared_fields = made | cls._declared_fields
+        cls._without_null = frozenset(one.name for one in columns if not one.null)
 
     def to_internal_value(self, data: Any) -> Any:
         """As DRF, with the empty text for null in a column that has no null."""
-        meta: Any = self.Meta  # type: ignore[attr-defined]  # of the subclass
         values = super().to_internal_value(data)
-        with_text = {name for name in meta.columns if not meta.model._meta.get_field(name).null}
-        return {name: "" if value is None and name in with_text else value for name, value in values.items()}
+        for name in self._without_null & values.keys():
+            if values[name] is None:
+                values[name] = ""
+        return values
 
 
 def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializers.Field[Any, Any, Any, Any]:

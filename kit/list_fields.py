@@ -27,9 +27,13 @@ class NameList(serializers.ListField):
 
 
 class LinesField(forms.CharField):
-    """A list of short texts, written one on a line."""
+    """A list of short texts, written one on a line; at most `most`, each of at most `most_chars`."""
 
     widget = forms.Textarea(attrs={"rows": 4, "cols": 60})
+
+    def __init__(self, *, most: int | None = None, most_chars: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._most, self._most_chars = most, most_chars
 
     def prepare_value(self, value: Any) -> Any:
         """The list as lines."""
@@ -37,8 +41,12 @@ class LinesField(forms.CharField):
 
     def clean(self, value: Any) -> list[Any]:
         """The lines as a list."""
-        lines = [line.strip() for line in super().clean(value).splitlines()]
-        return [line for line in lines if line]
+        lines = list(filter(None, map(str.strip, super().clean(value).splitlines())))
+        if self._most and len(lines) > self._most:
+            raise forms.ValidationError(f"At most {self._most} lines.")
+        if self._most_chars and any(len(line) > self._most_chars for line in lines):
+            raise forms.ValidationError(f"At most {self._most_chars} characters on a line.")
+        return lines
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Compares lines with lines."""
@@ -49,15 +57,12 @@ class NameLines(LinesField):
     """A list of names in a form."""
 
     def __init__(self, *, rule: NameRule, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(most=rule.most, **options)
         self._rule = rule
 
     def clean(self, value: Any) -> list[str]:
         """The names as a list."""
         try:
-            names = self._rule.check(super().clean(value))
+            return self._rule.check(super().clean(value))
         except ValueError as bad:
             raise forms.ValidationError(f"{bad}.") from None
-        if len(names) > self._rule.most:
-            raise forms.ValidationError(f"Want at most {self._rule.most} names.")
-        return names

@@ -10,6 +10,7 @@ class Migration(migrations.Migration):
         ('agents', '0030_remote_requires_task'),
     ]
 
+    # two steps: not needed, labels, hints and validators are no part of the table
     operations = [
         migrations.AlterField(
             model_name='agent',

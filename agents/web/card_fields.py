@@ -42,6 +42,9 @@ class ModesField(LinesField):
 
     widget = forms.Textarea(attrs={"rows": 2, "cols": 60, "placeholder": "\n".join(HUB_MODES)})
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(most=MAX_MODES, most_chars=MAX_MEDIA_TYPE_CHARS, **options)
+
     def clean(self, value: Any) -> list[str]:
         """Media types, each once, and one that every caller can send or take."""
         modes = [line.lower() for line in super().clean(value)]
@@ -51,10 +54,6 @@ class ModesField(LinesField):
                 is_type(mode)
             except forms.ValidationError:
                 raise forms.ValidationError(f"“{mode}” is no media type; want one such as text/plain.") from None
-            if len(mode) > MAX_MEDIA_TYPE_CHARS:
-                raise forms.ValidationError(f"At most {MAX_MEDIA_TYPE_CHARS} characters on a line.")
-        if len(modes) > MAX_MODES:
-            raise forms.ValidationError(f"At most {MAX_MODES} lines.")
         return _checked(checked_modes, modes)
 
 

@@ -51,17 +51,6 @@ class LongTextField(forms.CharField):
         return str(super().to_python(value) or "").replace("\r\n", "\n")
 
 
-class SuggestedPromptsField(LinesField):
-    """Questions one might ask."""
-
-    def clean(self, value: Any) -> list[str]:
-        """The lines, few and short."""
-        prompts = super().clean(value)
-        if len(prompts) > MAX_PROMPTS or any(len(prompt) > MAX_PROMPT_CHARS for prompt in prompts):
-            raise forms.ValidationError(f"At most {MAX_PROMPTS} lines, none over {MAX_PROMPT_CHARS} characters.")
-        return prompts
-
-
 class UsdField(forms.DecimalField):
     """An amount in US dollars, kept in millionths; empty: None."""
 
@@ -88,18 +77,7 @@ class UsdField(forms.DecimalField):
         return super().has_changed(None if initial is None else Decimal(decimal_usd(initial)), data)
 
 
-class CallersField(LinesField):
-    """Callers, one on each line."""
-
-    def clean(self, value: Any) -> Any:
-        """The lines, at most MAX_NAMED_CALLERS."""
-        lines = super().clean(value)
-        if len(lines) > MAX_NAMED_CALLERS:
-            raise forms.ValidationError(f"At most {MAX_NAMED_CALLERS} lines.")
-        return lines
-
-
-class LoginsField(CallersField):
+class LoginsField(LinesField):
     """Users, named by login."""
 
     def clean(self, value: Any) -> list[User]:
@@ -122,7 +100,7 @@ class LoginField(forms.CharField):
         return user
 
 
-class CallerBudgetsField(CallersField):
+class CallerBudgetsField(LinesField):
     """Daily budgets of callers: a login and a number on each line."""
 
     def clean(self, value: Any) -> Any:
@@ -153,15 +131,20 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     daily_limit_microusd = make_form_field(Agent, "daily_limit_microusd", UsdField)
     caller_limit_microusd = make_form_field(Agent, "caller_limit_microusd", UsdField)
-    suggested_prompts = make_form_field(Agent, "suggested_prompts", SuggestedPromptsField)
+    suggested_prompts = make_form_field(
+        Agent, "suggested_prompts", LinesField, most=MAX_PROMPTS, most_chars=MAX_PROMPT_CHARS
+    )
     task_store = make_form_field(Agent, "task_store", forms.ChoiceField, choices=TASK_STORES)
     skills = make_form_field(Agent, "skills", SkillsField)
     input_modes = make_form_field(Agent, "input_modes", ModesField)
     output_modes = make_form_field(Agent, "output_modes", ModesField)
     allowed_logins = LoginsField(
-        required=False, help_text="Whom it answers while access is limited, one login on a line."
+        most=MAX_NAMED_CALLERS,
+        required=False,
+        help_text="Whom it answers while access is limited, one login on a line.",
     )
     caller_budgets = CallerBudgetsField(
+        most=MAX_NAMED_CALLERS,
         required=False,
         help_text="Callers with a daily budget of their own: a login, a space and a number on each line.",
     )

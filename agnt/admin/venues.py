@@ -69,7 +69,7 @@ class VenueAdmin(OwnerScopedAdmin):
         """A form that finds the agents of the venue's owner."""
         owner = obj.network.owner if obj else cast(User, request.user)
         made = super().get_form(request, obj, change, **kwargs)
-        return make_venue_form(owner, made)
+        return make_venue_form(owner, cast(type[VenueForm], made))
 
     def formfield_for_foreignkey(  # type: ignore[override]
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

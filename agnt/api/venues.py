@@ -1,6 +1,6 @@
 """The venues of the caller's own network, one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
@@ -101,7 +101,7 @@ class NetworkVenues(APIView):
     def get(self, request: Request) -> Response:
         """The venues of your network, by rank and name, inactive ones too."""
         found = find_venues(caller_of(request), **read_filters(VenueQuery, request))
-        return page(request, found, show_venues, VenueQuery)
+        return page(request, found, lambda rows: [show_venue(one) for one in rows], VenueQuery)
 
     @extend_schema(request=VenueBody, responses={201: ApiVenue, 409: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -151,13 +151,8 @@ def get_venue(request: Request, venue_id: UUID) -> Venue:
     return get_one(list_venues(caller_of(request)).filter(public_id=venue_id), NO_VENUE)
 
 
-def show_venues(venues: Sequence[Venue]) -> list[ApiVenue]:
-    """Venues that were loaded with their agents."""
-    return [show_venue(one) for one in venues]
-
-
 def show_venue(venue: Venue) -> ApiVenue:
-    """One ApiVenue."""
+    """A venue that was loaded with its agent."""
     agent = f"@{venue.agent.handle}" if venue.agent else None
     return show(ApiVenue, venue, agent=agent, referralFeePct=f"{venue.referral_fee_pct:.2f}")
 

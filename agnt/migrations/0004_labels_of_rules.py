@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
         ('agnt', '0003_network_accepts_hops'),
     ]
 
+    # two steps: not needed, labels, hints and validators are no part of the table
     operations = [
         migrations.AlterField(
             model_name='apikey',

@@ -11,6 +11,7 @@ class Migration(migrations.Migration):
         ('gateway', '0003_letter_passed_by_stranger'),
     ]
 
+    # two steps: not needed, labels, hints and validators are no part of the table
     operations = [
         migrations.AlterField(
             model_name='teamagent',

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from itertools import islice
 
+from lab.callers import bearer
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt import venues
@@ -53,6 +54,20 @@ async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keep
 
         await eventually(confirms, "the next call probes", within_s=10)
     assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
+
+
+async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
+        for venue in ("a", "b", "a", "b", "a"):
+            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
+        assert error_of(await asker.confirm("c")) == "circuit_open"
+        assert fine.prompts == []
+        assert result_of(await asker.send("venue.list"))["count"] == 3  # the hub itself is asked as before
+        shown = await asker.client.get("/a2a/v1/status", headers=bearer(keeper.key.token))
+        assert (shown.status_code, shown.json()["breaker"]) == (503, "open")
+        keeper.age_breakers(301)
+        result_of(await asker.confirm("c"))
+        assert not keeper.breaker()["is_open"]
 
 
 async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:

@@ -8,9 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Credential, User
-from agnt.models import ApiKey, Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
+from agnt.models import ApiKey, Booking, Breaker, Invoice, Network, UsageEvent, Venue
 from agnt.service.keys import mint_key
 from agnt.service.networks import get_or_create_network
+from tests.agnt.network_rows import count_calls, make_booking, make_interaction
 from tests.browser.vectors import Hostile
 
 KINDS = ("restaurant", "beach club", "studio", "gallery")
@@ -50,58 +51,26 @@ def make_network(login: str) -> dict[str, str]:
 
 def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
     """A venue, a key, a booking and an envelope with vectors in every field; ids of the first three."""
-    owner, now, hostile = User.objects.get(login=login), timezone.now(), Hostile(vectors)
-
-    def text(at_most: int = 2000) -> str:
-        return hostile.text(at_most)
-
+    owner, now, text = User.objects.get(login=login), timezone.now(), Hostile(vectors).text
+    lengths = {"name": 200, "description": 2000, "category": 80, "area": 120, "city": 120, "price_range": 16}
+    unique = {name: text(40) + secrets.token_hex(8) for name in ("slug", "agent_name")}
+    fields = {name: text(at_most) for name, at_most in lengths.items()} | {"url": text(2000)}
     network = get_or_create_network(owner)
-    venue = Venue.objects.create(
-        network=network,
-        slug=text(40) + secrets.token_hex(8),
-        agent_name=text(40) + secrets.token_hex(8),
-        name=text(200),
-        description=text(),
-        category=text(80),
-        area=text(120),
-        city=text(120),
-        tags=[text(), text()],
-        price_range=text(16),
-        priority_rank=1,
-        url=text(),
-    )
+    venue = Venue.objects.create(network=network, **unique, **fields, tags=[text(2000), text(2000)])
     Breaker.objects.create(network=network, venue=venue, opened_at_s=now.timestamp())
     key = mint_key(owner, text(100), tier=ApiKey.Tier.PRO, customer=text(100), senders=[text(128)]).key
-    booking = Booking.objects.create(
-        network=network,
-        venue=venue,
-        key=key,
-        sender=text(128),
-        slot_id=text(128),
-        slot_time=text(64),
-        party_size=2,
-        user_note=text(500),
-    )
-    day, number = now.date(), network.invoices.count()
+    words = {"sender": 128, "slot_id": 128, "slot_time": 64, "user_note": 500}
+    booking = make_booking(venue, key, **{name: text(at_most) for name, at_most in words.items()})
+    customer = text(60) + str(network.invoices.count())
     invoice = Invoice.objects.create(
-        network=network, customer=text(60) + str(number), day=day, external_id=text(128), total_cents=25, count=1
+        network=network, customer=customer, day=now.date(), external_id=text(128), total_cents=25, count=1
     )
-    UsageEvent.objects.create(
-        network=network, booking=booking, key=key, customer=text(100), amount_cents=25, at=now, invoice=invoice
-    )
-    Interaction.objects.create(
-        network=network,
-        key=key,
-        at=now,
-        sender=text(128),
-        recipient=text(128),
-        intent=text(32),
-        status=text(32),
-        http_status=200,
-        latency_ms=1,
-        venue=venue,
-        booking=booking,
-        metadata={"user_agent": text(), text(): text(), "dropped": [text()]},
+    UsageEvent.objects.filter(booking=booking).update(invoice=invoice, customer=text(100))
+    make_interaction(
+        network,
+        **{name: text(at_most) for name, at_most in (("sender", 128), ("intent", 32), ("status", 32))},
+        **{"recipient": text(128), "key": key, "venue": venue, "booking": booking},
+        metadata={"user_agent": text(2000), text(2000): text(2000), "dropped": [text(2000)]},
     )
     return _ids_of(venue, key, booking)
 
@@ -135,15 +104,10 @@ def _make_venues(network: Network) -> list[Venue]:
 def _make_keys(owner: User) -> list[ApiKey]:
     made = []
     for number, (name, (tier, scope, customer, senders)) in enumerate(KEYS.items()):
-        key = mint_key(
-            owner, name, tier=ApiKey.Tier(tier), scope=ApiKey.Scope(scope), customer=customer, senders=senders
-        ).key
-        KeyUsage.objects.bulk_create(
-            KeyUsage(
-                key=key, day=timezone.now().date() - timedelta(days=back), calls=(4 - number) * (70 - 9 * back)
-            )
-            for back in range(7)
-        )
+        kinds = {"tier": ApiKey.Tier(tier), "scope": ApiKey.Scope(scope)}
+        key = mint_key(owner, name, **kinds, customer=customer, senders=senders).key
+        for back in range(7):
+            count_calls(key, (4 - number) * (70 - 9 * back), timezone.now() - timedelta(days=back))
         made.append(key)
     lost = mint_key(owner, "Lost laptop").key
     Credential.objects.filter(pk=lost.credential_id).update(revoked_at=timezone.now())
@@ -153,66 +117,39 @@ def _make_keys(owner: User) -> list[ApiKey]:
 def _book(network: Network, venues: list[Venue], keys: list[ApiKey]) -> list[Booking]:
     now, chance = timezone.now(), random.Random(7)
     bookings = [
-        Booking(
-            network=network,
-            venue=venues[number % 11],
-            key=keys[number % 2],
+        make_booking(
+            venues[number % 11],
+            keys[number % 2],
+            now - timedelta(hours=3 * number),
             sender=("concierge_eu", "my_agent_001")[number % 2],
             slot_time="2026-04-12T19:30" if number % 4 else "",
             party_size=number % 6 + 1 if number % 3 else None,
             user_note="" if number % 4 else NOTE,
             status=STATUSES[number % len(STATUSES)],
-            created_at=now - timedelta(hours=3 * number),
         )
         for number in range(64)
     ]
-    Booking.objects.bulk_create(bookings)
-    for one in bookings:
-        UsageEvent.objects.create(
-            network=network,
-            booking=one,
-            key=one.key,
-            customer=one.key.customer,
-            amount_cents=25,
-            at=one.created_at,
-        )
     for back in range(1, 5):
         day, count = now.date() - timedelta(days=back), chance.randint(3, 9)
         for customer in ("concierge", "trips"):
-            is_sent = back > 1
+            sent = {"state": "sent", "sent_at": now, "external_id": f"in_{back}{customer}"} if back > 1 else {}
             Invoice.objects.create(
-                network=network,
-                customer=customer,
-                day=day,
-                count=count,
-                total_cents=25 * count,
-                state="sent" if is_sent else "open",
-                sent_at=now if is_sent else None,
-                external_id=f"in_{back}{customer}" if is_sent else "",
+                network=network, customer=customer, day=day, count=count, total_cents=25 * count, **sent
             )
     return bookings
 
 
 def _log(network: Network, venues: list[Venue], keys: list[ApiKey], bookings: list[Booking]) -> None:
-    now = timezone.now()
-    rows = []
     for number in range(70):
         status, http_status, intent = ENDINGS[number % len(ENDINGS)]
         is_booked = status == "ok" and intent == "booking.confirm"
-        rows.append(
-            Interaction(
-                network=network,
-                key=keys[number % len(keys)],
-                at=now - timedelta(minutes=11 * number),
-                sender="my_agent_001",
-                recipient="network:agnt",
-                intent=intent,
-                status=status,
-                http_status=http_status,
-                latency_ms=number % 40,
-                venue=venues[number % 11] if intent == "booking.confirm" else None,
-                booking=bookings[number % 64] if is_booked else None,
-                metadata={"user_agent": "concierge/2.1", "context_bytes": 120} if number % 2 else {},
-            )
+        make_interaction(
+            network,
+            timezone.now() - timedelta(minutes=11 * number),
+            key=keys[number % len(keys)],
+            sender="my_agent_001",
+            **{"intent": intent, "status": status, "http_status": http_status, "latency_ms": number % 40},
+            venue=venues[number % 11] if intent == "booking.confirm" else None,
+            booking=bookings[number % 64] if is_booked else None,
+            metadata={"user_agent": "concierge/2.1", "context_bytes": 120} if number % 2 else {},
         )
-    Interaction.objects.bulk_create(rows)

@@ -115,15 +115,8 @@ async def _share(page: Page) -> None:
     await page.get_by_role("dialog").wait_for()
 
 
-async def _invite(page: Page) -> None:
-    await page.get_by_label("Login").fill("new-colleague")
-    await page.get_by_label("An administrator").check()
-    await page.get_by_role("button", name="Make a link").click()
-    await page.get_by_text("Copy it now").wait_for()
-
-
 async def _join(page: Page) -> None:
-    await _invite(page)
+    await INVITE(page)
     await page.goto(await page.get_by_role("textbox", name="The new link").input_value())
     await page.get_by_label("Password").fill("short")
     await page.get_by_label("The same again").fill("short")
@@ -142,6 +135,20 @@ async def _import_venues(page: Page) -> None:
 
 QUESTION = {"Your question": "What is a lifetime in Rust?"}
 BAD_VENUE = {"#id_name": "La Brisa", "Slug": "no slug", "Referral fee": "101", "#id_url": "ftp://nowhere"}
+
+
+ASK_CODE = _send("Go on", {"The code your device shows": "BCDF-GHJK"})
+WARN_BADLY = _send("Save", {"Minutes": "0"}, checks=["An agent is offline"])
+CONNECT_NAMELESS = _send("Get a token", {"Its name": "…"})
+CONNECT = _send("Get a token", {"Its name": "laptop"}, shows="Nothing has connected")
+LOOK_AT_NOTHING = _send("Look at the card", {"Agent card": "ftp://nowhere"})
+BREAK_RULES = _send("Save", {"#id_members": "No Name"})
+SHOW_SECRET = _send("Show the signing secret", {}, shows="Its signing secret")
+ADD_BADLY = _send("Add the venue", BAD_VENUE)
+MAKE_KEY = _send("Make a key", {"#id_name": "Concierge app"}, shows="Copy both now", checks=["Pro:", "Booking:"])
+MAKE_KEY_BADLY = _send("Make a key", {"Senders": "no name"})
+ROTATE = _send("Make a new secret", {}, shows="Copy it now")
+INVITE = _send("Make a link", {"Login": "new-colleague"}, shows="Copy it now", checks=["An administrator"])
 
 
 async def _mint(page: Page) -> None:
@@ -202,13 +209,7 @@ PAGES = [
     Listed("account-erase", "/account/erase", "alice"),
     Listed("account-new-token", "/account", "alice", _mint),
     Listed("device", "/device", "alice", like="device-unknown-code"),
-    Listed(
-        "device-unknown-code",
-        "/device",
-        "alice",
-        _send("Go on", {"The code your device shows": "BCDF-GHJK"}),
-        complaint="400",
-    ),
+    Listed("device-unknown-code", "/device", "alice", ASK_CODE, complaint="400"),
     Listed("device-known-code", "/device", "alice", _allow_device),
     Listed("consent", CONSENT, "alice"),
     Listed("docs", "/docs"),
@@ -228,35 +229,16 @@ PAGES = [
     Listed("desk", "/desk", "owner"),
     Listed("desk-shared", "/desk", "bob", like="desk"),
     Listed("desk-alerts", "/desk/alerts", "owner", like="desk-alerts-refused"),
-    Listed(
-        "desk-alerts-refused",
-        "/desk/alerts",
-        "alice",
-        _send("Save", {"Minutes": "0"}, checks=["An agent is offline"]),
-        complaint="400",
-    ),
+    Listed("desk-alerts-refused", "/desk/alerts", "alice", WARN_BADLY, complaint="400"),
     Listed("desk-bulk", "/desk/bulk?action=halt&agent={id}&agent={unasked}", "owner"),
     Listed("desk-bulk-nothing", "/desk/bulk", "newcomer", like="desk-bulk"),
     Listed("desk-connect", "/desk/connect", "alice", like="desk-connect-refused"),
-    Listed(
-        "desk-connect-refused", "/desk/connect", "alice", _send("Get a token", {"Its name": "…"}), complaint="400"
-    ),
-    Listed(
-        "desk-connecting",
-        "/desk/connect",
-        "alice",
-        _send("Get a token", {"Its name": "laptop"}, shows="Nothing has connected"),
-    ),
+    Listed("desk-connect-refused", "/desk/connect", "alice", CONNECT_NAMELESS, complaint="400"),
+    Listed("desk-connecting", "/desk/connect", "alice", CONNECT),
     Listed("desk-publish", "/desk/publish?session={quiet}", "owner"),
     Listed("desk-publish-nothing", "/desk/publish", "newcomer", like="desk-publish"),
     Listed("desk-remote", "/desk/remote", "alice", like="desk-remote-refused"),
-    Listed(
-        "desk-remote-refused",
-        "/desk/remote",
-        "alice",
-        _send("Look at the card", {"Agent card": "ftp://nowhere"}),
-        complaint="400",
-    ),
+    Listed("desk-remote-refused", "/desk/remote", "alice", LOOK_AT_NOTHING, complaint="400"),
     Listed("desk-server", "/desk/agents/{remote}/remote", "remy"),
     Listed("desk-agent", "/desk/agents/{id}", "owner", like="desk-agent-preview"),
     Listed("desk-agent-preview", "/desk/agents/{id}", "owner", _send("Preview the description", {}, shows="own")),
@@ -272,53 +254,20 @@ PAGES = [
     Listed("team-empty", "/desk/team", "newcomer", like="team"),
     Listed("team-proposal", "/desk/team/proposals/{proposal}", "captain"),
     Listed("team-rules", "/desk/team/rules", "captain", like="team-rules-refused"),
-    Listed(
-        "team-rules-refused",
-        "/desk/team/rules",
-        "captain",
-        _send("Save", {"#id_members": "No Name"}),
-        complaint="400",
-    ),
+    Listed("team-rules-refused", "/desk/team/rules", "captain", BREAK_RULES, complaint="400"),
     Listed("team-agent", "/desk/team/agents/alpha", "captain"),
     Listed("network", "/desk/network", "host"),
     Listed("network-empty", "/desk/network", "newcomer", like="network"),
     Listed("network-venues", "/desk/network/venues", "host"),
     Listed("network-venues-empty", "/desk/network/venues", "newcomer", like="network-venues"),
-    Listed(
-        "network-venue",
-        "/desk/network/venues/{network_venue}",
-        "host",
-        _send("Show the signing secret", {}, shows="Its signing secret"),
-    ),
-    Listed(
-        "network-venue-refused",
-        "/desk/network/venues/new",
-        "host",
-        _send("Add the venue", BAD_VENUE),
-        complaint="400",
-    ),
+    Listed("network-venue", "/desk/network/venues/{network_venue}", "host", SHOW_SECRET),
+    Listed("network-venue-refused", "/desk/network/venues/new", "host", ADD_BADLY, complaint="400"),
     Listed("network-import", "/desk/network/venues/import", "host", _import_venues, complaint="400"),
     Listed("network-keys", "/desk/network/keys?ended=1", "host"),
     Listed("network-keys-empty", "/desk/network/keys", "newcomer", like="network-key-refused"),
-    Listed(
-        "network-key-new",
-        "/desk/network/keys",
-        "bob",
-        _send("Make a key", {"#id_name": "Concierge app"}, shows="Copy both now", checks=["Pro:", "Booking:"]),
-    ),
-    Listed(
-        "network-key-refused",
-        "/desk/network/keys",
-        "newcomer",
-        _send("Make a key", {"Senders": "no name"}),
-        complaint="400",
-    ),
-    Listed(
-        "network-key",
-        "/desk/network/keys/{network_key}",
-        "host",
-        _send("Make a new secret", {}, shows="Copy it now"),
-    ),
+    Listed("network-key-new", "/desk/network/keys", "bob", MAKE_KEY),
+    Listed("network-key-refused", "/desk/network/keys", "newcomer", MAKE_KEY_BADLY, complaint="400"),
+    Listed("network-key", "/desk/network/keys/{network_key}", "host", ROTATE),
     Listed("network-bookings", "/desk/network/bookings", "host"),
     Listed("network-bookings-empty", "/desk/network/bookings", "newcomer", like="network-bookings"),
     Listed("network-booking", "/desk/network/bookings/{network_booking}", "host"),
@@ -341,7 +290,7 @@ PAGES = [
     Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
-    Listed("invitations", "/invitations", "chief", _invite),
+    Listed("invitations", "/invitations", "chief", INVITE),
     Listed("join", "/invitations", "chief", _join, complaint="400"),
     Listed("not-found", "/nothing-here", complaint="404"),
 ]

@@ -12,7 +12,7 @@ from lab.agents import Echo, online
 from lab.callers import send
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
-from tests.browser.layout import SMALL_TARGETS
+from tests.browser.looks import SMALL_TARGETS
 from tests.browser.visitor import DESKTOP, Visitor
 
 pytestmark = IN_BROWSER

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlencode
 
-import httpx
 import pytest
 from django.urls import get_resolver, resolve
 from playwright.async_api import Browser
@@ -26,7 +25,7 @@ from tests.browser.chrome import IN_BROWSER
 from tests.browser.conversation import ask, reply, said, text_in
 from tests.browser.pages import CONSENT
 from tests.browser.scene import make_rows
-from tests.browser.sessions import is_live, line, prompt, request_permission, tail
+from tests.browser.sessions import api, is_live, line, prompt, request_permission, tail
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, Hostile
 from tests.browser.visitor import Visitor, visiting
 from tests.gateway.client import GatewayClient
@@ -253,31 +252,31 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
     async with (
         Echo(site.url, channel) as agent,
         Echo(site.url, channel, host=hostile.text(100), cwd=hostile.text(100)) as session,
-        web(site.url, headers=bearer(token)) as owner,
     ):
         assert agent.session_id is not None
         fields: Json = {name: hostile.text() for name in ("description", "claudeMd", "personalizationPrompt")}
         fields |= {"name": hostile.text(120), "tagline": hostile.text(160), "suggestedPrompts": [hostile.text()]}
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
-        told = await made(owner, "/webhooks", webhook(hostile) | {"events": ["agent.dispatched"], "filters": None})
+        body = webhook(hostile) | {"events": ["agent.dispatched"], "filters": None}
+        told = await api(site, "mallory", "POST", "/webhooks", body)
         await send(site.url, published["handle"], hostile.text(), token)
-        deliveries = (await owner.get(f"/api/v1/webhooks/{told['id']}/deliveries")).json()["items"]
+        deliveries = await api(site, "mallory", "GET", f"/webhooks/{told['id']}/deliveries")
         await happen(session, hostile)
-        await upload(owner, str(session.session_id), hostile)
+        await upload(site, str(session.session_id), hostile)
         yield {
             "agent": published["id"],
             "handle": published["handle"],
             "session": session.session_id,
-            "token": (await made(owner, "/tokens/channel", {"name": hostile.text(64)}))["id"],
+            "token": (await api(site, "mallory", "POST", "/tokens/channel", {"name": hostile.text(64)}))["id"],
             "told": told["id"],
-            "delivery": deliveries[0]["id"],
-            "webhook": (await made(owner, "/webhooks", webhook(hostile)))["id"],
-            "proposal": await deliberate(site, owner, channel, hostile),
+            "delivery": deliveries["items"][0]["id"],
+            "webhook": (await api(site, "mallory", "POST", "/webhooks", webhook(hostile)))["id"],
+            "proposal": await deliberate(site, channel, hostile),
             **await asyncio.to_thread(make_rows, site, f"make_hostile('mallory', {hostile.vectors!r})"),
         }
 
 
-async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, hostile: Hostile) -> int:
+async def deliberate(site: HubProcess, channel: str, hostile: Hostile) -> int:
     """What agents of a team propose, and why they vote; the number of the proposal."""
     about = {"correlationId": str(uuid.uuid4())}
     async with GatewayClient(site.url, channel, agentId="alpha") as alpha:
@@ -286,8 +285,7 @@ async def deliberate(site: HubProcess, owner: httpx.AsyncClient, channel: str, h
         await alpha.find("response")
         await alpha.send("vote", {"vote": "approve", "reasoning": hostile.text()}, metadata=about)
         await alpha.find("response", lambda frame: "vote" in frame["content"].get("result", {}))
-    proposals = (await owner.get("/api/v1/team/proposals")).json()["items"]
-    number: int = proposals[0]["id"]
+    number: int = (await api(site, "mallory", "GET", "/team/proposals"))["items"][0]["id"]
     return number
 
 
@@ -299,19 +297,13 @@ async def happen(session: Echo, hostile: Hostile) -> None:
     await request_permission(session, request_id, tool=hostile.text(200), preview=hostile.text())
 
 
-async def upload(owner: httpx.AsyncClient, session: str, hostile: Hostile) -> None:
+async def upload(site: HubProcess, session: str, hostile: Hostile) -> None:
     name = hostile.text().translate({ord(one): "_" for one in "/\\\t\n\r\u2028\u2029\u202e"})
-    answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
+    async with web(site.url, headers=bearer(site.mint("mallory", "session"))) as owner:
+        answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
     assert answer.status_code == 201, answer.text
 
 
 def webhook(hostile: Hostile) -> Json:
     address = f"http://127.0.0.1:9/{quote(hostile.text())}"
     return {"url": address, "events": [hostile.word(64)], "filters": {"routingName": hostile.text(80)}}
-
-
-async def made(owner: httpx.AsyncClient, path: str, body: Json) -> Json:
-    answer = await owner.post(f"/api/v1{path}", json=body)
-    assert answer.status_code == 201, answer.text
-    found: Json = answer.json()
-    return found

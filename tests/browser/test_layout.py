@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from playwright.async_api import Locator, Route, expect
+from playwright.async_api import Route, expect
 
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.scene import Scene
@@ -11,21 +11,11 @@ from tests.browser.visitor import DESKTOP, PHONE, Visitor
 pytestmark = IN_BROWSER
 
 
-async def box_of(shown: Locator) -> dict[str, float]:
-    box = await shown.bounding_box()
-    assert box is not None
-    return dict(box)
-
-
-async def covers(one: Locator, other: Locator) -> bool:
-    """Whether two elements share a part of the window."""
-    a, b = await box_of(one), await box_of(other)
-    return (
-        a["x"] < b["x"] + b["width"]
-        and b["x"] < a["x"] + a["width"]
-        and a["y"] < b["y"] + b["height"]
-        and b["y"] < a["y"] + a["height"]
-    )
+COVERS = """([one, other]) => {
+  const [a, b] = [one, other].map((each) => each.getBoundingClientRect());
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}"""
+TOP_AND_BOTTOM = "(one) => [one.getBoundingClientRect().top, one.getBoundingClientRect().bottom]"
 
 
 async def test_tiles_of_the_desk_have_room_for_long_durations(guest: Visitor, scene: Scene) -> None:
@@ -52,7 +42,8 @@ async def test_a_hub_that_does_not_answer_is_shown_until_it_does(guest: Visitor,
     for window in (PHONE, DESKTOP):
         await page.set_viewport_size(window)
         await expect(page.locator("#question")).to_be_in_viewport()
-        assert not await covers(line, page.locator(".composer"))
+        both = [await line.element_handle(), await page.locator(".composer").element_handle()]
+        assert not await page.evaluate(COVERS, both)
         await guest.check_overlaps()
     await page.unroute("**/standing")
     await page.evaluate("dispatchEvent(new Event('focus'))")
@@ -65,7 +56,8 @@ async def test_a_phone_shows_signing_out(guest: Visitor, scene: Scene) -> None:
     await guest.open("/agents")
     brand, button = guest.page.locator(".brand"), guest.page.get_by_role("button", name="Sign out")
     await expect(button).to_be_visible()
-    assert (await box_of(button))["y"] < (await box_of(brand))["y"] + (await box_of(brand))["height"]
+    (top, _), (_, bottom) = await button.evaluate(TOP_AND_BOTTOM), await brand.evaluate(TOP_AND_BOTTOM)
+    assert top < bottom
     await expect(guest.page.get_by_role("link", name="Clawbridge", exact=True)).to_be_visible()
     await button.click()
     await guest.page.get_by_role("banner").get_by_role("link", name="Sign in").wait_for()

@@ -21,39 +21,23 @@ FIRST, REST = "A lifetime is ", "how long a reference is good."
 PROGRAM = f'printf "{FIRST}"; until [ -e "$GO_ON" ]; do sleep 0.05; done; printf "{REST}"'
 
 
-class Shell:
-    """A newcomer's terminal: bash, at home in an empty folder."""
-
-    def __init__(self, home: Path) -> None:
-        self.go_on = home / "go-on"
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self._env = {**os.environ, "PATH": path, "HOME": str(home), "GO_ON": str(self.go_on)}
-
-    async def start(self, script: str, *arguments: str) -> asyncio.subprocess.Process:
-        pipe, together = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
-        return await asyncio.create_subprocess_exec(
-            "bash",
-            "-c",
-            script,
-            "bash",
-            *arguments,
-            cwd=self._env["HOME"],
-            env=self._env,
-            stdout=pipe,
-            stderr=together,
-        )
-
-    @asynccontextmanager
-    async def running(self, script: str, *arguments: str) -> AsyncIterator[None]:
-        """A program meanwhile; then it is told to stop, and stops."""
-        process = await self.start(script, *arguments)
-        try:
-            yield
-            assert process.returncode is None, (await process.communicate())[0].decode()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            await asyncio.wait_for(process.wait(), 20)
+@asynccontextmanager
+async def terminal(home: Path, script: str, *arguments: str) -> AsyncIterator[Path]:
+    """A newcomer's bash, at home in an empty folder, runs a script; the file that lets `PROGRAM` go on."""
+    go_on = home / "go-on"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "HOME": str(home), "GO_ON": str(go_on)}
+    pipe, command = asyncio.subprocess.PIPE, ("bash", "-c", script, "bash", *arguments)
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=home, env=env, stdout=pipe, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        yield go_on
+        assert process.returncode is None, (await process.communicate())[0].decode()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await asyncio.wait_for(process.wait(), 20)
 
 
 async def text_of(visitor: Visitor, element: str) -> str:
@@ -64,12 +48,11 @@ async def text_of(visitor: Visitor, element: str) -> str:
 async def test_a_newcomer_does_all_of_it_in_one_go(
     visitor: Visitor, other: Visitor, site: HubProcess, tmp_path: Path
 ) -> None:
-    shell = Shell(tmp_path)
     await sign_in_from_the_front_page(visitor)
     command = await get_a_command(visitor)
-    async with shell.running(command, PROGRAM):
+    async with terminal(tmp_path, command, PROGRAM) as go_on:
         await publish_once_it_is_there(visitor)
-        await ask_from_another_login(other, shell)
+        await ask_from_another_login(other, go_on)
         await find_the_ask(visitor)
     for one in (visitor, other):
         await one.check_calm()
@@ -110,7 +93,7 @@ async def publish_once_it_is_there(visitor: Visitor) -> None:
     await page.get_by_role("link", name="Back to the desk").click()
 
 
-async def ask_from_another_login(other: Visitor, shell: Shell) -> None:
+async def ask_from_another_login(other: Visitor, go_on: Path) -> None:
     """Found in the directory, asked, and the first half is there before the second is written."""
     page = other.page
     await other.sign_in("curious", then="/agents")
@@ -122,7 +105,7 @@ async def ask_from_another_login(other: Visitor, shell: Shell) -> None:
     answer = page.locator(".turn [data-part=reply]")
     await expect(answer).to_have_text(FIRST)
     await expect(page.get_by_role("button", name="Stop following")).to_be_visible()
-    shell.go_on.touch()
+    go_on.touch()
     await expect(answer).to_have_text(FIRST + REST)
     await expect(page.get_by_text("Answered in")).to_be_visible()
     await other.check_calm()

@@ -12,7 +12,19 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, BrowserContext, CDPSession, Locator, Page
 
 from lab.waiting import eventually
-from tests.browser.layout import DEAD_ANCHORS, OVERLAPS, TOO_WIDE
+from tests.browser.looks import (
+    AXE,
+    AXE_OF_COLOURS,
+    DEAD_ANCHORS,
+    KINDS_OF_TEXT,
+    NOTE_FOCUS,
+    OF_COLOURS,
+    OVERLAPS,
+    REACHABLE,
+    TOO_WIDE,
+    WALKED,
+    WEIGHT,
+)
 
 MOST_BYTES = 120_000
 MOST_SHIFT = 0.01
@@ -56,97 +68,13 @@ window.look = () => {
 };
 """
 
-# What Tab must reach: a group of radio buttons counts once.
-REACHABLE = """() => {
-  const all = document.querySelectorAll(
-    'a[href], button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
-  const groups = new Set();
-  window.reach = new Set([...all].filter((one) => {
-    if (!one.checkVisibility({visibilityProperty: true})) return false;
-    if (one.type !== "radio") return true;
-    const is_new = !groups.has(one.name);
-    groups.add(one.name);
-    return is_new;
-  }));
-  const [first] = window.reach;
-  first?.focus();  // from here on, also when Tab was used before
-  first?.blur();
-  const dates = [...window.reach].filter((one) => one.type === "date");
-  return window.reach.size + 3 * dates.length;  // day, month, year and the calendar each take a Tab
-}"""
-# Notes each element that has the focus, and whether it shows it.
-NOTE_FOCUS = """() => {
-  window.unmarked = [];
-  addEventListener("focusin", ({target: one}) => {
-    const style = getComputedStyle(one);
-    const member = one.type === "radio" ? [...window.reach].find((other) => other.name === one.name) : one;
-    window.reach.delete(member);
-    const is_marked = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-    if (!is_marked) window.unmarked.push(one.outerHTML.slice(0, 200));
-  });
-}"""
-WALKED = """() => ({
-  unmarked: window.unmarked,
-  is_replaced: [...window.reach].some((one) => !one.isConnected),
-  left: [...window.reach].map((one) => one.outerHTML.slice(0, 150)),
-})"""
 TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
-
-# Of a page and all that it loaded, also from the cache: the bodies as they were sent, and a guess for headers.
-WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-  .reduce((sum, {encodedBodySize}) => sum + encodedBodySize + 500, 0)"""
 
 # The next frame is painted, and the scripts of the page have nothing left to do.
 IDLE = (
     "() => new Promise((done) => requestAnimationFrame(() => requestIdleCallback(() => done(), {timeout: 1000})))"
 )
 
-# Rules that depend on colours: between light and dark, `site.css` changes nothing else.
-OF_COLOURS = ["color-contrast", "link-in-text-block"]
-
-# Axe by all other rules on the whole page: what it finds, in short.
-AXE = """async (rules) => {
-  const off = Object.fromEntries(rules.map((rule) => [rule, {enabled: false}]));
-  const {violations} = await axe.run(document, {resultTypes: ["violations"], rules: off, preload: false});
-  return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
-}"""
-# Kinds of visible text on a page, by what the rules of colours calculate with: the colour, the grounds below it,
-# the size and the weight; and by the element, its parent and its class. Three elements of each kind are kept. A
-# page has thousands of texts of few kinds, and most of its kinds are those of other pages.
-KINDS_OF_TEXT = """() => {
-  const grounds = new Map([[null, ""]]);
-  const groundOf = (one) => {
-    if (!grounds.has(one)) {
-      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(one);
-      const own = `${backgroundColor} ${backgroundImage} ${opacity};`;
-      grounds.set(one, (own === "rgba(0, 0, 0, 0) none 1;" ? "" : own) + groundOf(one.parentElement));
-    }
-    return grounds.get(one);
-  };
-  const has_text = (one) =>
-    one.matches("input, textarea, select") ||
-    [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-  window.kinds = {};
-  for (const one of document.body.querySelectorAll("*")) {
-    if (!has_text(one) || !one.checkVisibility({visibilityProperty: true})) continue;
-    const {color, fontSize, fontWeight, textDecorationLine} = getComputedStyle(one);
-    const above = one.parentElement;
-    const parent = [above.tagName, above.className, getComputedStyle(above).color];
-    const letters = [color, fontSize, fontWeight, textDecorationLine];
-    const kind = [one.tagName, one.className, letters, groundOf(one), parent].join();
-    window.kinds[kind] ??= [];
-    if (window.kinds[kind].length < 3) window.kinds[kind].push(one);
-  }
-  return Object.keys(window.kinds);
-}"""
-# Axe by the rules of colours on the texts of some kinds.
-AXE_OF_COLOURS = """async ([rules, kinds]) => {
-  const include = kinds.flatMap((kind) => window.kinds[kind]).filter((one) => one.isConnected);
-  if (!include.length) return [];
-  const only = {type: "rule", values: rules};
-  const {violations} = await axe.run({include}, {resultTypes: ["violations"], runOnly: only});
-  return violations.map(({id, nodes}) => [id, nodes.slice(0, 5).map(({html}) => html)]);
-}"""
 checked_kinds: set[str] = set()  # of text, on all pages of this run: axe found no fault in their colours
 
 

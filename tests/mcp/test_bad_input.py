@@ -118,7 +118,7 @@ ARGUMENTS: list[tuple[str, Any, str]] = [
     ("ask_agent", ASKED | {"wait_s": 0}, "wait_s"),
     *(
         ("ask_agent", ASKED | {"files": [one]}, "files[0]")
-        for one in ({"data": "?"}, {"data": "aGk=", "url": "x"})
+        for one in ({"data": "?"}, {"data": "aGk=", "url": "https://x"})
     ),
     ("ask_agent", ASKED | {"files": [{}] * 64}, "files"),
     *(("ask_agent", ASKED | {"handle": one}, "no such agent") for one in ("a", "a/b/c", "a/\u0007")),

@@ -1,5 +1,6 @@
 """Behaviours 24 to 39: what a message becomes, a message or a task, and how it is told."""
 
+import asyncio
 import json
 import re
 
@@ -223,7 +224,7 @@ async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str)
             for one in (caller, in_v1):
                 task = await one.send("image f YQ==", {"acceptedOutputModes": modes})
                 [part] = task["artifacts"][0]["parts"]
-                assert part.get("raw") or part["file"]["bytes"] == "YQ=="
+                assert (part["file"]["bytes"] if one is caller else part["raw"]) == "YQ=="
         asked = {"message": message("x"), "configuration": {"acceptedOutputModes": ["audio/mp3"]}}
         refused = await caller.refusal("message/send", asked)
     assert refused["data"] == {
@@ -360,3 +361,16 @@ async def test_a_part_of_an_unknown_kind_beside_others_is_named(
     assert first["text"] == 'hello\n\nleft out: message.parts[0]: kind "video"'
     assert second["text"] == 'hello\n\nleft out: message.parts[1]: kind "a\\nb"'
     assert last["kind"] == ("status-update" if agent_fields else "message")
+
+
+async def test_the_mode_of_an_answer_belongs_to_its_request(embedded_hub: HubProcess) -> None:
+    """Also of two requests with one message id: neither is taken for the other."""
+    async with online(embedded_hub, TaskPeer) as agent:
+        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+        direct = asyncio.create_task(caller.send("hold | say done", messageId="twin"))
+        await agent.heard("prompt")
+        task = await caller.begin("hold | say done", messageId="twin")
+        await agent.heard("prompt", count=2)
+        agent.release.set()
+        assert ((await direct)["kind"], task["kind"]) == ("message", "task")
+        assert reply_of(await caller.ended(task["id"])) == "done"

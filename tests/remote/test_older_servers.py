@@ -124,6 +124,15 @@ async def test_parts_go_out_in_its_form(caller: Caller) -> None:
     ]
 
 
+async def test_one_answer_and_a_direct_message(caller: Caller) -> None:
+    for streams in (True, False):
+        async with raw_server(Older().answer, card=card_03(streams=streams)) as far:
+            running = await caller.start(await caller.publish(far.card_url), "direct")
+            settled = await running.settled
+            assert (settled.outcome, settled.text) == (Outcome.COMPLETED, "hi" if streams else "in one")
+            assert running.is_direct is streams
+
+
 async def test_a_cancel_reaches_it(caller: Caller) -> None:
     older = Older()
     async with raw_server(older.answer, card=card_03()) as far:

@@ -23,6 +23,12 @@ def program(url: str, token: str | None = None, agent: str = "clawborrator-cli")
     return httpx.Client(base_url=url, headers=headers, trust_env=False, verify=TLS, timeout=30)
 
 
+def status(hub: HubProcess, token: str | None) -> int:
+    """The status of a request with a token: 200, or 401 when the token is not accepted."""
+    with program(hub.url, token) as client:
+        return client.get("/api/v1/me").status_code
+
+
 class Browser:
     """A person's browser: it keeps the hub's cookies and follows nothing by itself."""
 

@@ -10,7 +10,7 @@ import httpx
 
 from lab.callers import Json, bearer
 from lab.hub_process import HubProcess
-from tests.signin.clients import Browser, Pkce, program, refused
+from tests.signin.clients import Browser, Pkce, program, refused, status
 from tests.signin.conftest import AT_HOME
 
 HOME = "http://127.0.0.1:8765"
@@ -47,11 +47,6 @@ def app_token(browser: Browser, machine_id: str = "") -> Json:
     assert answer.status_code == 200, answer.text
     body: Json = answer.json()
     return body
-
-
-def status(hub: HubProcess, token: str) -> int:
-    with program(hub.url, token) as client:
-        return client.get("/api/v1/me").status_code
 
 
 def test_a_signed_in_user_sees_the_app_and_allows_it(browser: Browser) -> None:

@@ -16,7 +16,7 @@ from lab.callers import bearer, envelope, question
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from tests.github import CLIENT_SECRET, GitHub
-from tests.signin.clients import Browser, CommandLine, Pkce, program, refused
+from tests.signin.clients import Browser, CommandLine, Pkce, program, refused, status
 from tests.signin.test_apps import Device, allow, app_start, exchange
 
 MakeCli = Callable[..., CommandLine]
@@ -31,11 +31,6 @@ def database(hub: HubProcess) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(hub.home.folder / "hub.sqlite3", timeout=10)) as connection:
         yield connection
         connection.commit()
-
-
-def status(hub: HubProcess, token: str) -> int:
-    with program(hub.url, token) as client:
-        return client.get("/api/v1/me").status_code
 
 
 # Codes.

@@ -7,16 +7,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lab.hub_process import HubProcess
 from tests.github import CLIENT_ID, Exchange, GitHub
-from tests.signin.clients import Browser, program
+from tests.signin.clients import Browser, program, status
 
 START = "/api/v1/auth/oauth/start"
-
-
-def me(hub: HubProcess, token: str | None) -> httpx.Response:
-    with program(hub.url, token) as client:
-        return client.get("/api/v1/me")
 
 
 def test_a_browser_goes_to_github_and_comes_back_signed_in(browser: Browser, github: GitHub) -> None:
@@ -53,9 +47,9 @@ def test_two_tabs_may_sign_in_at_once(browser: Browser) -> None:
 def test_signing_out_ends_the_session_on_the_hub(browser: Browser) -> None:
     browser.sign_in("ann")
     token = browser.session
-    assert me(browser.hub, token).status_code == 200
+    assert status(browser.hub, token) == 200
     assert browser.post("/signout", {}).status_code == 302
-    assert me(browser.hub, token).status_code == 401
+    assert status(browser.hub, token) == 401
 
 
 def test_logout_over_rest_ends_the_session_and_the_cookie(browser: Browser) -> None:
@@ -64,7 +58,7 @@ def test_logout_over_rest_ends_the_session_and_the_cookie(browser: Browser) -> N
     answer = browser.client.post("/api/v1/auth/logout", headers={"Origin": browser.hub.url})
     assert answer.status_code == 204
     assert "cw_session" not in browser.client.cookies
-    assert me(browser.hub, token).status_code == 401
+    assert status(browser.hub, token) == 401
 
 
 def test_who_says_no_at_github_is_told_so(browser: Browser, github: GitHub) -> None:

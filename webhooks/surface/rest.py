@@ -3,7 +3,6 @@
 Those on their deliveries are in `webhooks.surface.rest_deliveries`.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from django.urls import path
@@ -127,11 +126,6 @@ def show_subscription(one: Subscription) -> Webhook:
     return show(Webhook, one, filters=show(WebhookFilters, one), paused=one.paused_at is not None)
 
 
-def show_subscriptions(rows: Sequence[Subscription]) -> list[Webhook]:
-    """Webhooks without their secrets."""
-    return [show_subscription(one) for one in rows]
-
-
 def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     """A webhook and its secret, for the one answer that holds it."""
     return {**show_subscription(made.subscription), "signingSecret": made.secret}
@@ -148,7 +142,7 @@ class Webhooks(APIView):
     def get(self, request: Request) -> Response:
         """Your webhooks, newest first, without their secrets."""
         own = Subscription.objects.owned_by(caller_of(request)).order_by("-pk")
-        return page(request, own, show_subscriptions)
+        return page(request, own, lambda rows: [show_subscription(one) for one in rows])
 
     @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
     def post(self, request: Request) -> Response:

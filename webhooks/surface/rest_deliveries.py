@@ -1,7 +1,6 @@
 """The native API's calls on the deliveries of a user's own webhooks. Others' and absent ones are the same 404."""
 
 import json
-from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
 from django.urls import path
@@ -54,11 +53,6 @@ class DeliveryQuery(PageQuery):
     agent = serializers.CharField(required=False, max_length=MAX_AGENT_CHARS)
 
 
-def show_deliveries(rows: Sequence[Delivery]) -> list[WebhookDelivery]:
-    """Deliveries without their payloads."""
-    return [show(WebhookDelivery, one) for one in rows]
-
-
 class Deliveries(APIView):
     """`/webhooks/{id}/deliveries`"""
 
@@ -67,7 +61,9 @@ class Deliveries(APIView):
         """Its deliveries, newest first; `status`, `type` and `agent` (a handle) take only those."""
         own = get_own(webhook_id, caller_of(request))
         wanted = DeliveryFilter(**read_filters(DeliveryQuery, request))
-        return page(request, wanted.find(own), show_deliveries, DeliveryQuery)
+        return page(
+            request, wanted.find(own), lambda rows: [show(WebhookDelivery, one) for one in rows], DeliveryQuery
+        )
 
 
 class OneDelivery(APIView):

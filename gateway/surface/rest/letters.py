@@ -62,11 +62,6 @@ class LetterQuery(PageQuery):
         return WAITING if state == "queued" else [state]
 
 
-def show_letters(rows: Sequence[Letter]) -> list[ApiLetter]:
-    """Letters without their content."""
-    return [_show(one) for one in rows]
-
-
 def _show(one: Letter) -> ApiLetter:
     state = "queued" if one.state in WAITING else one.state
     return show(ApiLetter, one, priority=one.get_priority_display().lower(), state=state)
@@ -80,7 +75,7 @@ class Letters(APIView):
         """The letters of your team, newest first; `state` and `agent` (a name) take only those."""
         found = Letter.objects.filter(owner=caller_of(request), **read_filters(LetterQuery, request))
         newest_first = found.select_related("recipient").order_by("-pk")
-        return page(request, newest_first, show_letters, LetterQuery)
+        return page(request, newest_first, lambda rows: [_show(one) for one in rows], LetterQuery)
 
 
 class OneLetter(APIView):
