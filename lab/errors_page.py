@@ -46,7 +46,7 @@ def refusal_row(denied: type[Denied]) -> str:
 
 def code_row(denied: type[Denied]) -> str:
     """The statuses and codes of a refusal at surfaces that have their own."""
-    of_http = [surface.errors.status_and_code(denied) for surface in (operators, openai_api)]
+    of_http = [surface.wire.errors.status_and_code(denied) for surface in (operators, openai_api)]
     code = error_code_of(denied)
     http_codes = (f"{status} `{name}`" for status, name in of_http)
     return table_line((f"`{denied.reason}`", *http_codes, f"{code:d} `{code.name}`"))
