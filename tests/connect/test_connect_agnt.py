@@ -126,10 +126,8 @@ async def test_the_program_reads_the_envelope_and_prints_the_payload(venue):
     text = json.dumps(describe_ask(asked, secret=SECRET.encode(), at_s=int(time.time())))  # it may come as text
     assert read_response(await connected.data(text=text), asked).payload["heard"]["from"] == "agnt_consumer_42"
     ping = Ask(sender="agnt_consumer_42", to="la-brisa", intent="network.ping", payload={"do": "fail"})
-    assert (await connected.answer(ping)).payload == {
-        "status": "ok",
-        "agent_id": "la-brisa",
-    }  # without the program
+    pong = {"status": "ok", "agent_id": "la-brisa"}  # without the program
+    assert (await connected.answer(ping)).payload == pong
 
 
 async def test_only_envelopes_with_a_right_signature_reach_the_program(venue):

@@ -74,9 +74,7 @@ async def test_health_is_read_with_a_live_token_alone(embedded_hub: HubProcess) 
                 assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED), headers
         answer = await client.post("/agent-status", json={}, headers=bearer(token))
         assert (answer.status_code, answer.json()["status"]) == (405, 405)
-        pages = {
-            "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"
-        }  # browsers get pages at two of the addresses
+        pages = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}  # of browsers, as before
         assert (await client.get("/health", headers=pages)).status_code == 404
         directory = await client.get("/agents", headers=pages)
         assert (directory.status_code, directory.headers["content-type"].partition(";")[0]) == (200, "text/html")

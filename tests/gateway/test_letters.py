@@ -94,6 +94,16 @@ async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub
             assert told(beta) == ["m-1", "m-2", "m-3"]
 
 
+async def test_a_message_that_was_refused_may_be_sent_again(embedded_hub: HubProcess) -> None:
+    token, wanted = await know(embedded_hub, "triers", "alpha", "beta"), {"requiresResponse": True}
+    async with seat(embedded_hub.url, token, "alpha") as alpha:
+        await alpha.tell("beta", "there?", id="q-1", metadata=wanted | {"correlationId": "c-1"})
+        assert code_of(await alpha.reply("c-1")) == (3002, "offline")
+        async with seat(embedded_hub.url, token, "beta", EchoSeat):
+            await alpha.tell("beta", "there?", id="q-1", metadata=wanted | {"correlationId": "c-2"})
+            assert (await alpha.reply("c-2"))["content"]["content"] == "echo: there?"
+
+
 async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubProcess) -> None:
     async with team(embedded_hub, "worker", "alpha", "beta") as (alpha, beta):
         handle = await publish(embedded_hub, "worker", "beta")

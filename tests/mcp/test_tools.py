@@ -114,6 +114,18 @@ async def test_a_client_that_elicits_asks_its_user(embedded_hub: HubProcess, mod
     assert text_of(answer).startswith("you said: the second\n")
 
 
+async def test_what_an_agent_asks_back_is_answered_by_its_task(embedded_hub: HubProcess) -> None:
+    """By a client that shows its user no questions."""
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, TaskPeer) as agent, mcp_client(embedded_hub.url, token) as client:
+        asked = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
+        assert not asked.is_error
+        assert "which one?" in text_of(asked)
+        assert "answer_task" in text_of(asked)
+        answer = await client.call_tool("answer_task", {"task_id": task_id_of(asked), "message": "the first"})
+    assert text_of(answer).startswith("you said: the first\n")
+
+
 async def test_a_caller_approves_what_an_agent_may_do(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("alice", "session")
     async with (

@@ -23,8 +23,8 @@ class Target(Caller):
     async def refuse(self, method: str, params: Any, code: int, *, naming: str = "") -> None:
         asked = len(self.agent.prompts)
         error = await (self.streamed_error if method in STREAMS else self.refusal)(method, params)
-        assert error["code"] == code, error
-        assert naming in error["message"]
+        assert error["code"] == code, (params, error)
+        assert naming in error["message"], (params, error)
         assert len(self.agent.prompts) == asked
 
 
@@ -98,10 +98,10 @@ async def test_row_21_its_own_versions_are_served(target: Target) -> None:
     for version, code in refused.items():
         for method in METHODS:
             response = await target.post(method, {"id": "x"}, A2A_Version=version)
-            assert response.json()["error"]["code"] == code
+            assert response.json()["error"]["code"] == code, version
     for version in ("", "0.3", "0.3.0", "0.3.26"):
         response = await target.post("message/send", {"message": message("hello")}, A2A_Version=version)
-        assert response.json()["result"]["kind"] == "message"
+        assert response.json()["result"]["kind"] == "message", version
 
 
 async def test_row_24_a_task_that_is_not_ones_own_is_absent(target: Target) -> None:

@@ -18,6 +18,7 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, MakeStorage, manage
 from lab.receivers import Received, receiving
 from lab.waiting import until
+from tests.channel.agents import sql
 from tests.conftest import HOMES
 from tests.webhooks.subscriptions import check_signed
 
@@ -151,6 +152,9 @@ def test_a_hub_told_to_leave_does_not_wait_for_a_slow_receiver(desk: Desk) -> No
         receiver.heard(1)
         desk.hub.terminate()
         assert desk.hub.programs[0].exit_code(within_s=30) == 0
+        # Had the hub waited until it gives a receiver up, after 10 s, the attempt would have ended.
+        last = sql(desk.hub, "SELECT status, last_error FROM webhooks_delivery ORDER BY id DESC LIMIT 1")
+        assert last == [("sending", "")]
         ended.set()
     desk.hub.serve(0)
 
