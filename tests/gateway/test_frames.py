@@ -303,6 +303,8 @@ def test_every_refusal_and_failure_of_the_hub_has_its_code() -> None:
         assert shown.code == known.get(denied.entry.kind.name, 3004)
         assert shown.reason == ("" if denied is RateLimited else denied.reason)
         assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
+    of_messages = refuse_denied(RateLimited(1, counts_messages=True))
+    assert str(of_messages) == "at most 100 messages a second of one token, 200 at once"
     failed = {reason: int(refuse_failed(reason, "").code) for reason in Failure}
     lost = {Failure.CHANNEL_LOST, Failure.NOT_DELIVERED, Failure.PROCESS_DIED, Failure.SHUTDOWN}
     assert failed == {reason: 3002 if reason in lost else 3004 for reason in Failure}
