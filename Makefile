@@ -24,7 +24,7 @@ run-stack: $(VENV)/.dev ## Start the production shape: PostgreSQL, Redis, two we
 
 setup: $(VENV)/.sdks ## Install everything, also for tests and checks
 
-test: $(VENV)/.sdks ## Run the suite on SQLite and on PostgreSQL with Redis (a quarter of an hour on two cores)
+test: $(VENV)/.sdks ## Run the suite on SQLite and on PostgreSQL with Redis (ten minutes on two cores)
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --durations 10 -m "not deep"
 
 test-deep: $(VENV)/.sdks ## Run what `make test` leaves out: generated cases, every page and caller, long faults

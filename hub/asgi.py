@@ -60,8 +60,6 @@ from operators.surface.calls import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")
-# Below these only Django answers: no surface is asked whether a path is its own.
-ONLY_DJANGO = ("/api/v1/agents", "/api/v1/network", "/api/v1/team/", "/desk", "/admin/", "/static/")
 STARTING = "the hub is starting"
 PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
 SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
@@ -111,8 +109,6 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, request.path
-    if path.startswith(ONLY_DJANGO):
-        return bounded_django.serve(request, send)
     if request.method not in READS and (handle := rpc_handle_of(path)) is not None:
         return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:

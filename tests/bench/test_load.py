@@ -31,7 +31,7 @@ def test_each_connection_asks_again_as_soon_as_it_was_answered() -> None:
     numbers: list[int] = []
     run = load(lambda number: numbers.append(number) or "fine")  # type: ignore[func-returns-value]
     assert len(set(numbers)) == len(numbers) > 4
-    assert 0 < run.asks_per_s * 0.5 <= len(numbers)
+    assert 0 < run.asks_per_s * 0.45 <= len(numbers)  # the run lasts 0.5 s; its timer may wake a little early
     assert 0 < run.p50_ms <= run.p99_ms <= run.max_ms
     assert (run.errors, run.connections) == (0, 2)
 
