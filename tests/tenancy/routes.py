@@ -1,13 +1,12 @@
 """What the hub serves, read from the code: names as `rules.py` spells them."""
 
 import re
-from collections.abc import Iterable, Iterator
-
-from django.urls import URLPattern, URLResolver, get_resolver
+from collections.abc import Iterator
 
 from a2a_bridge.wire.versions import DIALECTS
 from hub.descriptions.described import OPERATIONS, SOCKETS
 from mcp_server.surface.server import TOOLS
+from tests.routes import routes
 
 VERBS = ("get", "post", "put", "patch", "delete")
 CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -38,7 +37,8 @@ def _frames() -> Iterator[str]:
 
 def _django() -> Iterator[str]:
     described = {one.path for one in OPERATIONS}
-    for path, pattern in _addresses(get_resolver().url_patterns, "/"):
+    for address, pattern in routes():
+        path = CONVERTED.sub(r"{\1}", address)
         view = getattr(pattern.callback, "cls", None)
         if path.startswith(ADMIN):
             yield f"PAGE {ADMIN}…"
@@ -46,12 +46,3 @@ def _django() -> Iterator[str]:
             yield from (f"{verb.upper()} {path}" for verb in VERBS if hasattr(view, verb))
         elif path not in described:
             yield f"PAGE {path}"
-
-
-def _addresses(patterns: Iterable[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, URLPattern]]:
-    for one in patterns:
-        path = prefix + CONVERTED.sub(r"{\1}", str(one.pattern))
-        if isinstance(one, URLResolver):
-            yield from _addresses(one.url_patterns, path)
-        else:
-            yield path, one
