@@ -94,6 +94,7 @@ class Model:
         return [Admit(ask(self.agent, caller)) for caller in callers]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(asks | ends, max_size=25))
 def test_claims_and_counts_are_as_the_rules_say_after_every_step(steps: list[tuple[str, object]]) -> None:

@@ -65,6 +65,7 @@ def ledger(pages: Pages) -> Iterator[Ledger]:
     serving.close()
 
 
+@pytest.mark.slow
 async def test_ends_are_written_when_asks_are_refused(pages: Pages, ledger: Ledger) -> None:
     agent = await db_call(lambda: published(concurrency_cap=100))()
     asks = await db_call(lambda: [ask(agent) for _ in range(90)])()

@@ -81,6 +81,7 @@ async def test_who_reads_gets_it_all(path: str) -> None:
     assert len(answer.partition(b"\r\n\r\n")[2]) == MUCH
 
 
+@pytest.mark.slow
 async def test_who_reads_with_breaks_keeps_the_connection() -> None:
     """Each break is long, none as long as the hub waits; together they are longer."""
     size = 0

@@ -304,6 +304,7 @@ async def test_one_that_the_database_refuses_does_not_fail_its_neighbours(store:
     assert [type(one) for one in results] == [Unavailable, Task]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_lock_wait")
 async def test_a_journal_whose_database_is_locked_says_so_and_is_there_again_after(
     store: JournalTaskStore,

@@ -78,6 +78,7 @@ REPLIES: dict[str, tuple[int, Callable[[], Part]]] = {  # and how many of them a
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", REPLIES)
 async def test_tasks_take_no_more_memory_than_they_may(kind: str) -> None:
     store, (count, reply) = MemoryTaskStore(Clock(), max_bytes=2_000_000), REPLIES[kind]

@@ -204,6 +204,7 @@ async def test_a_store_out_of_reach_says_so_when_asked_and_never_fails_an_ask() 
     await store.close()
 
 
+@pytest.mark.slow
 async def test_a_redis_that_does_not_answer_is_waited_for_a_second() -> None:
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
