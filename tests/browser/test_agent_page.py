@@ -49,7 +49,7 @@ async def test_asking_by_keyboard_shows_the_answer_as_it_comes(visitor: Visitor,
         await visitor.page.get_by_role("button", name=HALVES).press("Enter")
         assert await visitor.page.get_by_label("Your question").input_value() == HALVES
         await visitor.page.keyboard.press("Enter")
-        await last(visitor).get_by_text("first half,").wait_for()
+        await last(visitor).get_by_text("first half,", exact=True).wait_for()
         await said(visitor, "The agent works on it")
         await visitor.check_calm()
         agent.release.set()
@@ -77,7 +77,7 @@ async def test_one_may_stop_following_and_follow_again(visitor: Visitor, site: H
     async with online(site, TaskPeer) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, HALVES)
-        await last(visitor).get_by_text("first half,").wait_for()
+        await last(visitor).get_by_text("first half,", exact=True).wait_for()
         assert not await visitor.page.get_by_role("button", name="Follow again").is_visible()
         await visitor.page.get_by_role("button", name="Stop following").click()
         await said(visitor, "Stopped following.")
