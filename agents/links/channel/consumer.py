@@ -24,6 +24,7 @@ from agents.links.channel.agent_frames import (
     register_agent,
     registration_of,
 )
+from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.frames import BadFrame, Error, Frame, Register
 from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
@@ -41,8 +42,6 @@ from kit.sockets import (
     POLICY_VIOLATION,
     SERVICE_RESTART,
     TRY_AGAIN_LATER,
-    SocketConsumer,
-    send_refusal,
 )
 
 logger = logging.getLogger(__name__)
@@ -50,75 +49,11 @@ logger = logging.getLogger(__name__)
 REGISTER_WITHIN_S = seconds(10.0, at_least_s=2.5)
 PING_EVERY_S = seconds(25.0)
 SILENT_AFTER_S = seconds(60.0, at_least_s=12.0)
-SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 FEATURES = ["cancel", "direct_message", "task_artifact", "task_status"]
 
 NORMAL = 1000
 GOING_AWAY = 1001
 SUPERSEDED = frames.Bye(reason="superseded", retry=False)
-
-
-class FrameSocket(SocketConsumer):
-    """`_over`: nothing from it counts any more. `_closed`: nothing can be sent any more."""
-
-    def __init__(self, unsigned: UnsignedSockets) -> None:
-        super().__init__()
-        self._unsigned = unsigned
-        self._over = False
-        self._closed = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it sends nothing any more but a last frame."""
-        return self._over
-
-    async def _admit_unsigned(self) -> bool:
-        """Count the socket until its client sends a token. False: its address has too many, and it was refused."""
-        if self._unsigned.enter(self, self.scope):
-            return True
-        self._over = self._closed = True
-        text = "too many sockets of your address wait for a token"
-        await send_refusal(self.base_send, 429, "rate_limited", text)
-        return False
-
-    async def _send_if_open(self, frame: Frame) -> None:
-        """Answer a request, if the agent is still there."""
-        if not self._over:
-            with suppress(OSError):
-                await self._send(frame)
-
-    async def _send(self, frame: Frame) -> None:
-        if self._closed:
-            return
-        async with asyncio.timeout(SEND_WITHIN_S):
-            await self._send_encoded(frames.encode(frame))
-
-    async def _send_bytes(self, frame: bytes) -> None:
-        if not self._over:
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self._send_encoded(frame)
-
-    async def _send_encoded(self, frame: bytes) -> None:
-        try:
-            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
-        except RuntimeError:  # the peer's close was answered, but not yet told to us
-            raise ConnectionResetError from None
-
-    async def _close_with(self, code: int, last: Frame | None) -> None:
-        """Send a last frame if the agent takes it, and close either way."""
-        # A TimeoutError is an OSError: an agent that takes no last frame is closed all the same.
-        with suppress(OSError):
-            if last is not None:
-                await self._send(last)
-        with suppress(OSError):
-            await self._close_socket(code)
-
-    async def _close_socket(self, code: int) -> None:
-        self._over = True
-        if not self._closed:
-            self._closed = True
-            async with asyncio.timeout(SEND_WITHIN_S):
-                await self.close(code)
 
 
 class AgentSocket(FrameSocket):
@@ -227,10 +162,10 @@ class AgentSocket(FrameSocket):
         match message:
             case Evict():  # a newer connection has the session: fail what is open here, then leave
                 await self._fail_open_prompts()
-                await self._close_with(NORMAL, None if message.same_program else SUPERSEDED)
+                await self._close_with(NORMAL, None if message.same_program else frames.encode(SUPERSEDED))
             case CloseAgent():
                 await self._fail_open_prompts()
-                await self._close_with(NORMAL, frames.Bye(reason=message.reason, retry=False))
+                await self._close_with(NORMAL, frames.encode(frames.Bye(reason=message.reason, retry=False)))
             case AgentFrame():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
@@ -273,14 +208,25 @@ class AgentSocket(FrameSocket):
     ) -> None:
         """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
         await self._fail_open_prompts(reason)
-        await self._close_with(code, frames.Bye(reason=bye, retry=retry) if bye else None)
+        await self._close_with(code, frames.encode(frames.Bye(reason=bye, retry=retry)) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
         """Reject the agent for good: it must not come back with this token."""
         await self._fail_open_prompts()
-        await self._close_with(POLICY_VIOLATION, Error(code=code, message=message))
+        await self._close_with(POLICY_VIOLATION, frames.encode(Error(code=code, message=message)))
 
     # Inside.
+
+    async def _send_if_open(self, frame: Frame) -> None:
+        """Answer a request, if the agent is still there."""
+        if not self._over:
+            with suppress(OSError):
+                await self._send(frame)
+
+    async def _send(self, frame: Frame) -> None:
+        if not self._closed:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self._send_encoded(frames.encode(frame))
 
     async def _take(self, text: str | None) -> None:
         try:

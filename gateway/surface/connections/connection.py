@@ -20,7 +20,7 @@ from agents.core.ledger import Ledger
 from agents.core.ports import Clock
 from agents.core.post import Evict
 from agents.core.presence import MayNotConnect
-from agents.links.channel.consumer import SEND_WITHIN_S, FrameSocket
+from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.models.choices import Failure
@@ -342,12 +342,7 @@ class GatewayConnection(FrameSocket):
     async def _finish(self, code: int, last: Json | None, reason: Failure = Failure.CHANNEL_LOST) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""
         await self._fail_open_prompts(reason)
-        with suppress(OSError):
-            if last is not None and not self._closed:
-                async with asyncio.timeout(SEND_WITHIN_S):
-                    await self._send_encoded(frames.encode(last))
-        with suppress(OSError):
-            await self._close_socket(code)
+        await self._close_with(code, None if last is None else frames.encode(last))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """Answer what is refused; end the connection when the client or the database is gone."""
