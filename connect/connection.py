@@ -111,7 +111,9 @@ class Connection:
         reply = ProgramReply(question, self._send, takes_more=self._takes_more)
         self._replies[question.chat_id] = reply
         await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
-        del self._replies[question.chat_id]  # not when it was canceled: `_tell_canceled` does
+        # Not when it was canceled, `_tell_canceled` does that; not a later question with the same chat id.
+        if self._replies.get(question.chat_id) is reply:
+            del self._replies[question.chat_id]
 
     def _has_ended(self, chat_id: str) -> bool:
         return chat_id in self._replies and self._replies[chat_id].has_ended

@@ -37,7 +37,7 @@ class Questions:
             logger.warning("question %r dropped: not taking more", question.chat_id)
             return False
         task = self._by_chat[question.chat_id] = self._start(self._see_through(question))
-        task.add_done_callback(lambda _: self._by_chat.pop(question.chat_id, None))
+        task.add_done_callback(lambda done: self._forget(question.chat_id, done))
         return True
 
     def drop(self, chat_id: str) -> None:
@@ -56,6 +56,10 @@ class Questions:
         """Drop every question; returns when their answers have cleaned up."""
         self._is_open = False
         await cancel_all(set(self._tasks))
+
+    def _forget(self, chat_id: str, done: asyncio.Task[None]) -> None:
+        if self._by_chat.get(chat_id) is done:  # not a later question with the same chat id
+            del self._by_chat[chat_id]
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -1,6 +1,7 @@
 """`Agent` as a library: an asyncio program that is itself the agent."""
 
 import asyncio
+import gc
 from itertools import islice
 
 import pytest
@@ -47,6 +48,27 @@ async def test_cancelling_it_closes_the_answer_and_the_socket(hub):
         await run
     assert events.get_nowait() == "closed"
     assert visit.socket.close_code == 1000
+
+
+async def test_two_open_questions_of_one_chat_id_are_both_answered(hub):
+    both_begun, failures = asyncio.Barrier(2), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+
+    async def answer(question):
+        await both_begun.wait()
+        yield question.text
+
+    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
+    run = asyncio.create_task(agent.run())
+    visit = await hub.next_visit()
+    await visit.welcome()
+    for text in ("first", "second"):
+        await visit.ask(text)
+    assert {(await visit.receive())["payload"]["text"] for _ in range(2)} == {"first", "second"}
+    await agent.stop()
+    assert await run is Ending.STOPPED
+    gc.collect()  # reports the exception of a task that no other waits for
+    assert not failures
 
 
 async def test_stopping_before_the_hub_answers_is_quick():
