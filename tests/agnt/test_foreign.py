@@ -1,0 +1,144 @@
+"""A client and a venue in JavaScript, written from the protocol's description, with a hub between them."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.processes import Program, free_port
+from tests.agnt.venues import Keeper, secret_of
+from tests.agnt.wire import add_venue, count, stamp
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+PROGRAMS = Path(__file__).parent / "foreign"
+WITHIN_S = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """A venue that listens itself, in Node, and all that came to it."""
+
+    slug: str
+    program: Program
+
+    @property
+    def asked(self) -> list[Json]:
+        """The envelopes that came, and whether their signatures were right."""
+        return [json.loads(line) for line in self.program.output.splitlines()[1:]]
+
+
+@contextmanager
+def place(keeper: Keeper, folder: Path, slug: str = "la-brisa") -> Iterator[Place]:
+    """A running venue of a network."""
+    port = free_port()
+    venue_id = add_venue(keeper.hub, keeper.login, slug, url=f"http://127.0.0.1:{port}/a2a/v1", agent_name=slug)
+    secret = secret_of(keeper.hub, venue_id).hex()
+    env = {"PATH": os.environ["PATH"], "PORT": str(port), "AGNT_SECRET": secret}
+    command = ["node", str(PROGRAMS / "venue.mjs")]
+    with Program(
+        command, folder / f"{slug}.log", env=env, is_ready=lambda one: bool(one.output.strip())
+    ) as program:
+        yield Place(slug, program)
+
+
+async def ask(keeper: Keeper, *envelopes: Json) -> list[Json]:
+    """The answers to these envelopes of the client, one after the other; none breaks a rule of the protocol."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "AGNT_URL": f"{keeper.hub.url}/a2a/v1",
+        "AGNT_KEY": keeper.key.token,
+        "AGNT_SECRET": keeper.key.secret,
+    }
+    program = await asyncio.create_subprocess_exec(
+        "node",
+        str(PROGRAMS / "client.mjs"),
+        env=env,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    lines = "".join(f"{json.dumps(one)}\n" for one in envelopes)
+    async with asyncio.timeout(WITHIN_S):
+        printed, errors = await program.communicate(lines.encode())
+    assert program.returncode == 0, errors.decode()
+    answers: list[Json] = [json.loads(line) for line in printed.splitlines()]
+    broken = {number: one["broken"] for number, one in enumerate(answers) if one["broken"]}
+    assert not broken
+    assert len(answers) == len(envelopes)
+    return answers
+
+
+def order(note: str = "is free", **fields: object) -> Json:
+    """An order of a table for two."""
+    payload = {"venue_id": "la-brisa", "time": "19:30", "party_size": 2, "user_note": note}
+    return {"intent": "booking.confirm", "payload": payload, **fields}
+
+
+@pytest.fixture
+def keeper(private_hub: HubProcess) -> Keeper:
+    """The owner of a network of its own."""
+    return Keeper(private_hub)
+
+
+async def test_a_booking_from_the_first_ping_to_the_replay(keeper: Keeper, tmp_path: Path) -> None:
+    at = stamp()
+    with place(keeper, tmp_path) as venue:
+        pong, listed, found, booked, again, other, forged, unknown = await ask(
+            keeper,
+            {"intent": "network.ping"},
+            {"intent": "venue.list", "payload": {"location": "canggu"}},
+            {"intent": "booking.search", "payload": {"query": "brisa"}},
+            order(timestamp=at),
+            order(timestamp=at),
+            order("is full", timestamp=at),
+            order(tampered={"party_size": 20}),
+            {"intent": "booking.dance"},
+        )
+    assert (pong["payload"]["active_venues"], pong["payload"]["tier"]) == (1, "pro")
+    assert [one["slug"] for one in listed["payload"]["venues"]] == ["la-brisa"]
+    assert [one["slug"] for one in found["payload"]["results"]] == ["la-brisa"]
+    made = booked["payload"]
+    assert (made["status"], made["slot_time"], made["party_size"], made["note"]) == (
+        "pending",
+        "20:00",
+        2,
+        "upstairs",
+    )
+    assert (again["isReplay"], again["payload"]["booking_id"]) == (True, made["booking_id"])
+    refusals = [(one["status"], one["error"]) for one in (other, forged, unknown)]
+    assert refusals == [(409, "idempotency_conflict"), (401, "invalid_signature"), (400, "unknown_intent")]
+    [asked] = venue.asked
+    assert asked["isSigned"]
+    assert (asked["envelope"]["intent"], asked["envelope"]["to"]) == ("booking.confirm", "la-brisa")
+    assert keeper.bookings() == (1, 1)
+
+
+# What the venue does, as the guest's note asks it; what the caller gets; how often the venue is asked.
+CASES = [
+    ("is full", 409, "slot_unavailable", 1),
+    ("answers nonsense", 502, "venue_unreachable", 1),
+    ("sends no JSON", 502, "venue_unreachable", 1),
+    ("hangs up", 502, "venue_unreachable", 1),
+    ("fails", 502, "venue_unreachable", 1),
+    ("waits 3000", 504, "ttl_exceeded", 1),
+]
+
+
+@pytest.mark.parametrize(("note", "status", "code", "times"), CASES, ids=[case[0] for case in CASES])
+async def test_what_a_venue_that_does_not_confirm_makes_of_a_booking(
+    keeper: Keeper, tmp_path: Path, note: str, status: int, code: str, times: int
+) -> None:
+    with place(keeper, tmp_path) as venue:
+        [answer] = await ask(keeper, order(note, ttl_ms=1500))
+        assert (answer["status"], answer["error"]) == (status, code)
+        assert len(venue.asked) == times
+    assert keeper.bookings() == (0, 0)
+    assert count(keeper.hub, keeper.login, "agnt_interaction", f"status = '{code}'") == 1
