@@ -24,8 +24,8 @@ _OF_ASK = describe_failures(
         400: "The body is not sound; `param` names the field.",
         404: _NO_AGENT,
         422: "The agent refused the question, or the Idempotency-Key came with another body.",
+        424: "The agent was asked and failed, or did not answer in time.",
         429: "The agent is busy, a budget is spent or you ask too fast; Retry-After says how long.",
-        502: "The agent failed, or did not answer in time.",
         504: "The hub ends a stream of this age.",
     },
 )

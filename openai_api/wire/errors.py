@@ -17,8 +17,16 @@ from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
 HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [RETRY_SOON], 503: [RETRY_SOON]}
-NO_RETRY = (b"x-should-retry", b"false")  # clients of OpenAI would ask the agent once more
-TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+# An agent that was asked may have worked: clients must not ask it again. OpenAI's clients read the header; Vercel's `ai`
+# repeats every status of 500 and above.
+NO_RETRY = (b"x-should-retry", b"false")
+AGENT_FAILED = 424
+TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    AGENT_FAILED: "server_error",
+    429: "rate_limit_error",
+}
 
 
 class ModelRefused(RequestRefused):
@@ -36,9 +44,9 @@ class ModelRefused(RequestRefused):
 
 CODES_OF_KINDS = {RefusalKind.OFFLINE: "agent_offline", RefusalKind.TOO_FAST: "rate_limit_exceeded"}
 FAILED: Mapping[State, tuple[int, str]] = {
-    State.FAILED: (502, "agent_failed"),
+    State.FAILED: (AGENT_FAILED, "agent_failed"),
     State.REJECTED: (422, "agent_rejected"),
-    State.CANCELED: (502, "canceled"),
+    State.CANCELED: (AGENT_FAILED, "canceled"),
 }
 CODES: Mapping[int, str] = {
     errors.UNAUTHENTICATED: "invalid_api_key",

@@ -127,9 +127,9 @@ async def test_a_failure_is_an_error_that_clients_do_not_repeat(embedded_hub: Hu
     token = embedded_hub.mint("alice", "session")
     async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
         asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("say well | fail no disk")}
-        with pytest.raises(openai.InternalServerError) as failed:
+        with pytest.raises(openai.APIStatusError) as failed:
             await client.with_options(max_retries=2).chat.completions.create(**asked)
-        assert (failed.value.status_code, failed.value.code) == (502, "agent_failed")
+        assert (failed.value.status_code, failed.value.code) == (424, "agent_failed")
         assert "no disk" in failed.value.message
         with pytest.raises(openai.APIError, match="no disk"):
             await read(await client.chat.completions.create(**asked, stream=True))

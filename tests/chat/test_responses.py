@@ -81,9 +81,9 @@ async def test_a_failure_ends_the_stream_of_a_response(embedded_hub: HubProcess)
         assert events[-1].type == "response.failed"
         assert (events[-1].response.status, events[-1].response.error.code) == ("failed", "agent_failed")
         assert "no disk" in events[-1].response.error.message
-        with pytest.raises(openai.InternalServerError) as failed:
+        with pytest.raises(openai.APIStatusError) as failed:
             await client.responses.create(**asked)
-        assert failed.value.code == "agent_failed"
+        assert (failed.value.status_code, failed.value.code) == (424, "agent_failed")
 
 
 async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:

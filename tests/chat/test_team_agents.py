@@ -67,7 +67,7 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
             assert caught.value.code == "model_not_found"
         body = {"messages": user("hello")}
         for name, wanted, status, code in [
-            ("examiner", body, 502, "agent_failed"),
+            ("examiner", body, 424, "agent_failed"),
             ("sentinel", body, 429, "agent_busy"),
             ("dreamer", body, 503, "agent_offline"),
             ("absent", body, 404, "model_not_found"),
