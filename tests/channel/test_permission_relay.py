@@ -76,3 +76,10 @@ async def test_an_undecided_request_runs_out_and_its_agent_hears_it(embedded_hub
         sql(hub, "UPDATE agents_permissionrequest SET expires_at = requested_at WHERE request_id = ?", "late")
         assert (await mine.heard("permission_response"))["decision"] == "expired"
         assert (await resolve(hub, "owner", mine, "late")).status_code == 409
+
+
+async def test_the_101st_request_that_waits_is_refused(embedded_hub: HubProcess) -> None:
+    async with agent(embedded_hub, "owner") as mine:
+        for number in range(101):
+            await request_permission(mine, f"flood-{number}")
+        await mine.errors("too_many_requests")

@@ -3,6 +3,7 @@
 import pytest
 
 from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.agents import Agent, Echoing, agent, events_of, route_name, rows
 
 TOLD = "(tell mode — no reply)"
@@ -109,13 +110,21 @@ async def test_a_request_that_cannot_be_served_says_why(embedded_hub: HubProcess
             assert (await mine.answer_to("route", sent))["reply"].startswith(reply.replace("{own}", mine.handle))
 
 
-async def test_a_probe_asks_all_at_once_and_ends(hub: HubProcess) -> None:
+async def test_a_probe_asks_all_who_are_online_at_once_and_ends(hub: HubProcess) -> None:
+    async with agent(hub, "dora", publishes=False) as gone:
+        pass
     async with (
         agent(hub, "dora", publishes=False) as mine,
         agent(hub, "dora", Echoing, at=-1, publishes=False) as one,
         agent(hub, "dora", Echoing, publishes=False) as two,
     ):
         all_replies = {route_name("dora", one): "echo: hello?", route_name("dora", two): "echo: hello?"}
+
+        async def has_left() -> bool:
+            listed = await mine.answer_to("list_peers", await mine.request("list_peers"))
+            return {peer["login"]: peer["online"] for peer in listed["peers"]}[route_name("dora", gone)] is False
+
+        await eventually(has_left, "one more peer is known, and offline")
         assert await mine.probe(None) == all_replies
         named = await mine.probe([f"@{route_name('dora', one)}", "no-such", route_name("dora", one)])
         assert named == {

@@ -97,6 +97,16 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
     assert lines["agent alpha"].startswith("online, last heartbeat")
     assert (lines["redis"], lines["oldest pending correlation"]) == ("not used", "none")
     assert run_command(settings, "gateway", "status", "--deep", "--login", "unknown").returncode == 2
+    serving = hub.home.folder / "serving"
+    other, dead = hub.url.replace("127.0.0.1", "localhost"), "http://127.0.0.1:1"
+    (serving / "other").write_text(other)
+    (serving / "dead").write_text(dead)  # as a process that was killed leaves it
+    done = run_command(settings, "gateway", "status")
+    said = done.stdout.splitlines()
+    assert (done.returncode, said[0], said[-1]) == (1, "running: yes", "status: degraded")
+    assert {f"address: {hub.url}", f"address: {other}", f"address: {dead}, no answer"} <= {*said}
+    for name in ("other", "dead"):
+        (serving / name).unlink()
     hub.kill9()  # its heartbeat is recent for a while
     done = run_command(settings, "gateway", "status")
     said = done.stdout.splitlines()

@@ -144,6 +144,7 @@ def test_a_block_is_made_listed_and_lifted_and_again_is_fine(alice: Person, bob:
     assert listing == {"items": [first.json()], "total": 1}
     assert set(first.json()) == {"login", "createdAt"}
     assert api(bob.session).get(BLOCKS).json() == {"items": [], "total": 0}
+    assert api(bob.session).delete(f"{BLOCKS}/bob").json()["removed"] == 0
     assert client.delete(f"{BLOCKS}/Bob").json() == {"ok": True, "login": "Bob", "removed": 1}
     assert client.delete(f"{BLOCKS}/bob").json()["removed"] == 0
     assert not CallerBlock.objects.exists()

@@ -67,10 +67,11 @@ def test_a_snapshot_that_is_sent_again_is_kept_once(alice: Person) -> None:
     assert TokenUsage.objects.count() == 6
 
 
-def test_a_program_reports_with_the_token_its_session_came_with(alice: Person) -> None:
+def test_a_program_reports_with_the_token_its_session_came_with_and_for_no_other_session(alice: Person) -> None:
     credential = alice.user.credentials.get(kind="channel")
     session = make_session(alice.user, credential=credential)
     assert report(alice.channel, session).status_code == 201
+    assert report(alice.channel, make_session(alice.user, "other")).status_code == 404
     assert api(alice.channel).get(of(session)).status_code == 401
     assert api(alice.channel).get(USAGE).status_code == 401
     credential.user.credentials.filter(pk=credential.pk).revoke()
