@@ -201,7 +201,7 @@ def test_reading_is_the_default_and_no_preset_skips_its_programs_checks(subtests
         with subtests.test(preset=name):
             read_only = preset.argv(writes=False, extra=["--model", "m"], conversation_id="", is_known=False)
             both = [*read_only, *preset.argv(writes=True, extra=(), conversation_id=SESSION, is_known=True)]
-            assert read_only[0] == preset.program, name
+            assert read_only[0] == preset.program
             assert not [one for one in both if "danger" in one or one in ("yolo", "bypassPermissions")]
             assert SESSION in both
     claude, codex, gemini = (PRESETS[name].read_only for name in ("claude", "codex", "gemini"))

@@ -91,7 +91,7 @@ async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
         for steps, expected in SHOWN[style].items():
             answer, events = await caller.send(steps), await caller.stream(steps)
             with subtests.test(steps=steps):
-                assert (in_short([answer]), in_short(events)) == (expected, expected), steps
+                assert (in_short([answer]), in_short(events)) == (expected, expected)
                 if answer["kind"] == "message":
                     assert ([one["kind"] for one in events], "taskId" in events[0]) == (["message"], False)
                     continue
