@@ -154,7 +154,9 @@ async def test_the_status_with_a_key_is_no_call(embedded_hub: HubProcess) -> Non
         assert count(embedded_hub, login, "agnt_interaction") == 1
 
 
-async def test_the_status_with_another_credential_is_refused(embedded_hub: HubProcess) -> None:
+async def test_the_status_with_another_credential_is_refused(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with web(embedded_hub.url) as client:
         for header in (
             "Bearer agnt_live_00000000000000000000000000000000",
@@ -163,8 +165,9 @@ async def test_the_status_with_another_credential_is_refused(embedded_hub: HubPr
             "Bearer",
         ):
             answer = await client.get(STATUS, headers={"Authorization": header})
-            assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            with subtests.test(header=header):
+                assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+                assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_venues_are_listed_by_rest(embedded_hub: HubProcess) -> None:

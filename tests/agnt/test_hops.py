@@ -99,11 +99,12 @@ WRONG_CHAINS: list[Any] = [
 ]
 
 
-def test_wrong_chains() -> None:
+def test_wrong_chains(subtests: pytest.Subtests) -> None:
     for via, read in product(WRONG_CHAINS, READERS):
-        with pytest.raises(EnvelopeRefused) as refused:
-            read({"from": "agg_c", "intent": "network.ping", "via": via})
-        assert (refused.value.code, refused.value.fields) == (ErrorCode.INVALID_ENVELOPE, ["via"]), via
+        with subtests.test(via=via, read=read.__name__):
+            with pytest.raises(EnvelopeRefused) as refused:
+                read({"from": "agg_c", "intent": "network.ping", "via": via})
+            assert (refused.value.code, refused.value.fields) == (ErrorCode.INVALID_ENVELOPE, ["via"])
 
 
 def test_an_event_is_the_origins() -> None:
