@@ -272,12 +272,12 @@ def test_the_transcript_keeps_no_bytes_of_files() -> None:
     assert kept == '{"chatId":"c","artifactId":"a","parts":[{"raw":"","filename":"f"},{"text":"t"}]}'
 
 
-def test_register_takes_features_it_does_not_know() -> None:
+def test_register_takes_features_it_does_not_know(subtests: pytest.Subtests) -> None:
     frame = frames.decode('{"type":"register","features":["cancel","telepathy"]}')
     assert isinstance(frame, frames.Register)
     assert frame.features == ["cancel", "telepathy"]
     for bad in ('"cancel"', "[7]", "[null]", "{}"):
-        with pytest.raises(BadFrame):
+        with subtests.test(register=bad), pytest.raises(BadFrame):
             frames.decode(f'{{"type":"register","features":{bad}}}')
 
 

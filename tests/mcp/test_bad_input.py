@@ -29,14 +29,17 @@ async def post(hub: HubProcess, body: bytes | Json, token: str = "", **headers: 
         return await client.post("/mcp", content=raw, headers=sent)
 
 
-async def test_without_a_live_token_the_answer_says_where_to_sign_in(embedded_hub: HubProcess) -> None:
+async def test_without_a_live_token_the_answer_says_where_to_sign_in(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     where = f"{embedded_hub.url}/.well-known/oauth-protected-resource/mcp"
     channel = f"Bearer {embedded_hub.mint('alice', 'channel')}"
     for authorization in ("", "Bearer cw_sess_" + "0" * 32, "Basic YTpi", channel):
         answer = await post(embedded_hub, LIST, **({"Authorization": authorization} if authorization else {}))
-        assert answer.status_code == 401
-        assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{where}", scope="ask read"'
-        assert answer.json()["error"]["message"].startswith("sign in")
+        with subtests.test(authorization=authorization):
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{where}", scope="ask read"'
+            assert answer.json()["error"]["message"].startswith("sign in")
     async with web(embedded_hub.url) as client:
         named = (await client.get(where)).json()
         assert named == (await client.get("/.well-known/oauth-protected-resource")).json()
