@@ -173,12 +173,13 @@ def test_the_end_of_a_key_is_shown(alice: Person) -> None:
     assert "column-expires_at" in client.get(KEYS).content.decode()
 
 
-def test_a_wrong_right_is_refused_in_the_form(alice: Person) -> None:
+def test_a_wrong_right_is_refused_in_the_form(alice: Person, subtests: pytest.Subtests) -> None:
     made, many = make_key(alice.user, senders=["a1"]), "\n".join("a" * length for length in range(1, 53))
     for wrong in ({"tier": "gold"}, {"scope": ""}, {"senders": "with blanks"}, {"senders": many}):
-        typed = {"tier": "pro", "scope": "full", "senders": "", **wrong}
-        answer = browser(alice.session).post(f"{KEYS}{made.key.pk}/change/", typed)
-        assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True)
+        with subtests.test(changes=wrong):
+            typed = {"tier": "pro", "scope": "full", "senders": "", **wrong}
+            answer = browser(alice.session).post(f"{KEYS}{made.key.pk}/change/", typed)
+            assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True)
     assert (found := find_key(made.token)) is not None
     assert (found.tier, found.scope, found.senders) == ("free", "query", ["a1"])
 

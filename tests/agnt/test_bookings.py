@@ -83,51 +83,54 @@ def test_nothing_of_a_confirm_stays_when_its_transaction_fails() -> None:
     assert not Delivery.objects.exists()
 
 
-def test_an_owner_moves_a_booking_along_the_documented_states() -> None:
+def test_an_owner_moves_a_booking_along_the_documented_states(subtests: pytest.Subtests) -> None:
     network = network_of("ana")
     subscribed(network.owner)
     pairs = [(before, after) for before in Status.values for after in BEFORE]
     for before, after in pairs:
-        booking = booked(network)
-        Booking.objects.filter(pk=booking.pk).update(status=before)
-        Delivery.objects.all().delete()
-        if (before, after) in ALLOWED:
-            changed = change_status(network, str(booking.public_id), after)
-            assert (changed.status, types()) == (after, [f"booking.{after}"])
-            assert changed.updated_at > booking.updated_at
-        elif before == after:
-            assert change_status(network, str(booking.public_id), after).status == before
-            assert not types()
-        else:
-            with pytest.raises(StatusRefused) as refused:
-                change_status(network, str(booking.public_id), after)
-            assert refused.value.status == before
-            assert not types()
-        booking.refresh_from_db()
-        assert booking.status == (after if (before, after) in ALLOWED else before)
+        with subtests.test(before=before, after=after):
+            booking = booked(network)
+            Booking.objects.filter(pk=booking.pk).update(status=before)
+            Delivery.objects.all().delete()
+            if (before, after) in ALLOWED:
+                changed = change_status(network, str(booking.public_id), after)
+                assert (changed.status, types()) == (after, [f"booking.{after}"])
+                assert changed.updated_at > booking.updated_at
+            elif before == after:
+                assert change_status(network, str(booking.public_id), after).status == before
+                assert not types()
+            else:
+                with pytest.raises(StatusRefused) as refused:
+                    change_status(network, str(booking.public_id), after)
+                assert refused.value.status == before
+                assert not types()
+            booking.refresh_from_db()
+            assert booking.status == (after if (before, after) in ALLOWED else before)
     assert UsageEvent.objects.count() == len(pairs)  # the charges stay
 
 
-def test_a_page_offers_what_is_possible() -> None:
+def test_a_page_offers_what_is_possible(subtests: pytest.Subtests) -> None:
     booking = booked(network_of("ana"))
     assert list_actions(booking) == [Status.CONFIRMED, Status.CANCELLED]
     booking.status = Status.CONFIRMED
     assert list_actions(booking) == [Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW]
     for ended in (Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW):
-        booking.status = ended
-        assert not list_actions(booking)
+        with subtests.test(ended=ended):
+            booking.status = ended
+            assert not list_actions(booking)
     assert Status.PENDING not in BEFORE
     with pytest.raises(ValueError, match="pending"):
         change_status(booking.network, str(booking.public_id), Status.PENDING)
 
 
-def test_a_booking_of_another_network_looks_like_an_absent_one() -> None:
+def test_a_booking_of_another_network_looks_like_an_absent_one(subtests: pytest.Subtests) -> None:
     mine, other = network_of("ana"), network_of("bo")
     theirs = booked(other)
     for text in (str(theirs.public_id), str(uuid4()), "", "1", "not a uuid", "\0", "é" * 40):
-        assert find_booking(mine, text) is None
-        with pytest.raises(BookingNotFound):
-            change_status(mine, text, Status.CONFIRMED)
+        with subtests.test(text=text):
+            assert find_booking(mine, text) is None
+            with pytest.raises(BookingNotFound):
+                change_status(mine, text, Status.CONFIRMED)
     found = find_booking(other, str(theirs.public_id))
     assert found is not None
     assert found.pk == theirs.pk

@@ -95,9 +95,9 @@ def test_a_signature_belongs_to_one_event_for_360_seconds() -> None:
     seen.check("a", other, TS + 360)
 
 
-def test_secrets_are_text_or_hex() -> None:
+def test_secrets_are_text_or_hex(subtests: pytest.Subtests) -> None:
     assert read_key("test-signing-key-0001") == K1
     assert read_key("hex:746573742d7369676e696e672d6b65792d30303031") == K1
     for wrong in ("", "hex:", "hex:0", "hex:xx"):
-        with pytest.raises(ValueError, match=r"secret is empty|want hex"):
+        with subtests.test(secret=wrong), pytest.raises(ValueError, match=r"secret is empty|want hex"):
             read_key(wrong)

@@ -160,7 +160,7 @@ async def test_no_key_is_one_answer(embedded_hub: HubProcess, asker: Program, ke
     assert len(seen) == 1
 
 
-async def test_the_order_of_the_checks(embedded_hub: HubProcess, keeper: str) -> None:
+async def test_the_order_of_the_checks(embedded_hub: HubProcess, keeper: str, subtests: pytest.Subtests) -> None:
     """Each envelope has two flaws; the one that comes first in section 2 answers."""
     free = mint(embedded_hub, keeper, "free", "query", senders=["someone_else"])
     pro = mint(embedded_hub, keeper, "pro", "query", senders=["someone_else"])
@@ -185,12 +185,13 @@ async def test_the_order_of_the_checks(embedded_hub: HubProcess, keeper: str) ->
                 answer = await asking.post(given["body"])
             else:
                 answer = await asking.send(given.pop("intent", "network.ping"), **given)
-            status = 400 if given.get("body") == b"{" else MEANINGS[ErrorCode(code)].status
-            assert (error_of(answer), answer.status_code) == (code, status), fields
-            error = answer.json()["payload"]["error"]
-            assert error["retryable"] is False
-            assert error.get("supported") == (["openclaw/a2a/v1"] if code == "unsupported_protocol" else None)
-            assert code != "invalid_envelope" or "body" in fields or error["fields"]
+            with subtests.test(fields=fields, code=code):
+                status = 400 if given.get("body") == b"{" else MEANINGS[ErrorCode(code)].status
+                assert (error_of(answer), answer.status_code) == (code, status)
+                error = answer.json()["payload"]["error"]
+                assert error["retryable"] is False
+                assert error.get("supported") == (["openclaw/a2a/v1"] if code == "unsupported_protocol" else None)
+                assert code != "invalid_envelope" or "body" in fields or error["fields"]
     old = stamp(seconds=400)
     async with web(embedded_hub.url) as client:
         asking = Program(client, mint(embedded_hub, keeper))

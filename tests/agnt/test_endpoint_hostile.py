@@ -61,11 +61,12 @@ async def test_a_key_in_the_address_and_two_keys_are_refused(embedded_hub: HubPr
         assert (answer.status_code, answer.headers["x-a2a-error"]) == (400, "invalid_envelope"), answer.text
 
 
-async def test_other_methods_are_refused(embedded_hub: HubProcess, key: Key) -> None:
+async def test_other_methods_are_refused(embedded_hub: HubProcess, key: Key, subtests: pytest.Subtests) -> None:
     async with web(embedded_hub.url, headers=bearer(key.token)) as client:
         for method in ("GET", "PUT", "DELETE", "OPTIONS", "HEAD"):
             answer = await client.request(method, PATH)
-            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+            with subtests.test(method=method):
+                assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
         answer = await client.post("/a2a/v1/status")
         assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 

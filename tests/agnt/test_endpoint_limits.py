@@ -70,19 +70,20 @@ async def test_calls_at_once_are_counted_each(hub: HubProcess) -> None:
     assert sorted(answer.status_code for answer in answers) == [200] * 100 + [429] * 20
 
 
-async def test_tiers_and_scopes_decide_who_confirms(embedded_hub: HubProcess) -> None:
+async def test_tiers_and_scopes_decide_who_confirms(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     for tier, scope, code in (
         ("free", "full", "tier_required"),
         ("pro", "query", "scope_denied"),
         ("pro", "booking", ""),
         ("enterprise", "full", ""),
     ):
-        async with opened(embedded_hub, tier, scope) as (login, asking):
-            answer = await asking.confirm("cafe")
-            if code:
-                assert (answer.status_code, error_of(answer)) == (403, code)
-            assert count(embedded_hub, login, "agnt_booking") == (0 if code else 1)
-            assert result_of(await asking.send("booking.search"))["count"] == 1
+        with subtests.test(tier=tier, scope=scope):
+            async with opened(embedded_hub, tier, scope) as (login, asking):
+                answer = await asking.confirm("cafe")
+                if code:
+                    assert (answer.status_code, error_of(answer)) == (403, code)
+                assert count(embedded_hub, login, "agnt_booking") == (0 if code else 1)
+                assert result_of(await asking.send("booking.search"))["count"] == 1
 
 
 async def test_a_key_may_be_for_some_senders(embedded_hub: HubProcess) -> None:
@@ -154,7 +155,9 @@ async def test_the_status_with_a_key_is_no_call(embedded_hub: HubProcess) -> Non
         assert count(embedded_hub, login, "agnt_interaction") == 1
 
 
-async def test_the_status_with_another_credential_is_refused(embedded_hub: HubProcess) -> None:
+async def test_the_status_with_another_credential_is_refused(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with web(embedded_hub.url) as client:
         for header in (
             "Bearer agnt_live_00000000000000000000000000000000",
@@ -163,8 +166,9 @@ async def test_the_status_with_another_credential_is_refused(embedded_hub: HubPr
             "Bearer",
         ):
             answer = await client.get(STATUS, headers={"Authorization": header})
-            assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            with subtests.test(header=header):
+                assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
+                assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_venues_are_listed_by_rest(embedded_hub: HubProcess) -> None:

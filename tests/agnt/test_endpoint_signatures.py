@@ -4,6 +4,8 @@ import hmac
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from agnt.wire.signing import read_key, sign_body
 from lab.hub_process import HubProcess
 from tests.agnt.wire import SENDER, Key, Program, envelope, error_of, mint, new_login, program, result_of, stamp
@@ -71,15 +73,16 @@ async def test_the_previous_secret_verifies_until_its_time_is_over(embedded_hub:
     await asking.client.aclose()
 
 
-async def test_the_header_signs_the_whole_envelope(asker: Program) -> None:
+async def test_the_header_signs_the_whole_envelope(asker: Program, subtests: pytest.Subtests) -> None:
     body = json.dumps(envelope())
     key, now_s = read_key(asker.key.secret), int(ago(0).timestamp())
     header = sign_body(body.encode(), key=key, at_s=now_s)
     assert result_of(await asker.post(body, {"X-A2A-Envelope-Signature": header}))["status"] == "ok"
     other = body.replace("network.ping", "venue.list")
     for wrong in (header, "ts=1,v1=00", "x", sign_body(other.encode(), key=b"k", at_s=now_s)):
-        answer = await asker.post(other, {"X-A2A-Envelope-Signature": wrong})
-        assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
+        with subtests.test(header=wrong):
+            answer = await asker.post(other, {"X-A2A-Envelope-Signature": wrong})
+            assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
     late = sign_body(other.encode(), key=key, at_s=now_s - 310)
     assert error_of(await asker.post(other, {"X-A2A-Envelope-Signature": late})) == "timestamp_expired"
 

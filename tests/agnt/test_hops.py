@@ -99,14 +99,15 @@ WRONG_CHAINS: list[Any] = [
 ]
 
 
-def test_wrong_chains() -> None:
+def test_wrong_chains(subtests: pytest.Subtests) -> None:
     for via, read in product(WRONG_CHAINS, READERS):
-        with pytest.raises(EnvelopeRefused) as refused:
-            read({"from": "agg_c", "intent": "network.ping", "via": via})
-        assert (refused.value.code, refused.value.fields) == (ErrorCode.INVALID_ENVELOPE, ["via"]), via
+        with subtests.test(via=via, read=read.__name__):
+            with pytest.raises(EnvelopeRefused) as refused:
+                read({"from": "agg_c", "intent": "network.ping", "via": via})
+            assert (refused.value.code, refused.value.fields) == (ErrorCode.INVALID_ENVELOPE, ["via"])
 
 
-def test_an_event_is_the_origins() -> None:
+def test_an_event_is_the_origins(subtests: pytest.Subtests) -> None:
     fields = {"from": "agg_c", "intent": "network.ping", "timestamp": "2026-04-12T10:02:03Z"}
     passed_on = fields | {"via": describe_via(CHAIN)}
     named = {"agent_context": {"origin": "my_agent_001"}}
@@ -114,12 +115,13 @@ def test_an_event_is_the_origins() -> None:
         assert read_envelope(given).event == (origin, "network.ping", "2026-04-12T10:02:03Z")
         assert read_ask(given, keys=None, now_s=TS)[0].event == read_envelope(given).event
     for origin in ("two words", "", None, 7):
-        wrong = passed_on | {"agent_context": {"origin": origin}}
-        for read in READERS:
-            with pytest.raises(EnvelopeRefused) as refused:
-                read(wrong)
-            assert refused.value.fields == ["agent_context"]
-        assert read_envelope(fields | {"agent_context": {"origin": origin}}).origin == "agg_c"  # never read
+        with subtests.test(origin=origin):
+            wrong = passed_on | {"agent_context": {"origin": origin}}
+            for read in READERS:
+                with pytest.raises(EnvelopeRefused) as refused:
+                    read(wrong)
+                assert refused.value.fields == ["agent_context"]
+            assert read_envelope(fields | {"agent_context": {"origin": origin}}).origin == "agg_c"  # never read
 
 
 def test_the_client_passes_an_ask_on_and_reads_it() -> None:

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
@@ -38,16 +39,17 @@ def test_a_key_is_shown_once_with_its_secret(page: Client, alice: Person) -> Non
         assert secret not in shown
 
 
-def test_a_refused_key_is_not_made(page: Client, settings: Any) -> None:
+def test_a_refused_key_is_not_made(page: Client, settings: Any, subtests: pytest.Subtests) -> None:
     for typed, said in (
         ({"name": ""}, "This field is required."),
         ({"senders": "no name"}, "no name: want letters, digits"),
         ({"tier": "gold"}, "gold is not one of the available choices"),
         ({"days": "0"}, "greater than or equal to 1"),
     ):
-        answer = page.post(f"{NETWORK}/keys", {"name": "Trips", "tier": "free", "scope": "query", **typed})
-        assert answer.status_code == 400
-        assert said in text_of(answer)
+        with subtests.test(typed=typed):
+            answer = page.post(f"{NETWORK}/keys", {"name": "Trips", "tier": "free", "scope": "query", **typed})
+            assert answer.status_code == 400
+            assert said in text_of(answer)
     settings.TOKENS_PER_OWNER = 1
     answer = page.post(f"{NETWORK}/keys", {"name": "Trips", "tier": "free", "scope": "query"})
     assert answer.status_code == 429

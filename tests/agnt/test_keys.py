@@ -192,14 +192,14 @@ def test_the_secret_before_verifies_during_the_overlap(alice: Person) -> None:
     assert 0 < left_s <= LEAST_OVERLAP.total_seconds() + 1
     for text in (secret, made.secret):
         signed = sign_payload({"limit": 5}, key=read_key(text), sender="bot", at_s=now_s)
-        assert verify_payload(signed, keys=keys, sender="bot", now_s=now_s)
+        assert verify_payload(signed, keys=keys, sender="bot", now_s=now_s), text
     assert keys.live_at(keys.previous_until_s) == (keys.current,)
 
 
-def test_an_overlap_has_bounds(alice: Person) -> None:
+def test_an_overlap_has_bounds(alice: Person, subtests: pytest.Subtests) -> None:
     made, second = mint_key(alice.user, "one"), timedelta(seconds=1)
     for overlap in (LEAST_OVERLAP - second, MOST_OVERLAP + second):
-        with pytest.raises(ValueError, match="overlap"):
+        with subtests.test(overlap=overlap), pytest.raises(ValueError, match="overlap"):
             rotate_secret(made.key, overlap=overlap)
     assert load_signing_keys(found(made.token)).current.hex() == made.secret
 
@@ -247,7 +247,7 @@ def test_the_command_prints_the_bare_key(db: None) -> None:
     assert timedelta(minutes=59) < expires_at - timezone.now() <= timedelta(hours=1)
 
 
-def test_the_command_refuses_what_a_key_cannot_have(db: None) -> None:
+def test_the_command_refuses_what_a_key_cannot_have(db: None, subtests: pytest.Subtests) -> None:
     for arguments in (
         "--scope ask",
         "--scope query,booking",
@@ -260,7 +260,7 @@ def test_the_command_refuses_what_a_key_cannot_have(db: None) -> None:
         "--kind session --senders bot",
         "--kind app --scope booking",
     ):
-        with pytest.raises(CommandError):
+        with subtests.test(arguments=arguments), pytest.raises(CommandError):
             run_mint_token(*arguments.split())
     assert not Credential.objects.exists()
 
@@ -301,7 +301,7 @@ def test_a_key_that_is_deleted_leaves_the_network(alice: Person) -> None:
     assert find_network(alice.user) == made.key.network
 
 
-def test_a_venue_has_its_names_alone_in_its_network(alice: Person, bob: Person) -> None:
+def test_a_venue_has_its_names_alone_in_its_network(alice: Person, bob: Person, subtests: pytest.Subtests) -> None:
     network = get_or_create_network(alice.user)
     fields = {"slug": "la-brisa", "agent_name": "brisa-bot", "name": "La Brisa"}
     Venue.objects.create(network=network, **fields)
@@ -309,5 +309,5 @@ def test_a_venue_has_its_names_alone_in_its_network(alice: Person, bob: Person) 
     Venue.objects.create(network=network, slug="one", name="One")
     Venue.objects.create(network=network, slug="two", name="Two")
     for changes in ({"slug": "LA-BRISA", "agent_name": ""}, {"slug": "other"}):
-        with pytest.raises(IntegrityError), transaction.atomic():
+        with subtests.test(changes=changes), pytest.raises(IntegrityError), transaction.atomic():
             Venue.objects.create(network=network, **fields | changes)

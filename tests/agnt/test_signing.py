@@ -171,9 +171,9 @@ def test_numbers_as_received(token: str) -> None:
     assert refusal(payload, text=text.replace(token, "4")) == ErrorCode.INVALID_SIGNATURE
 
 
-def test_numbers_that_are_none_are_not_signed() -> None:
+def test_numbers_that_are_none_are_not_signed(subtests: pytest.Subtests) -> None:
     for number in (math.nan, math.inf, -math.inf):
-        with pytest.raises(ValueError, match="not JSON compliant"):
+        with subtests.test(number=number), pytest.raises(ValueError, match="not JSON compliant"):
             signed({"a": [number]})
 
 
@@ -195,7 +195,7 @@ def check_body(header: str, body: bytes = b'{"a":1}', now_s: float = TS) -> None
     verify_body(header, body, keys=both, now_s=now_s)
 
 
-def test_the_signature_of_a_body() -> None:
+def test_the_signature_of_a_body(subtests: pytest.Subtests) -> None:
     header = sign_body(b'{"a":1}', key=K1, at_s=TS)
     by_hand = hmac.digest(K1, f'{TS}.{{"a":1}}'.encode(), "sha256").hex()
     assert header == f"ts={TS},v1={by_hand}"
@@ -208,9 +208,10 @@ def test_the_signature_of_a_body() -> None:
         (header, b'{"a":1}', TS + 301, ErrorCode.TIMESTAMP_EXPIRED),
         (header, b'{"a":1}', TS - 61, ErrorCode.TIMESTAMP_EXPIRED),
     ):
-        with pytest.raises(EnvelopeRefused) as refused:
-            check_body(wrong, body, now_s)
-        assert refused.value.code == code
+        with subtests.test(wrong=wrong, body=body, now_s=now_s):
+            with pytest.raises(EnvelopeRefused) as refused:
+                check_body(wrong, body, now_s)
+            assert refused.value.code == code
 
 
 @pytest.mark.parametrize("header", ["", "ts=,v1=", f"ts={TS}", f"ts=0{TS},v1={V2_SIG}", f"ts={TS},v1={V2_SIG}é"])
@@ -247,7 +248,7 @@ def test_the_command_signs_as_python_writes_numbers() -> None:
     assert '"a":1e-07}' in sign('{"a":1E-7}')[0]
 
 
-def test_the_command_refuses_what_cannot_be_signed() -> None:
+def test_the_command_refuses_what_cannot_be_signed(subtests: pytest.Subtests) -> None:
     payloads: list[tuple[str | bytes, str]] = [
         ("", "not JSON"),
         ("[1]", "want an object"),
@@ -258,7 +259,7 @@ def test_the_command_refuses_what_cannot_be_signed() -> None:
         ('{"a":"' + "x" * 1_048_576 + '"}', "is over"),
     ]
     for payload, complaint in payloads:
-        with pytest.raises(CommandError, match=complaint):
+        with subtests.test(payload=payload), pytest.raises(CommandError, match=complaint):
             sign(payload)
     options: list[tuple[dict[str, Any], str]] = [
         ({"key": ""}, "the secret is empty"),
@@ -267,7 +268,7 @@ def test_the_command_refuses_what_cannot_be_signed() -> None:
         ({"ts": -1}, "want Unix seconds"),
     ]
     for wrong, complaint in options:
-        with pytest.raises(CommandError, match=complaint):
+        with subtests.test(options=wrong), pytest.raises(CommandError, match=complaint):
             sign("{}", **wrong)
 
 

@@ -219,15 +219,16 @@ async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keep
     assert keeper.breaker()["failures"] == 2
 
 
-async def test_the_network_of_the_hub_is_out_of_reach(embedded_hub: HubProcess) -> None:
+async def test_the_network_of_the_hub_is_out_of_reach(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     keeper = Keeper(embedded_hub)
     asking = program(keeper.hub, keeper.key)
     async with network(confirm()) as far, asking.client:
         for number, url in enumerate(
             (far.endpoint.url, "http://169.254.169.254/latest", "https://localhost/a2a/v1", "file:///etc/passwd")
         ):
-            keeper.add_url(f"v{number}", url)
-            answer = await asking.confirm(f"v{number}")
-            assert error_of(answer) in ("venue_unreachable", "circuit_open")
-            assert url not in answer.text
+            with subtests.test(url=url):
+                keeper.add_url(f"v{number}", url)
+                answer = await asking.confirm(f"v{number}")
+                assert error_of(answer) in ("venue_unreachable", "circuit_open")
+                assert url not in answer.text
         assert far.asked == []

@@ -51,7 +51,9 @@ def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, 
     assert value_of(answer, "secret") == secret
 
 
-def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Client, network: Network) -> None:
+def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(
+    page: Client, network: Network, subtests: pytest.Subtests
+) -> None:
     make_venue(network.owner, "taken")
     for typed, said in (
         ({"slug": "no slug"}, "Want letters, digits and any of . _ -"),
@@ -60,10 +62,11 @@ def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(page: Clien
         ({"referral_fee_pct": "101"}, "Want a number from 0 to 100"),
         ({"name": ""}, "This field is required."),
     ):
-        answer = page.post(f"{NETWORK}/venues/new", {**FIELDS, "city": "Bali", **typed})
-        assert answer.status_code == 400
-        assert said in text_of(answer), typed
-        assert 'value="Bali"' in answer.content.decode()
+        with subtests.test(typed=typed):
+            answer = page.post(f"{NETWORK}/venues/new", {**FIELDS, "city": "Bali", **typed})
+            assert answer.status_code == 400
+            assert said in text_of(answer)
+            assert 'value="Bali"' in answer.content.decode()
     assert Venue.objects.get().slug == "taken"
 
 

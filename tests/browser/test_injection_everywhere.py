@@ -119,7 +119,7 @@ async def exchange(visitor: Visitor, hostile: Hostile) -> None:
 
 
 async def operate(visitor: Visitor, hostile: Hostile) -> None:
-    """What comes over the socket, and what operators and the agent tell each other."""
+    """The page shows hostile texts of operators and of the agent, which come over the socket."""
     await is_live(visitor)
     await visitor.page.locator("#permission-count").filter(has_text="1").wait_for()
     await visitor.page.get_by_label("Message to the other operators").fill(hostile.text())

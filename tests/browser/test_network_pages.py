@@ -1,4 +1,4 @@
-"""What scripts of a network's pages do: send a file once, sign an envelope. The rest is in `tests/agnt`."""
+"""The scripts of a network's pages send a file once and sign an envelope. `tests/agnt` has the other tests."""
 
 import json
 import re

@@ -102,12 +102,17 @@ REFUSED = [
 ]
 
 
-async def test_a_request_that_cannot_be_served_says_why(embedded_hub: HubProcess) -> None:
+async def test_a_request_that_cannot_be_served_says_why(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with agent(embedded_hub, "owner") as mine:
         for kind, fields, reply in REFUSED:
             filled = {name: value.replace("{own}", mine.handle) for name, value in fields.items()}
-            sent = await mine.request(kind, **({"prompt": "hello?", "mode": "ask"} | filled))
-            assert (await mine.answer_to("route", sent))["reply"].startswith(reply.replace("{own}", mine.handle))
+            with subtests.test(kind=kind, fields=fields):
+                sent = await mine.request(kind, **({"prompt": "hello?", "mode": "ask"} | filled))
+                assert (await mine.answer_to("route", sent))["reply"].startswith(
+                    reply.replace("{own}", mine.handle)
+                )
 
 
 async def test_a_probe_asks_all_who_are_online_at_once_and_ends(hub: HubProcess) -> None:

@@ -2,6 +2,8 @@
 
 from typing import get_args
 
+import pytest
+
 from agents.core import errors
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.links.channel import refusals
@@ -64,7 +66,7 @@ def test_the_words_of_a_failure() -> None:
     assert failure_text(Failure.REJECTED, "{x}", "not {today}") == "@{x} refused the question: not {today}"
 
 
-def test_why_nothing_was_asked_is_said() -> None:
+def test_why_nothing_was_asked_is_said(subtests: pytest.Subtests) -> None:
     for refusal, words in (
         (NoSuchTarget(), "there is no @a/{b} that may be asked"),
         (errors.NotPublished(), "there is no @a/{b} that may be asked"),
@@ -73,15 +75,17 @@ def test_why_nothing_was_asked_is_said() -> None:
         (errors.Unavailable(), errors.Unavailable.text),
         (errors.Cycle(), "the question came through @a/{b} already, answer without asking it again"),
     ):
-        assert refusal_text(refusal, "a/{b}") == words
+        with subtests.test(refusal=refusal):
+            assert refusal_text(refusal, "a/{b}") == words
 
 
-def test_every_request_can_be_ended_with_nothing() -> None:
+def test_every_request_can_be_ended_with_nothing(subtests: pytest.Subtests) -> None:
     for kind in get_args(Request):
-        fields = kind.__struct_fields__
-        named = {name: "x" for name in ("peer", "handle") if name in fields}
-        asked = {"prompt": "?"} if "prompt" in fields else {}
-        frames = refuse(kind(correlation_id="c", **named, **asked), "isolated", "no", login="alice")
-        assert frames[0].correlation_id == "c"
-        assert len(frames) == (1 if named else 2)
-        assert getattr(frames[0], "done", None) is (True if kind is ProbeRequest else None)
+        with subtests.test(kind=kind):
+            fields = kind.__struct_fields__
+            named = {name: "x" for name in ("peer", "handle") if name in fields}
+            asked = {"prompt": "?"} if "prompt" in fields else {}
+            frames = refuse(kind(correlation_id="c", **named, **asked), "isolated", "no", login="alice")
+            assert frames[0].correlation_id == "c"
+            assert len(frames) == (1 if named else 2)
+            assert getattr(frames[0], "done", None) is (True if kind is ProbeRequest else None)

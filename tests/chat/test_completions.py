@@ -136,7 +136,7 @@ async def test_a_failure_is_an_error_that_clients_do_not_repeat(embedded_hub: Hu
         assert len(agent.prompts) == 2
 
 
-async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
+async def test_who_may_ask_and_list_models(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     alice, owner = embedded_hub.mint("alice", "session"), embedded_hub.mint("owner", "session")
     async with online(embedded_hub, Echo, agent={"access": "private"}) as agent:
         model = f"agent/{agent.handle}"
@@ -149,12 +149,13 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess) -> None:
         async with client_of(embedded_hub.url, alice) as client:
             assert model not in [one.id async for one in client.models.list()]
             for name in (model, "agent/owner/absent", "gpt-4o", "agent/a/b/c"):
-                with pytest.raises(openai.NotFoundError) as absent:
-                    await client.chat.completions.create(model=name, messages=user("hello"))
-                assert absent.value.code == "model_not_found"
-                with pytest.raises(openai.NotFoundError) as unknown_model:
-                    await client.models.retrieve(name)
-                assert unknown_model.value.body == absent.value.body
+                with subtests.test(model=name):
+                    with pytest.raises(openai.NotFoundError) as absent:
+                        await client.chat.completions.create(model=name, messages=user("hello"))
+                    assert absent.value.code == "model_not_found"
+                    with pytest.raises(openai.NotFoundError) as unknown_model:
+                        await client.models.retrieve(name)
+                    assert unknown_model.value.body == absent.value.body
         async with client_of(embedded_hub.url, "no-token") as client:
             for call in (
                 client.models.list(),
@@ -191,13 +192,16 @@ BAD: Sequence[tuple[Any, str]] = [
 ]
 
 
-async def test_a_bad_body_is_an_error_that_names_the_field(embedded_hub: HubProcess) -> None:
+async def test_a_bad_body_is_an_error_that_names_the_field(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("alice", "session"))) as http:
         for body, named in BAD:
-            answer = await http.post("/v1/chat/completions", json=body)
-            assert answer.status_code == 400, answer.text
-            error = answer.json()["error"]
-            assert (error["type"], named in error["message"]) == ("invalid_request_error", True), error
+            with subtests.test(body=body):
+                answer = await http.post("/v1/chat/completions", json=body)
+                assert answer.status_code == 400, answer.text
+                error = answer.json()["error"]
+                assert (error["type"], named in error["message"]) == ("invalid_request_error", True), error
 
 
 async def test_a_request_of_another_form_is_refused(embedded_hub: HubProcess) -> None:

@@ -164,7 +164,9 @@ async def test_archive_prune_delete(clients_hub: HubProcess) -> None:
     assert (absent.value.status, absent.value.code) == (404, "not_found")
 
 
-async def test_what_desktops_would_do_is_a_typed_refusal(clients_hub: HubProcess) -> None:
+async def test_what_desktops_would_do_is_a_typed_refusal(
+    clients_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     hub, alice = clients_hub, claw(clients_hub, "alice")
     folder = {"folder": "/w", "routingName": "x", "flags": ["--model", "opus"], "autoEnter": False}
     body = folder | {"autoStart": True, "preserveSessionId": True}
@@ -178,6 +180,7 @@ async def test_what_desktops_would_do_is_a_typed_refusal(clients_hub: HubProcess
             ("POST", f"{path}/soft-restart", {}),
             ("GET", f"{path}/screenshot", ...),
         ]:
-            with pytest.raises(Failed) as refused:
-                alice.call(method, address, sent)
-            assert refused.value.status in (404, 501), address
+            with subtests.test(method=method, address=address):
+                with pytest.raises(Failed) as refused:
+                    alice.call(method, address, sent)
+                assert refused.value.status in (404, 501)

@@ -180,12 +180,13 @@ FAILING = [
 ]
 
 
-async def test_a_program_that_fails_is_a_typed_error(venue, caplog):
+async def test_a_program_that_fails_is_a_typed_error(venue, caplog, subtests):
     connected = await venue()
     for order, code in FAILING:
         failed = await refusal(connected, confirm(**order))
-        assert (failed.code, failed.retryable) == (code, code == "internal_error"), order
-        assert "paper" not in str(failed)
+        with subtests.test(order=order):
+            assert (failed.code, failed.retryable) == (code, code == "internal_error")
+            assert "paper" not in str(failed)
     assert "out of paper" in caplog.text  # why is for the owner
     error = {"code": "rate_limited", "message": "closed until noon", "retry_after_s": 30, "retryable": False}
     text = json.dumps({"status": "error", "error": error})
@@ -198,7 +199,7 @@ async def test_a_program_that_fails_is_a_typed_error(venue, caplog):
     assert (await connected.answer(confirm())).payload["heard"]  # and the next one is answered
 
 
-async def test_what_is_no_envelope_is_rejected_and_a_wrong_one_answered_with_what_is(venue):
+async def test_what_is_no_envelope_is_rejected_and_a_wrong_one_answered_with_what_is(venue, subtests):
     connected, ask = await venue(), confirm()
     for asked in (
         {"text": "a table for four, please"},
@@ -210,8 +211,9 @@ async def test_what_is_no_envelope_is_rejected_and_a_wrong_one_answered_with_wha
         {"parts": [{"url": "https://example.com/menu.pdf"}]},
     ):
         end, artifacts = await connected.reply(**asked)
-        assert (end["payload"]["state"], artifacts) == ("rejected", []), asked
-        assert "AGNT envelopes" in end["payload"]["text"]
+        with subtests.test(asked=asked):
+            assert (end["payload"]["state"], artifacts) == ("rejected", [])
+            assert "AGNT envelopes" in end["payload"]["text"]
     envelope = describe_ask(ask, secret=SECRET.encode(), at_s=int(time.time()))
     for change, code, field in (
         ({"from": 7}, "invalid_envelope", ["from"]),
@@ -220,7 +222,8 @@ async def test_what_is_no_envelope_is_rejected_and_a_wrong_one_answered_with_wha
         ({"protocol": "agp/1"}, "unsupported_protocol", None),
     ):
         error = (await connected.data(parts=[{"data": envelope | change}]))["payload"]["error"]
-        assert (error["code"], error.get("fields")) == (code, field)
+        with subtests.test(change=change):
+            assert (error["code"], error.get("fields")) == (code, field)
 
 
 async def test_a_cancel_ends_the_program(venue, lifeline, book):

@@ -206,11 +206,14 @@ REFUSED = [
 ]
 
 
-def test_arguments_that_cannot_be_right_are_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_path):
+def test_arguments_that_cannot_be_right_are_one_clear_line_and_exit_code_2(
+    capsys, monkeypatch, tmp_path, subtests
+):
     monkeypatch.setenv("PATH", "/nowhere")
     for number, (arguments, complaint) in enumerate(REFUSED):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / str(number)))  # each holds a file of its session
-        assert complaint in refused(capsys, *arguments)
+        with subtests.test(arguments=arguments):
+            assert complaint in refused(capsys, *arguments)
     monkeypatch.setenv("PATH", os.defpath)
     for secret in ("hex:xx", "one two three"):
         monkeypatch.setenv("CLAWBRIDGE_AGNT_SECRET", secret)

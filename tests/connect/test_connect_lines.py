@@ -354,8 +354,8 @@ async def test_a_whole_reply_has_what_it_used():
     assert sent == [{"chatId": "c1", "text": "so", "usage": {"costUsd": 0.5}}]
 
 
-def test_usage_that_the_hub_would_refuse_is_an_error_at_once():
+def test_usage_that_the_hub_would_refuse_is_an_error_at_once(subtests):
     for wrong in ({"cost_usd": -1}, {"cost_usd": 10_001}, {"input_tokens": 1.5}, {"cost_usd": True}):
-        with pytest.raises(ValueError, match="want a number from 0"):
+        with subtests.test(usage=wrong), pytest.raises(ValueError, match="want a number from 0"):
             Usage(**wrong)
     assert read_line('{"type":"usage","costUsd":"free"}') is None

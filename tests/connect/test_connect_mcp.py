@@ -112,16 +112,17 @@ FAILURES = [
 ]
 
 
-async def test_each_failure_has_its_text_and_the_next_question_a_new_server(tmp_path):
+async def test_each_failure_has_its_text_and_the_next_question_a_new_server(tmp_path, subtests):
     async with bad_tool(tmp_path) as answer:
         [before] = await ask(answer, "pid")
         for order, text in FAILURES:
-            with pytest.raises(AnswerFailed) as failed:
-                await ask(answer, order)
-            assert str(failed.value) == text
-            [after] = await ask(answer, "pid")
-            assert after != before
-            before = after
+            with subtests.test(order=order):
+                with pytest.raises(AnswerFailed) as failed:
+                    await ask(answer, order)
+                assert str(failed.value) == text
+                [after] = await ask(answer, "pid")
+                assert after != before
+                before = after
         with pytest.raises(AnswerFailed, match="the MCP server refused the call: no such word"):
             await ask(answer, "refuse")
         assert await ask(answer, "pid") == [after]
@@ -182,7 +183,7 @@ BODIES = [
 ]
 
 
-async def test_an_address_that_speaks_no_mcp_is_one_line():
+async def test_an_address_that_speaks_no_mcp_is_one_line(subtests):
     bodies = iter(BODIES)
 
     async def app(scope, receive, send):
@@ -193,8 +194,12 @@ async def test_an_address_that_speaks_no_mcp_is_one_line():
             await send({"type": "http.response.body", "body": body})
 
     async with serving(app) as origin:
-        for where in (*[f"{origin}/mcp"] * len(BODIES), "http://127.0.0.1:1/mcp"):  # no server is at the last one
-            with pytest.raises(CannotStart, match="cannot be reached, or does not speak MCP"):
+        addresses = (*[f"{origin}/mcp"] * len(BODIES), "http://127.0.0.1:1/mcp")  # no server is at the last one
+        for number, where in enumerate(addresses):
+            with (
+                subtests.test(number=number, where=where),
+                pytest.raises(CannotStart, match="cannot be reached, or does not speak MCP"),
+            ):
                 await tool("shout", where).__aenter__()
 
 
@@ -304,14 +309,15 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_begin_is_one_line(capsys, tmp_path):
+def test_what_cannot_begin_is_one_line(capsys, tmp_path, subtests):
     place = ("--hub", "http://127.0.0.1:1", "--token", "ck_live_x", "--new-session")
     for arguments, error in REFUSED:
-        given = [one.replace("BAD", command("bad_tool_server.py", str(tmp_path))) for one in arguments]
-        assert run_cli(*place, *given) == 2
-        last = capsys.readouterr().err.splitlines()[-1]
-        assert last.startswith("connect: ")
-        assert error in last
+        with subtests.test(arguments=arguments):
+            given = [one.replace("BAD", command("bad_tool_server.py", str(tmp_path))) for one in arguments]
+            assert run_cli(*place, *given) == 2
+            last = capsys.readouterr().err.splitlines()[-1]
+            assert last.startswith("connect: ")
+            assert error in last
 
 
 async def test_connect_pyz_without_the_sdk_says_what_to_install(start, tmp_path):

@@ -173,13 +173,15 @@ def test_a_lost_conversation_of_claude_is_not_kept():
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_rubbish_is_a_failure_and_not_an_answer(name):
+def test_rubbish_is_a_failure_and_not_an_answer(name, subtests):
     for text in ("", "rubbish\n", "[" * 100_000, "null\n7\n[[1]]\n", '{"type":[]}\n', "x" * (MAX_EVENT_CHARS + 1)):
-        parts, run = read(name, text)
-        assert (parts, run.is_complete) == ([], False)
+        with subtests.test(text=text):
+            parts, run = read(name, text)
+            assert (parts, run.is_complete) == ([], False)
     for event in WRONG:  # members of the wrong kind are left out
-        parts, _ = read(name, printed(name, [event]))
-        assert not [part for part in parts if isinstance(part, Usage)]
+        with subtests.test(event=event):
+            parts, _ = read(name, printed(name, [event]))
+            assert not [part for part in parts if isinstance(part, Usage)]
 
 
 WRONG = [
@@ -194,13 +196,14 @@ WRONG = [
 ]
 
 
-def test_reading_is_the_default_and_no_preset_skips_its_programs_checks():
+def test_reading_is_the_default_and_no_preset_skips_its_programs_checks(subtests):
     for name, preset in PRESETS.items():
-        read_only = preset.argv(writes=False, extra=["--model", "m"], conversation_id="", is_known=False)
-        both = [*read_only, *preset.argv(writes=True, extra=(), conversation_id=SESSION, is_known=True)]
-        assert read_only[0] == preset.program, name
-        assert not [one for one in both if "danger" in one or one in ("yolo", "bypassPermissions")]
-        assert SESSION in both
+        with subtests.test(preset=name):
+            read_only = preset.argv(writes=False, extra=["--model", "m"], conversation_id="", is_known=False)
+            both = [*read_only, *preset.argv(writes=True, extra=(), conversation_id=SESSION, is_known=True)]
+            assert read_only[0] == preset.program
+            assert not [one for one in both if "danger" in one or one in ("yolo", "bypassPermissions")]
+            assert SESSION in both
     claude, codex, gemini = (PRESETS[name].read_only for name in ("claude", "codex", "gemini"))
     assert claude[-4:] == ("--permission-mode", "dontAsk", "--tools", "Read,Glob,Grep")
     assert codex[-2:] == ("--sandbox", "read-only")
@@ -269,16 +272,19 @@ async def test_a_preset_answers_and_continues_the_callers_conversation(hub, star
     assert "alice" not in stored.read_text()
 
 
-async def test_a_program_that_dies_or_prints_rubbish_fails_the_task(online, installed, tmp_path, monkeypatch):
+async def test_a_program_that_dies_or_prints_rubbish_fails_the_task(
+    online, installed, tmp_path, monkeypatch, subtests
+):
     for status, text in (
         (3, "command failed with exit status 3"),
         (0, "codex ended without an answer that this connector can read"),
     ):
         monkeypatch.setenv("PATH", installed("codex", "rubbish\n", status=status))
         visit = await online("--preset", "codex", "--directory", str(tmp_path), features=FEATURES)
-        await visit.ask("hi")
-        payload = (await visit.receive())["payload"]
-        assert (payload["state"], payload["text"]) == ("failed", text)
+        with subtests.test(status=status):
+            await visit.ask("hi")
+            payload = (await visit.receive())["payload"]
+            assert (payload["state"], payload["text"]) == ("failed", text)
 
 
 async def remember(conversations, context_id, program_id, asker="alice"):

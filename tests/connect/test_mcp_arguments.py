@@ -61,12 +61,13 @@ REFUSED = [
 ]
 
 
-def test_anything_else_says_what_the_tool_wants():
+def test_anything_else_says_what_the_tool_wants(subtests):
     for schema, question, flaw in REFUSED:
-        with pytest.raises(BadArguments) as refused:
-            read_arguments(question, schema)
-        assert f"no arguments of the tool: {flaw}.\n" in str(refused.value)
-        assert '"properties":{' in str(refused.value)
+        with subtests.test(question=question, flaw=flaw):
+            with pytest.raises(BadArguments) as refused:
+                read_arguments(question, schema)
+            assert f"no arguments of the tool: {flaw}.\n" in str(refused.value)
+            assert '"properties":{' in str(refused.value)
 
 
 def test_the_reply_names_the_text_property_and_is_bounded():

@@ -133,9 +133,9 @@ def test_a_payload_is_kept_as_it_came_or_mended() -> None:
         assert transcript(agent.ref.session_id)[0][2] == kept, (sent, kept)
 
 
-def test_a_payload_that_could_not_be_shown_again_is_refused() -> None:
+def test_a_payload_that_could_not_be_shown_again_is_refused(subtests: pytest.Subtests) -> None:
     for sent in [b"{", b'{"a": NaN}', b"[" * 100 + b"]" * 100, b'{"a": ' + b"9" * 5000 + b"}", b"\xff"]:
-        with pytest.raises(BadPayload):
+        with subtests.test(payload=sent), pytest.raises(BadPayload):
             clean(sent)
 
 

@@ -129,7 +129,7 @@ def test_events_that_are_no_reply_say_nothing(protocol: ChannelProtocol) -> None
     assert said(protocol, "prompt", text="typed by hand") == []
 
 
-def test_what_is_no_frame_is_refused_by_name() -> None:
+def test_what_is_no_frame_is_refused_by_name(subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "null",
@@ -147,16 +147,18 @@ def test_what_is_no_frame_is_refused_by_name() -> None:
         '{"type": "tail_event", "eventType": "x", "payload": {"n": 1e999}}',
         '{"type": "pong", "ts": NaN}',
     ]:
-        with pytest.raises(BadFrame) as refused:
-            frames.decode(text)
-        assert refused.value.error.code in ("bad_frame", "unknown_type"), text[:100]
+        with subtests.test(text=text):
+            with pytest.raises(BadFrame) as refused:
+                frames.decode(text)
+            assert refused.value.error.code in ("bad_frame", "unknown_type")
 
 
-def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open() -> None:
+def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(subtests: pytest.Subtests) -> None:
     for payload in ["7", "{}", '{"chatId":"c"}', '{"chatId":7,"text":"x"}', '{"chatId":"","text":"x"}']:
-        protocol = waiting()
-        frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
-        assert isinstance(frame, ChatEvent), payload
-        with pytest.raises(BadFrame):
-            hear(protocol, frame)
-        assert said(protocol, "reply", chatId="c", text="so"), payload
+        with subtests.test(payload=payload):
+            protocol = waiting()
+            frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
+            assert isinstance(frame, ChatEvent)
+            with pytest.raises(BadFrame):
+                hear(protocol, frame)
+            assert said(protocol, "reply", chatId="c", text="so")

@@ -30,11 +30,12 @@ def test_a_scale_is_a_number_up_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
         assert env.fraction("TEST_TIME_SCALE", 1, least=0.01) == scale, (raw, scale)
 
 
-def test_another_scale_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_scale_is_refused(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     for raw in ["0", "0.009", "1.01", "-1", "nan", "inf", "quick", "1,0"]:
-        monkeypatch.setenv("TEST_TIME_SCALE", raw)
-        with pytest.raises(ImproperlyConfigured, match=r"want a number from 0\.01 to 1"):
-            env.fraction("TEST_TIME_SCALE", 1, least=0.01)
+        with subtests.test(raw=raw):
+            monkeypatch.setenv("TEST_TIME_SCALE", raw)
+            with pytest.raises(ImproperlyConfigured, match=r"want a number from 0\.01 to 1"):
+                env.fraction("TEST_TIME_SCALE", 1, least=0.01)
 
 
 def test_nothing_is_shortened_without_the_variable() -> None:

@@ -47,7 +47,7 @@ def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProto
     assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
 
 
-def test_any_other_state_ends_the_reply() -> None:
+def test_any_other_state_ends_the_reply(subtests: pytest.Subtests) -> None:
     for state, reason in [
         ("input_required", "input_required"),
         ("auth_required", "auth_required"),
@@ -55,10 +55,11 @@ def test_any_other_state_ends_the_reply() -> None:
         ("failed", "agent_failed"),
         ("rejected", "rejected"),
     ]:
-        protocol = waiting()
-        assert status(protocol, state) == [Final("c", 0, "words", reason)], state
-        with pytest.raises(BadFrame, match="unknown_chat"):
-            status(protocol, state)
+        with subtests.test(state=state):
+            protocol = waiting()
+            assert status(protocol, state) == [Final("c", 0, "words", reason)]
+            with pytest.raises(BadFrame, match="unknown_chat"):
+                status(protocol, state)
 
 
 def test_completed_without_words_leaves_the_reply_to_its_chunks(protocol: ChannelProtocol) -> None:
@@ -186,14 +187,15 @@ def test_what_is_no_status_is_refused_and_the_chat_stays_open() -> None:
         assert refused("task_status", **payload), repr(payload)[:50]
 
 
-def test_a_payload_that_is_no_object_is_refused() -> None:
+def test_a_payload_that_is_no_object_is_refused(subtests: pytest.Subtests) -> None:
     for payload in ["7", "[]", "null", '"x"', '{"chatId":"c","chatId":"c"}', '{"chatId":NaN}']:
         for kind in ["task_status", "task_artifact"]:
-            protocol = waiting()
-            frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
-            with pytest.raises(BadFrame):
-                hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
-            assert said(protocol, "reply", chatId="c", text="so"), (kind, payload)
+            with subtests.test(kind=kind, payload=payload):
+                protocol = waiting()
+                frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
+                with pytest.raises(BadFrame):
+                    hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
+                assert said(protocol, "reply", chatId="c", text="so")
 
 
 def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol) -> None:
@@ -270,12 +272,12 @@ def test_the_transcript_keeps_no_bytes_of_files() -> None:
     assert kept == '{"chatId":"c","artifactId":"a","parts":[{"raw":"","filename":"f"},{"text":"t"}]}'
 
 
-def test_register_takes_features_it_does_not_know() -> None:
+def test_register_takes_features_it_does_not_know(subtests: pytest.Subtests) -> None:
     frame = frames.decode('{"type":"register","features":["cancel","telepathy"]}')
     assert isinstance(frame, frames.Register)
     assert frame.features == ["cancel", "telepathy"]
     for bad in ('"cancel"', "[7]", "[null]", "{}"):
-        with pytest.raises(BadFrame):
+        with subtests.test(register=bad), pytest.raises(BadFrame):
             frames.decode(f'{{"type":"register","features":{bad}}}')
 
 

@@ -95,7 +95,7 @@ def test_an_end_with_usage_takes_one_round_trip(tmp_path: Path) -> None:
     assert trips == [1]
 
 
-def test_what_agents_write_is_checked_and_kept_in_millionths() -> None:
+def test_what_agents_write_is_checked_and_kept_in_millionths(subtests: pytest.Subtests) -> None:
     decode = msgspec.json.Decoder(ReportedUsage).decode
     assert decode(b'{"inputTokens": 3, "costUsd": 0.1}').kept == Usage(3, None, 100_000)
     assert decode(b'{"costUsd": 0.0000005}').kept == Usage(cost_microusd=1)
@@ -108,7 +108,7 @@ def test_what_agents_write_is_checked_and_kept_in_millionths() -> None:
         '"inputTokens": -1',
         '"inputTokens": 1.5',
     ):
-        with pytest.raises(msgspec.ValidationError):
+        with subtests.test(usage=bad), pytest.raises(msgspec.ValidationError):
             decode(f"{{{bad}}}".encode())
 
 

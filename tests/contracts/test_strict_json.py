@@ -7,7 +7,7 @@ import pytest
 from kit.strict_json import BadShape, NotJson, parse
 
 
-def test_a_key_that_comes_twice_is_refused() -> None:
+def test_a_key_that_comes_twice_is_refused(subtests: pytest.Subtests) -> None:
     for text in [
         '{"a":1,"a":2}',
         '{"a":{"b":1,"b":2}}',
@@ -17,7 +17,7 @@ def test_a_key_that_comes_twice_is_refused() -> None:
         '{"a":1,"\\u0061":2}',
         '{"a":1,"a":{"b":":"}}',
     ]:
-        with pytest.raises(BadShape, match="one key twice"):
+        with subtests.test(text=text), pytest.raises(BadShape, match="one key twice"):
             parse(text)
 
 
@@ -34,13 +34,13 @@ def test_a_sound_text_is_what_json_says() -> None:
         assert repr(parse(text)) == repr(json.loads(text)), text
 
 
-def test_what_is_not_json_is_refused() -> None:
+def test_what_is_not_json_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "NaN", "[1,]", "01", '"\x01"', "{}x", "-Infinity", '{"a" 1}', "\x0b1", "1."]:
-        with pytest.raises(NotJson):
+        with subtests.test(text=text), pytest.raises(NotJson):
             parse(text)
 
 
-def test_what_no_sound_program_sends_is_refused() -> None:
+def test_what_no_sound_program_sends_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["1e999", "-1e400", "[" * 65 + "]" * 65]:
-        with pytest.raises(BadShape):
+        with subtests.test(text=text), pytest.raises(BadShape):
             parse(text)

@@ -1,4 +1,4 @@
-"""What is kept and what goes, on PostgreSQL."""
+"""The hub keeps and deletes the same rows and files on PostgreSQL as on SQLite."""
 
 from lab.hub_storage import DistributedStorages
 from tests.nested import NESTED, pass_on_postgresql

@@ -40,29 +40,32 @@ def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[st
     return dict(zip(MEMBERS, cast, strict=False))
 
 
-def test_the_votes_at_the_deadline_decide() -> None:
+def test_the_votes_at_the_deadline_decide(subtests: pytest.Subtests) -> None:
     kinds = (*KINDS, "missing")
     assert {tuple(votes.count(kind) for kind in kinds) for votes in product(kinds, repeat=3)} == set(TABLE)
     for counts, expected in TABLE.items():
-        verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=True)
-        assert (verdict.result, verdict.consensus) == expected, counts
-        assert verdict.unanimous is (counts in ((3, 0, 0, 0), (0, 3, 0, 0)))
-        assert verdict.missing == MEMBERS[3 - counts[3] :]
-        assert (verdict.state == "blocked") is not verdict.consensus
+        with subtests.test(counts=counts):
+            verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=True)
+            assert (verdict.result, verdict.consensus) == expected
+            assert verdict.unanimous is (counts in ((3, 0, 0, 0), (0, 3, 0, 0)))
+            assert verdict.missing == MEMBERS[3 - counts[3] :]
+            assert (verdict.state == "blocked") is not verdict.consensus
 
 
-def test_before_the_deadline_it_is_open_while_two_votes_can_be_equal() -> None:
+def test_before_the_deadline_it_is_open_while_two_votes_can_be_equal(subtests: pytest.Subtests) -> None:
     for counts, (result, _) in TABLE.items():
-        verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=False)
-        assert verdict.is_open is (counts in OPEN_BEFORE_THE_DEADLINE), counts
-        assert verdict.result == ("" if verdict.is_open else result)
+        with subtests.test(counts=counts):
+            verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=False)
+            assert verdict.is_open is (counts in OPEN_BEFORE_THE_DEADLINE)
+            assert verdict.result == ("" if verdict.is_open else result)
 
 
-def test_the_order_of_members_does_not_matter() -> None:
+def test_the_order_of_members_does_not_matter(subtests: pytest.Subtests) -> None:
     for votes in product(KINDS, repeat=3):
-        one = decide(dict(zip(MEMBERS, votes, strict=True)), MEMBERS, "simple", is_over=False)
-        other = decide(dict(zip(reversed(MEMBERS), votes, strict=True)), MEMBERS, "simple", is_over=False)
-        assert one == other
+        with subtests.test(votes=votes):
+            one = decide(dict(zip(MEMBERS, votes, strict=True)), MEMBERS, "simple", is_over=False)
+            other = decide(dict(zip(reversed(MEMBERS), votes, strict=True)), MEMBERS, "simple", is_over=False)
+            assert one == other
 
 
 def test_votes_of_others_do_not_count() -> None:

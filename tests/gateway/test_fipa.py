@@ -49,34 +49,36 @@ PERFORMATIVES = {  # of FIPA's standard, each with the type of its frame
 }
 
 
-def test_a_frame_has_its_performative() -> None:
+def test_a_frame_has_its_performative(subtests: pytest.Subtests) -> None:
     about = {"from": "alpha", "agent": "beta", "metadata": {"correlationId": "c", "threadId": "t"}}
     for name, (performative, frame) in FRAMES.items():
         reply = "reply-with" if frame["type"] in ("request", "proposal") else "in-reply-to"
         expected = {"performative": performative, "sender": "alpha", "receiver": "beta", "conversation-id": "t"}
         expected |= {"content": frame["content"], "language": "json", "ontology": "heretek-v1", reply: "c"}
-        assert expected.items() <= to_acl({**about, **frame}).items(), name
+        with subtests.test(frame=name):
+            assert expected.items() <= to_acl({**about, **frame}).items()
 
 
 CONTENTS: list[Any] = ["hi", {"a": 1}, [1, 2], {"role": "user", "content": "hi"}, {"role": [1]}, {"role": "user"}]
 
 
-def test_a_message_becomes_a_sound_frame_and_comes_back() -> None:
+def test_a_message_becomes_a_sound_frame_and_comes_back(subtests: pytest.Subtests) -> None:
     for performative, content in product(PERFORMATIVES, CONTENTS):
-        acl = {"performative": performative, "sender": "alice", "receiver": "beta", "content": content}
-        acl |= {"language": "fipa-sl", "ontology": "planning", "protocol": "fipa-contract-net"}
-        acl |= {"conversation-id": "t", "reply-with": "c", "X-own": {"kept": True}}
-        frame = from_acl(acl, NOW_MS)
-        assert frame["type"] == PERFORMATIVES[performative] == FRAME_OF.get(performative, "message")
-        envelope = check_frame(frame, read_type(frame))
-        assert (envelope.agent, envelope.sender, envelope.correlation_id) == ("beta", "alice", "c")
-        back = to_acl(frame)
-        for key in ("performative", "language", "ontology", "protocol", "X-own"):
-            assert back[key] == acl[key], (acl, back)
-        if frame["type"] in ("message", "request", "broadcast"):
-            assert back == acl
-        if isinstance(content, str) and frame["type"] not in ("response", "decision"):
-            assert back["content"] == content
+        with subtests.test(performative=performative, content=content):
+            acl = {"performative": performative, "sender": "alice", "receiver": "beta", "content": content}
+            acl |= {"language": "fipa-sl", "ontology": "planning", "protocol": "fipa-contract-net"}
+            acl |= {"conversation-id": "t", "reply-with": "c", "X-own": {"kept": True}}
+            frame = from_acl(acl, NOW_MS)
+            assert frame["type"] == PERFORMATIVES[performative] == FRAME_OF.get(performative, "message")
+            envelope = check_frame(frame, read_type(frame))
+            assert (envelope.agent, envelope.sender, envelope.correlation_id) == ("beta", "alice", "c")
+            back = to_acl(frame)
+            for key in ("performative", "language", "ontology", "protocol", "X-own"):
+                assert back[key] == acl[key], (acl, back)
+            if frame["type"] in ("message", "request", "broadcast"):
+                assert back == acl
+            if isinstance(content, str) and frame["type"] not in ("response", "decision"):
+                assert back["content"] == content
 
 
 def test_times_ids_and_receivers_are_translated() -> None:
@@ -98,7 +100,7 @@ def test_times_ids_and_receivers_are_translated() -> None:
     assert "reply-by" not in to_acl({"type": "message", "timestamp": 1, "metadata": {"ttl": 2**53}})
 
 
-def test_a_message_that_is_not_in_order_is_refused() -> None:
+def test_a_message_that_is_not_in_order_is_refused(subtests: pytest.Subtests) -> None:
     inform = {"performative": "inform", "content": "x"}
     for acl, code, field in (
         ({}, 2002, "performative"),
@@ -112,9 +114,10 @@ def test_a_message_that_is_not_in_order_is_refused() -> None:
         (inform | {"reply-by": 10**400}, 2003, "reply-by"),
         (inform | {"reply-with": []}, 2003, "reply-with"),
     ):
-        with pytest.raises(FrameRefused) as refused:
-            from_acl(acl, NOW_MS)
-        assert (refused.value.code, refused.value.field) == (code, field)
+        with subtests.test(acl=acl):
+            with pytest.raises(FrameRefused) as refused:
+                from_acl(acl, NOW_MS)
+            assert (refused.value.code, refused.value.field) == (code, field)
 
 
 def test_a_decision_for_another_team_is_information() -> None:
@@ -156,7 +159,9 @@ REPLIES: dict[str, tuple[str, Json]] = {  # each with its frame
 }
 
 
-async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(embedded_hub: HubProcess) -> None:
+async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     hub = embedded_hub
     headers = bearer(hub.mint("fipa-replies", "session"))
     async with team(hub, "fipa-replies", "beta") as (seat,), web(hub.url, headers=headers) as client:
@@ -178,7 +183,8 @@ async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(emb
                 ({"receiver": "absent"}, 3001),
             ):
                 refused = await client.post(PATH, json={"performative": performative, "content": "x"} | receiver)
-                assert (refused.json()["performative"], refused.json()["content"]["code"]) == ("failure", code)
+                with subtests.test(performative=performative, receiver=receiver):
+                    assert (refused.json()["performative"], refused.json()["content"]["code"]) == ("failure", code)
 
 
 async def test_what_an_agent_could_take_for_a_frame_of_its_gateway_is_a_message_about_it(
@@ -227,7 +233,9 @@ async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub:
             assert decided["content"]["proposalId"] == key
 
 
-async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded_hub: HubProcess) -> None:
+async def test_what_is_refused_over_http_is_a_failure_or_not_understood(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     hub = embedded_hub
     headers = bearer(hub.mint("fipa2", "session"))
     async with team(hub, "fipa2", "beta") as (silent,), web(hub.url, headers=headers) as client:
@@ -241,14 +249,16 @@ async def test_what_is_refused_over_http_is_a_failure_or_not_understood(embedded
             ({"reply-by": "1999-01-01"}, "not-understood", 2005),
         ]
         for changed, performative, code in cases:
-            answer = (await client.post(PATH, json=ask | changed)).json()
-            content, error = answer["content"], answer["content"]["error"]
-            told_code = (error if isinstance(error, dict) else content)["code"]
-            told = (answer["performative"], told_code, answer["in-reply-to"])
-            assert told == (performative, code, "c")
+            with subtests.test(changed=changed):
+                answer = (await client.post(PATH, json=ask | changed)).json()
+                content, error = answer["content"], answer["content"]["error"]
+                told_code = (error if isinstance(error, dict) else content)["code"]
+                told = (answer["performative"], told_code, answer["in-reply-to"])
+                assert told == (performative, code, "c")
         for body in (b"", b"[]", b"{"):
-            headers = {"content-type": "application/json"}
-            assert (await client.post(PATH, content=body, headers=headers)).status_code == 400
+            with subtests.test(body=body):
+                headers = {"content-type": "application/json"}
+                assert (await client.post(PATH, content=body, headers=headers)).status_code == 400
         assert (await client.get(PATH)).status_code == 405
         client.headers.update(bearer(hub.mint("fipa2", "channel")))
         assert (await client.post(PATH, json=ask)).status_code == 401

@@ -119,10 +119,11 @@ FLAWS: list[tuple[str | None, int, str, int]] = [
 ]
 
 
-def test_the_first_flaw_in_the_order_of_checks_answers() -> None:
+def test_the_first_flaw_in_the_order_of_checks_answers(subtests: pytest.Subtests) -> None:
     for text, *expected in FLAWS:
-        refused = refusal(text)
-        assert [refused.code, refused.field, refused.close_code] == expected, text and text[:80]
+        with subtests.test(text=text):
+            refused = refusal(text)
+            assert [refused.code, refused.field, refused.close_code] == expected
 
 
 REQUIRED = (
@@ -173,13 +174,14 @@ def test_a_field_of_the_wrong_kind_or_value_is_named() -> None:
     assert [one for one in found if one[4] != (one[3], one[1])] == []
 
 
-def test_what_the_protocol_does_not_name_is_kept() -> None:
+def test_what_the_protocol_does_not_name_is_kept(subtests: pytest.Subtests) -> None:
     for agent in ("a", "coder-2", "@owner/coder", "@Owner.x/7-of-9"):
         frame = MESSAGE | {"agent": agent, "timestamp": "1970-01-01T00:00:02Z", "trace": [1], "metadata": {"x": 1}}
-        envelope = checked(frame)
-        assert isinstance(envelope, Envelope)
-        kept = (envelope.agent, envelope.timestamp_ms, envelope.extra, envelope.metadata)
-        assert kept == (agent, 2000, {"trace": [1]}, {"x": 1})
+        with subtests.test(agent=agent):
+            envelope = checked(frame)
+            assert isinstance(envelope, Envelope)
+            kept = (envelope.agent, envelope.timestamp_ms, envelope.extra, envelope.metadata)
+            assert kept == (agent, 2000, {"trace": [1]}, {"x": 1})
 
 
 def test_a_response_may_hold_an_error_and_an_event_its_name_in_its_content() -> None:
@@ -187,13 +189,14 @@ def test_a_response_may_hold_an_error_and_an_event_its_name_in_its_content() -> 
     assert isinstance(checked({"type": "event", "content": {"event": "x"}}), Envelope)
 
 
-def test_only_frames_that_need_no_caller_are_taken_before_auth() -> None:
+def test_only_frames_that_need_no_caller_are_taken_before_auth(subtests: pytest.Subtests) -> None:
     for type_name, frame in SOUND.items():
-        made = protocol(is_authenticated=False)
-        if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
-            assert made.read(json.dumps(frame)).type == type_name
-        else:
-            assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
+        with subtests.test(frame=type_name):
+            made = protocol(is_authenticated=False)
+            if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
+                assert made.read(json.dumps(frame)).type == type_name
+            else:
+                assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
 
 
 def test_an_error_names_its_frame_and_its_code_in_both_places() -> None:
@@ -244,7 +247,7 @@ def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
     assert (ending.code, ending.close_code) == (ErrorCode.PROTOCOL_ERROR, 1008)
 
 
-def test_capabilities_replace_each_other_and_filter_pushes() -> None:
+def test_capabilities_replace_each_other_and_filter_pushes(subtests: pytest.Subtests) -> None:
     made = protocol()
     made.take_capabilities({"supportedMessageTypes": ["status", "nope"], "version": "1.7"})
     assert [made.may_push(name) for name in ("message", "status", "error", "pong")] == [False, True, True, True]
@@ -253,9 +256,10 @@ def test_capabilities_replace_each_other_and_filter_pushes() -> None:
     made.take_capabilities({"timeout": "6000"})
     assert made.timeout_ms == 6000
     for capabilities, code in (({"version": "2.0"}, 1004), ({"timeout": 10}, 2003), ({"heartbeat": "x"}, 2003)):
-        with pytest.raises(FrameRefused) as caught:
-            made.take_capabilities(capabilities)
-        assert caught.value.code == code
+        with subtests.test(capabilities=capabilities):
+            with pytest.raises(FrameRefused) as caught:
+                made.take_capabilities(capabilities)
+            assert caught.value.code == code
 
 
 def test_a_handshake_sets_the_heartbeat_too() -> None:
@@ -280,10 +284,10 @@ def test_the_upgrade_names_protocol_agent_and_times() -> None:
     assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)
 
 
-def test_an_upgrade_to_another_protocol_is_refused() -> None:
+def test_an_upgrade_to_another_protocol_is_refused(subtests: pytest.Subtests) -> None:
     many = "&".join(f"a{number}=1" for number in range(51))
     for query, offered in (("", ["x"]), ("protocol=x", []), ("protocol=a2a-v1", ["y", "z"]), (many, [])):
-        with pytest.raises(UpgradeRefused):
+        with subtests.test(query=query, offered=offered), pytest.raises(UpgradeRefused):
             read_parameters(query, offered)
     assert read_parameters("protocol=x", ["a2a-v1"]).subprotocol == "a2a-v1"
 
@@ -294,15 +298,16 @@ def test_an_error_is_never_answered() -> None:
     assert refusal('{"type":"error"}', protocol(is_authenticated=False)).is_silent
 
 
-def test_every_refusal_and_failure_of_the_hub_has_its_code() -> None:
+def test_every_refusal_and_failure_of_the_hub_has_its_code(subtests: pytest.Subtests) -> None:
     """No agent is 3001; an agent that cannot be asked now says so; what the hub forbids is 5004 or 1005."""
     known = {"OFFLINE": 3002, "BUSY": 3003, "TOO_FAST": 1005, "FORBIDDEN": 5004, "PASSED_ON": 2005}
     for denied in Denied.__subclasses__():
-        made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
-        shown = refuse_denied(made)
-        assert shown.code == known.get(denied.entry.kind.name, 3004)
-        assert shown.reason == ("" if denied is RateLimited else denied.reason)
-        assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
+        with subtests.test(denied=denied):
+            made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
+            shown = refuse_denied(made)
+            assert shown.code == known.get(denied.entry.kind.name, 3004)
+            assert shown.reason == ("" if denied is RateLimited else denied.reason)
+            assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
     of_messages = refuse_denied(RateLimited(1, counts_messages=True))
     assert str(of_messages) == "at most 100 messages a second of one token, 200 at once"
     failed = {reason: int(refuse_failed(reason, "").code) for reason in Failure}

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from accounts.authn import Identity
 from gateway.surface.handlers.requests import SERVICES
 from gateway.wire.envelope import Envelope, check_frame, read_object, read_type
@@ -102,7 +104,7 @@ def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
     assert not is_refused(Role.OBSERVER, subscribe("agent:status"))
 
 
-def test_scopes_narrow_a_role() -> None:
+def test_scopes_narrow_a_role(subtests: pytest.Subtests) -> None:
     asks = {Action.SEND, Action.BROADCAST, Action.PROPOSE, Action.FIND}
     for scopes, allowed in {
         "ask": asks,
@@ -110,8 +112,9 @@ def test_scopes_narrow_a_role() -> None:
         "read": {Action.FIND},
         "publish": set(),
     }.items():
-        token = Identity(1, "app", "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
-        assert {one for one in Action if is_permitted(token, one)} == allowed
+        with subtests.test(scopes=scopes):
+            token = Identity(1, "app", "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
+            assert {one for one in Action if is_permitted(token, one)} == allowed
 
 
 async def test_an_observer_looks_and_sends_nothing(embedded_hub: HubProcess) -> None:

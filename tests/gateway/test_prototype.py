@@ -78,24 +78,26 @@ def test_a_time_that_no_calendar_has_is_written_as_now() -> None:
     assert written(made(), message)["timestamp"] == TIME
 
 
-def test_a_frame_of_the_dialect_is_read() -> None:
+def test_a_frame_of_the_dialect_is_read(subtests: pytest.Subtests) -> None:
     for given, expected in READ:
-        read = json.loads(made().read(json.dumps(given)))
-        if "correlationId" not in expected["metadata"]:
-            assert read["metadata"].pop("correlationId").startswith("prototype-")
-        assert read == expected
+        with subtests.test(given=given):
+            read = json.loads(made().read(json.dumps(given)))
+            if "correlationId" not in expected["metadata"]:
+                assert read["metadata"].pop("correlationId").startswith("prototype-")
+            assert read == expected
 
 
-def test_an_answer_has_the_form_of_what_was_asked() -> None:
+def test_an_answer_has_the_form_of_what_was_asked(subtests: pytest.Subtests) -> None:
     for asked, answer, expected in WRITTEN:
         for own in ({"correlationId": "c-1"}, {}):
-            dialect = made()
-            read = json.loads(dialect.read(json.dumps(asked | own)))
-            correlation_id = read["metadata"]["correlationId"]
-            assert correlation_id == own.get("correlationId", correlation_id)
-            shown = written(dialect, {**answer, "metadata": {"correlationId": correlation_id}})
-            shown.pop("metadata", None)
-            assert shown == expected | own | {"timestamp": TIME}
+            with subtests.test(asked=asked, own=own):
+                dialect = made()
+                read = json.loads(dialect.read(json.dumps(asked | own)))
+                correlation_id = read["metadata"]["correlationId"]
+                assert correlation_id == own.get("correlationId", correlation_id)
+                shown = written(dialect, {**answer, "metadata": {"correlationId": correlation_id}})
+                shown.pop("metadata", None)
+                assert shown == expected | own | {"timestamp": TIME}
 
 
 QUESTION: Json = {"type": "message", "agent": "beta", "content": {"role": "user", "content": "hi"}}

@@ -285,7 +285,7 @@ def run(*args: str) -> str:
     return out.getvalue()
 
 
-def test_the_command_line_creates_a_session(owner: SessionUser) -> None:
+def test_the_command_line_creates_a_session(owner: SessionUser, subtests: pytest.Subtests) -> None:
     made = json.loads(run("create", "alpha"))
     assert (made["agent"], made["entries"], made["state"], made["id"] != "") == ("alpha", 0, "active", True)
     assert json.loads(run("create", "beta", "s-7"))["id"] == "s-7"
@@ -296,7 +296,7 @@ def test_the_command_line_creates_a_session(owner: SessionUser) -> None:
         (("No Name",), "2005 INVALID_CONTENT: agent"),
         (("beta", "s\n"), "2005 INVALID_CONTENT: sessionId"),
     ):
-        with pytest.raises(CommandError, match=error):
+        with subtests.test(args=args), pytest.raises(CommandError, match=error):
             run("create", *args)
 
 

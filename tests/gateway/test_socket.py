@@ -52,15 +52,18 @@ async def test_http_on_the_paths_is_the_home_page_or_told_to_upgrade(embedded_hu
             assert "connect by WebSocket" in answer.json()["message"]
 
 
-async def test_a_hub_without_the_gateway_names_the_setting(make_storage: MakeStorage, start_hub: StartHub) -> None:
+async def test_a_hub_without_the_gateway_names_the_setting(
+    make_storage: MakeStorage, start_hub: StartHub, subtests: pytest.Subtests
+) -> None:
     hub = start_hub(make_storage("embedded"), GATEWAY=0)
     for path in ("/", "/a2a", "/ws", "/gateway"):
-        with pytest.raises(InvalidStatus) as caught:
-            await connect(hub.url.replace("http", "ws", 1) + path, subprotocols=[Subprotocol("a2a-v1")])
-        refused = caught.value.response
-        assert refused.status_code == 404
-        assert refused.body is not None
-        assert "GATEWAY=1" in json.loads(refused.body)["message"]
+        with subtests.test(path=path):
+            with pytest.raises(InvalidStatus) as caught:
+                await connect(hub.url.replace("http", "ws", 1) + path, subprotocols=[Subprotocol("a2a-v1")])
+            refused = caught.value.response
+            assert refused.status_code == 404
+            assert refused.body is not None
+            assert "GATEWAY=1" in json.loads(refused.body)["message"]
     async with web(hub.url) as client:
         assert (await client.get("/")).headers["content-type"].startswith("text/html")
         paths = ["/a2a", "/ws", "/gateway", "/agent-status", "/agent-status/alpha", "/ap/v1/agent/tasks"]

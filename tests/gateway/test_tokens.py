@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import pytest
+
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -59,13 +61,14 @@ async def refused_with(client: GatewayClient) -> tuple[int | None, int]:
     return await client.closed(), code_of_frame(client.frames[-1])[0]
 
 
-async def test_scopes_decide_the_role(embedded_hub: HubProcess) -> None:
+async def test_scopes_decide_the_role(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     for body, role in ROLES:
         token = await mint(embedded_hub, "token-roles", **body)
         async with GatewayClient(embedded_hub.url, token["token"]) as client:
             content = (await client.find("auth-response"))["content"]
-        assert (content["status"], content["role"]) == ("authenticated", role)
-        assert ("expiresAt" in content) == ("expires_in" in body)
+        with subtests.test(body=body):
+            assert (content["status"], content["role"]) == ("authenticated", role)
+            assert ("expiresAt" in content) == ("expires_in" in body)
 
 
 async def test_a_token_that_is_for_something_else_does_not_sign_in(embedded_hub: HubProcess) -> None:

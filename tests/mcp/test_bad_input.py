@@ -29,14 +29,17 @@ async def post(hub: HubProcess, body: bytes | Json, token: str = "", **headers: 
         return await client.post("/mcp", content=raw, headers=sent)
 
 
-async def test_without_a_live_token_the_answer_says_where_to_sign_in(embedded_hub: HubProcess) -> None:
+async def test_without_a_live_token_the_answer_says_where_to_sign_in(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     where = f"{embedded_hub.url}/.well-known/oauth-protected-resource/mcp"
     channel = f"Bearer {embedded_hub.mint('alice', 'channel')}"
     for authorization in ("", "Bearer cw_sess_" + "0" * 32, "Basic YTpi", channel):
         answer = await post(embedded_hub, LIST, **({"Authorization": authorization} if authorization else {}))
-        assert answer.status_code == 401
-        assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{where}", scope="ask read"'
-        assert answer.json()["error"]["message"].startswith("sign in")
+        with subtests.test(authorization=authorization):
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{where}", scope="ask read"'
+            assert answer.json()["error"]["message"].startswith("sign in")
     async with web(embedded_hub.url) as client:
         named = (await client.get(where)).json()
         assert named == (await client.get("/.well-known/oauth-protected-resource")).json()
@@ -96,10 +99,12 @@ async def test_a_body_over_the_limit_is_413_and_another_type_415(embedded_hub: H
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_unknown_tools_and_methods_are_protocol_errors(embedded_hub: HubProcess, mode: str) -> None:
+async def test_unknown_tools_and_methods_are_protocol_errors(
+    embedded_hub: HubProcess, mode: str, subtests: pytest.Subtests
+) -> None:
     async with mcp_client(embedded_hub.url, embedded_hub.mint("alice", "session"), mode) as client:
         for name in ("delete_everything", "ask_owner_unknown", "ask_", "x" * 5000, "ask_\u2603_\u2603"):
-            with pytest.raises(MCPError, match="no tool"):
+            with subtests.test(name=name), pytest.raises(MCPError, match="no tool"):
                 await client.call_tool(name, {})
         with pytest.raises(MCPError) as refused:
             await client.list_resources()
@@ -130,15 +135,18 @@ ARGUMENTS: list[tuple[str, Any, str]] = [
 ]
 
 
-async def test_wrong_arguments_are_results_that_name_them(embedded_hub: HubProcess) -> None:
+async def test_wrong_arguments_are_results_that_name_them(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     token = embedded_hub.mint("alice", "session")
     for tool, arguments, named in ARGUMENTS:
         params = {"name": tool, "arguments": arguments}
-        answer = await post(embedded_hub, LIST | {"method": "tools/call", "params": params}, token)
-        assert answer.status_code == 200
-        data = next(line for line in answer.text.splitlines() if line.startswith("data: "))
-        result = json.loads(data.removeprefix("data: "))["result"]
-        assert (result["isError"], named in result["content"][0]["text"]) == (True, True), (arguments, result)
+        with subtests.test(tool=tool, arguments=arguments):
+            answer = await post(embedded_hub, LIST | {"method": "tools/call", "params": params}, token)
+            assert answer.status_code == 200
+            data = next(line for line in answer.text.splitlines() if line.startswith("data: "))
+            result = json.loads(data.removeprefix("data: "))["result"]
+            assert (result["isError"], named in result["content"][0]["text"]) == (True, True), (arguments, result)
 
 
 async def test_a_question_over_the_agents_own_limit_is_a_result(embedded_hub: HubProcess) -> None:

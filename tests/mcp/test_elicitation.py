@@ -211,7 +211,7 @@ async def test_not_too_many_wait_in_one_process() -> None:
     assert set(await asyncio.gather(*more[:-1])) == {None}
 
 
-def test_clients_that_show_forms_get_a_session_id() -> None:
+def test_clients_that_show_forms_get_a_session_id(subtests: pytest.Subtests) -> None:
     for capabilities, elicits in (
         ({"elicitation": {}}, True),
         ({"elicitation": {"form": {}, "url": {}}}, True),
@@ -221,7 +221,8 @@ def test_clients_that_show_forms_get_a_session_id() -> None:
         (None, False),
         ([], False),
     ):
-        begin = {"method": "initialize", "params": {"capabilities": capabilities}}
-        assert (find_session_id(begin) is not None) is elicits
-        assert find_session_id(begin | {"method": "ping"}) is None
+        with subtests.test(capabilities=capabilities):
+            begin = {"method": "initialize", "params": {"capabilities": capabilities}}
+            assert (find_session_id(begin) is not None) is elicits
+            assert find_session_id(begin | {"method": "ping"}) is None
     assert find_session_id({"method": "initialize", "params": 7}) is None

@@ -49,7 +49,7 @@ def test_what_is_no_amount_is_refused(alice: Person) -> None:
             assert (agent.daily_limit_microusd, agent.caller_limit_microusd) == (None, None), value
 
 
-def test_the_desk_sets_both(alice: Person) -> None:
+def test_the_desk_sets_both(alice: Person, subtests: pytest.Subtests) -> None:
     agent = make_agent(alice.user)
     client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
     limits = {"daily_limit_microusd": "2.50", "caller_limit_microusd": "0.0042"}
@@ -60,9 +60,10 @@ def test_the_desk_sets_both(alice: Person) -> None:
     assert 'value="2.50"' in page
     assert 'value="0.0042"' in page
     for bad in ("-1", "1000001", "0.0000001", "five", "NaN"):
-        refused = client.post(url, FIELDS | {"daily_limit_microusd": bad})
-        assert refused.status_code == 400
-        assert f'value="{bad}"' in refused.content.decode()
+        with subtests.test(limit=bad):
+            refused = client.post(url, FIELDS | {"daily_limit_microusd": bad})
+            assert refused.status_code == 400
+            assert f'value="{bad}"' in refused.content.decode()
     assert client.post(url, FIELDS).status_code == 302
     agent.refresh_from_db()
     assert agent.daily_limit_microusd is None

@@ -47,7 +47,7 @@ def test_sign_up_is_read_as_an_operator_writes_it() -> None:
         assert read_signup(text) == read, (text, read)
 
 
-def test_a_sign_up_that_cannot_be_is_refused() -> None:
+def test_a_sign_up_that_cannot_be_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "org:", "a/b", "org:a b/c", "ann;ben"]:
-        with pytest.raises(ValueError):
+        with subtests.test(text=text), pytest.raises(ValueError):
             read_signup(text)

@@ -228,7 +228,7 @@ def test_the_page_makes_one_and_keeps_what_was_typed_when_it_cannot(alice: Perso
     assert "Your new token" in page.post(f"/account/rotate/{row.pk}").content.decode()
 
 
-def test_the_command_of_the_how_to_makes_one(alice: Person) -> None:
+def test_the_command_of_the_how_to_makes_one(alice: Person, subtests: pytest.Subtests) -> None:
     command = re.search(r"manage.py mint_token (.*)", PAGE)
     assert command is not None
     said = StringIO()
@@ -237,7 +237,7 @@ def test_the_command_of_the_how_to_makes_one(alice: Person) -> None:
     assert (claims["login"], claims["scope"]) == ("alice", "ask:bob/helper")
     assert claims["exp"] - claims["iat"] == 3600
     for wrong in ("1w", "h", "-5", "1.5h", "9" * 20):
-        with pytest.raises(CommandError, match="is no time"):
+        with subtests.test(expires=wrong), pytest.raises(CommandError, match="is no time"):
             call_command("mint_token", "--login", "alice", f"--expires={wrong}")
 
 

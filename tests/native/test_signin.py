@@ -158,12 +158,13 @@ def test_the_front_page_lists_six_those_online_first_and_leads_to_the_directory(
     assert '<a class="button quiet" href="/agents">All agents</a>' in page
 
 
-def test_no_page_holds_inline_script_or_style(alice: Person) -> None:
+def test_no_page_holds_inline_script_or_style(alice: Person, subtests: pytest.Subtests) -> None:
     make_agent(alice.user)
     client = browser(alice.session)
     agents = ["/agents", "/agents/alice/helper", "/agents/alice/unknown"]
     for path in ("/", "/signin", "/nothing", "/account", "/demos/a2a/", "/webhooks", *agents):
-        page = client.get(path).content.decode()
-        assert not re.search(
-            r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page
-        )
+        with subtests.test(path=path):
+            page = client.get(path).content.decode()
+            assert not re.search(
+                r"<script(?![^>]* (?:src=|type=\"application/json\"))|<style|\sstyle=|\son[a-z]+=", page
+            )

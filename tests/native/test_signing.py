@@ -176,7 +176,7 @@ def test_numbers_are_written_as_javascript_writes_them() -> None:
         assert canonicalize(number) == text, (number, text)
 
 
-def test_what_has_no_canonical_form_here_is_refused() -> None:
+def test_what_has_no_canonical_form_here_is_refused(subtests: pytest.Subtests) -> None:
     for value in [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"]:
-        with pytest.raises(ValueError):
+        with subtests.test(value=value), pytest.raises(ValueError):
             rfc8785.dumps(value)

@@ -99,7 +99,9 @@ def test_no_call_takes_a_key_of_agnt(alice: Person) -> None:
         assert answer.status_code == 401, (method, path, answer.content)
 
 
-def test_no_token_is_for_a_seat_that_its_user_cannot_have(alice: Person, bob: Person) -> None:
+def test_no_token_is_for_a_seat_that_its_user_cannot_have(
+    alice: Person, bob: Person, subtests: pytest.Subtests
+) -> None:
     make_agent(bob.user)
     for scope in [
         "connect:bob/helper",
@@ -108,20 +110,22 @@ def test_no_token_is_for_a_seat_that_its_user_cannot_have(alice: Person, bob: Pe
         "connect:alice/gateway",
         "connect:alice/9th",
     ]:
-        refused, text = mint(alice, scopes=[scope]), SEAT_TEXT
-        assert (refused.status_code, refused.json()) == (400, {"error": "validation_failed", "message": text}), (
-            scope
-        )
-        page = browser(alice.session)
-        agent = scope.partition(":")[2]
-        form = {"kind": "app", "name": "seat", "scope": ["connect"], "agent": agent}
-        assert page.post("/account", form).status_code == 400, scope
-        with pytest.raises(CommandError, match=f"^--{re.escape(text)}$"):
-            call_command("mint_token", "--login", "Alice", "--scopes", scope)
-        with pytest.raises(CommandError, match="--scopes: connect is for an agent of its user"):
-            call_command("mint_token", "--login", "unknown", "--scopes", scope)
-        assert not Credential.objects.filter(scopes__contains="connect").exists(), scope
-        assert not User.objects.named("unknown"), scope
+        with subtests.test(scope=scope):
+            refused, text = mint(alice, scopes=[scope]), SEAT_TEXT
+            assert (refused.status_code, refused.json()) == (
+                400,
+                {"error": "validation_failed", "message": text},
+            )
+            page = browser(alice.session)
+            agent = scope.partition(":")[2]
+            form = {"kind": "app", "name": "seat", "scope": ["connect"], "agent": agent}
+            assert page.post("/account", form).status_code == 400
+            with pytest.raises(CommandError, match=f"^--{re.escape(text)}$"):
+                call_command("mint_token", "--login", "Alice", "--scopes", scope)
+            with pytest.raises(CommandError, match="--scopes: connect is for an agent of its user"):
+                call_command("mint_token", "--login", "unknown", "--scopes", scope)
+            assert not Credential.objects.filter(scopes__contains="connect").exists()
+            assert not User.objects.named("unknown")
 
 
 def test_a_token_is_for_a_seat_of_ones_own_before_its_agent_connects(alice: Person) -> None:
@@ -230,7 +234,7 @@ def test_the_command_makes_tokens_with_the_same_limits(alice: Person) -> None:
     call_command("mint_token", "--login", "alice", "--kind", "channel", "--expires-in", "60", stdout=said)
 
 
-def test_the_command_refuses_limits_that_are_none(db: None) -> None:
+def test_the_command_refuses_limits_that_are_none(db: None, subtests: pytest.Subtests) -> None:
     for options, named in [
         (("app", "--scopes", "ask,all"), "--scopes: "),
         (("app", "--scopes", ""), "--scopes: "),
@@ -240,9 +244,10 @@ def test_the_command_refuses_limits_that_are_none(db: None) -> None:
         (("channel", "--scopes", "ask"), "of the kind app"),
         (("session", "--expires-in", "60"), "a session"),
     ]:
-        with pytest.raises(CommandError, match=named):
-            call_command("mint_token", "--login", "someone", "--kind", *options)
-        assert not User.objects.named("someone"), (options, named)
+        with subtests.test(options=options):
+            with pytest.raises(CommandError, match=named):
+                call_command("mint_token", "--login", "someone", "--kind", *options)
+            assert not User.objects.named("someone"), (options, named)
 
 
 def test_a_card_is_shown_to_tokens_that_may_ask_or_read(alice: Person) -> None:

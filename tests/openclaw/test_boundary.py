@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
@@ -19,14 +21,15 @@ async def raw(hub: HubProcess, handle: str, token: str, body: bytes | str) -> tu
     return response.status_code, response.json()
 
 
-async def test_17_push_configs_are_no_method(hub: HubProcess, alice: str) -> None:
+async def test_17_push_configs_are_no_method(hub: HubProcess, alice: str, subtests: pytest.Subtests) -> None:
     async with online(hub, Echo) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         for verb in ("set", "get", "list", "delete"):
-            refusal = await caller.refusal(
-                f"tasks/pushNotificationConfig/{verb}", {"id": "task-x", "taskId": "task-x"}
-            )
-            assert refusal["code"] == -32601
+            with subtests.test(verb=verb):
+                refusal = await caller.refusal(
+                    f"tasks/pushNotificationConfig/{verb}", {"id": "task-x", "taskId": "task-x"}
+                )
+                assert refusal["code"] == -32601
         assert agent.prompts == []
         address = {"pushNotificationConfig": {"url": "http://127.0.0.1/"}, "blocking": True}
         assert (await caller.send("hello", address))["kind"] == "message"  # an address in a send is not heeded

@@ -90,7 +90,9 @@ async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess, alice: 
             assert [texts(one["parts"]) for one in sent["history"]] == ["ask which?", "which?"]
 
 
-async def test_44_a_task_that_ended_is_given_back_as_it_is(hub: HubProcess, alice: str, bob: str) -> None:
+async def test_44_a_task_that_ended_is_given_back_as_it_is(
+    hub: HubProcess, alice: str, bob: str, subtests: pytest.Subtests
+) -> None:
     """And one that asks is canceled at once, by its caller alone."""
     async with online(hub, TaskPeer) as agent:
         caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
@@ -100,7 +102,8 @@ async def test_44_a_task_that_ended_is_given_back_as_it_is(hub: HubProcess, alic
         asking = await caller.send("ask which?")
         for task_id in (asking["id"], "task-unknown", "", "../x", "x" * 10_000):
             refusal = await other.refusal("tasks/cancel", {"id": task_id})
-            assert (refusal["code"], refusal["message"]) == (-32001, "task not found")
+            with subtests.test(task_id=task_id):
+                assert (refusal["code"], refusal["message"]) == (-32001, "task not found")
         canceled = await caller.cancel(asking["id"])
         assert (state_of(canceled), words_of(canceled)) == ("canceled", "canceled by its caller")
         assert await caller.cancel(asking["id"]) == canceled

@@ -36,22 +36,27 @@ async def target(embedded_hub: HubProcess) -> AsyncIterator[Target]:
         yield made
 
 
-async def test_rows_10_and_11_methods_must_be_known_and_params_sound_objects(target: Target) -> None:
+async def test_rows_10_and_11_methods_must_be_known_and_params_sound_objects(
+    target: Target, subtests: pytest.Subtests
+) -> None:
     for method in METHODS:
         for params in ([], "x", None, 5, {"": 1}, {}, {"message": None, "id": None}):
-            await target.refuse(method, params, -32602)
+            with subtests.test(method=method, params=params):
+                await target.refuse(method, params, -32602)
     for method in ("message/sent", "Message/send", "tasks/list", "/", "message/send ", "tasks/"):
-        assert (await target.refusal(method, {"id": "x"}))["code"] == -32601
+        with subtests.test(method=method):
+            assert (await target.refusal(method, {"id": "x"}))["code"] == -32601
 
 
-async def test_row_16_forbidden_text_is_refused(target: Target) -> None:
+async def test_row_16_forbidden_text_is_refused(target: Target, subtests: pytest.Subtests) -> None:
     headers = target.headers | {"Content-Type": "application/json"}
     async with web(target.url, headers=headers) as client:
         for method in ("message/send", "message/stream"):
             for content in ("a\0b", "\ud800", "a\udfffb"):
                 body = json.dumps(envelope(method, {"message": message([text(content)])}, 7))
                 response = await client.post(target.path, content=body)
-                assert response.json()["error"]["code"] == -32602
+                with subtests.test(method=method, content=content):
+                    assert response.json()["error"]["code"] == -32602
     assert target.agent.prompts == []
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lab.agents import Chunker, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
@@ -52,7 +54,7 @@ async def test_46_nothing_is_replayed_to_one_who_names_a_frame(embedded_hub: Hub
     assert [one["kind"] for one in asked_anew] == ["message"]
 
 
-async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess) -> None:
+async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     hub, alice, bob = embedded_hub, embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
     async with online(hub, TaskPeer) as agent:
         caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
@@ -64,8 +66,9 @@ async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess) -> No
             "login first": "auth-required",
         }.items():
             task = await caller.send(steps)
-            assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
-            assert state_of(task) == state
+            with subtests.test(steps=steps):
+                assert await caller.streamed("tasks/resubscribe", {"id": task["id"]}) == [task]
+                assert state_of(task) == state
         for task_id in (task["id"], "task-unknown"):  # another caller's task is as absent as none
             assert (await other.streamed_error("tasks/resubscribe", {"id": task_id}))["code"] == -32001
 

@@ -84,20 +84,21 @@ SHOWN = {  # what an agent does, and what its caller is shown: at once (24 to 27
 
 @pytest.mark.parametrize("style", SHOWN)
 async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
-    hub: HubProcess, alice: str, style: str
+    hub: HubProcess, alice: str, style: str, subtests: pytest.Subtests
 ) -> None:
     async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         for steps, expected in SHOWN[style].items():
             answer, events = await caller.send(steps), await caller.stream(steps)
-            assert (in_short([answer]), in_short(events)) == (expected, expected), steps
-            if answer["kind"] == "message":
-                assert ([one["kind"] for one in events], "taskId" in events[0]) == (["message"], False)
-                continue
-            assert events[-1]["final"] is (state_of(answer) != "input-required")
-            assert answer.pop("history")
-            read = await caller.get(answer["id"])
-            assert (read.pop("history"), read) == ([], answer)
+            with subtests.test(steps=steps):
+                assert (in_short([answer]), in_short(events)) == (expected, expected)
+                if answer["kind"] == "message":
+                    assert ([one["kind"] for one in events], "taskId" in events[0]) == (["message"], False)
+                    continue
+                assert events[-1]["final"] is (state_of(answer) != "input-required")
+                assert answer.pop("history")
+                read = await caller.get(answer["id"])
+                assert (read.pop("history"), read) == ([], answer)
 
 
 async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
@@ -134,17 +135,20 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
     assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
 
 
-async def test_28_the_text_of_a_reply_is_in_one_place(hub: HubProcess, alice: str) -> None:
+async def test_28_the_text_of_a_reply_is_in_one_place(
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
+) -> None:
     async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         for steps in ("say ninety", "say nine | say ty", "reply ninety", "note hm | say ninety | fail no"):
-            answered = await caller.send(steps)
-            events = await caller.stream(steps)
-            read = await caller.get(answered["id"], historyLength=10)
-            followed = await caller.streamed("tasks/resubscribe", {"id": answered["id"]})
-            for shown in (answered, read, followed, [one for one in events if one["kind"] != "task"]):
-                texts_in = re.findall(r'"text": "([^"]*)"', json.dumps(shown))
-                assert "".join(one for one in texts_in if one not in (steps, "hm", "no")) == "ninety"
+            with subtests.test(steps=steps):
+                answered = await caller.send(steps)
+                events = await caller.stream(steps)
+                read = await caller.get(answered["id"], historyLength=10)
+                followed = await caller.streamed("tasks/resubscribe", {"id": answered["id"]})
+                for shown in (answered, read, followed, [one for one in events if one["kind"] != "task"]):
+                    texts_in = re.findall(r'"text": "([^"]*)"', json.dumps(shown))
+                    assert "".join(one for one in texts_in if one not in (steps, "hm", "no")) == "ninety"
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
@@ -195,7 +199,9 @@ async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice:
     assert reply == [{"kind": "text", "text": "done"}]
 
 
-async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(hub: HubProcess, alice: str) -> None:
+async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
+) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         params = {"message": message("hello"), "configuration": {"acceptedOutputModes": [" Image/PNG"]}}
@@ -210,10 +216,13 @@ async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(hub: HubPr
             }
         assert agent.prompts == []
         for modes in ([], ["TEXT/plain"], ["image/png", "application/json"]):
-            assert (await caller.send("hello", {"acceptedOutputModes": modes}))["kind"] == "message"
+            with subtests.test(modes=modes):
+                assert (await caller.send("hello", {"acceptedOutputModes": modes}))["kind"] == "message"
 
 
-async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str) -> None:
+async def test_34_modes_that_the_card_lists_are_met(
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
+) -> None:
     gives = {
         "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "a", "name": "A", "outputModes": ["image/png"]}],
@@ -222,9 +231,10 @@ async def test_34_modes_that_the_card_lists_are_met(hub: HubProcess, alice: str)
         caller, in_v1 = Caller(hub.url, agent.handle, alice), V1Caller(hub.url, agent.handle, alice)
         for modes in (["image/png"], ["image/*"], ["IMAGE/PNG; q=1", "audio/mp3"]):
             for one in (caller, in_v1):
-                task = await one.send("image f YQ==", {"acceptedOutputModes": modes})
-                [part] = task["artifacts"][0]["parts"]
-                assert (part["file"]["bytes"] if one is caller else part["raw"]) == "YQ=="
+                with subtests.test(modes=modes, version=type(one).__name__):
+                    task = await one.send("image f YQ==", {"acceptedOutputModes": modes})
+                    [part] = task["artifacts"][0]["parts"]
+                    assert (part["file"]["bytes"] if one is caller else part["raw"]) == "YQ=="
         asked = {"message": message("x"), "configuration": {"acceptedOutputModes": ["audio/mp3"]}}
         refused = await caller.refusal("message/send", asked)
     assert refused["data"] == {
@@ -239,44 +249,48 @@ FILES = {
 }
 
 
-async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(hub: HubProcess, alice: str) -> None:
+async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
+) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         for steps, file in FILES.items():
-            answered = await caller.send(steps)
-            events = await caller.stream(steps)
-            noted = await caller.send(f"note reading | {steps}")
-            polled = await caller.ended((await caller.begin(steps))["id"])
-            read = await caller.get(events[0]["id"])
-            made = {"artifactId": "f", "parts": [{"kind": "file", "file": file}]}
-            for task in (answered, noted, polled, read):
-                assert (task["kind"], state_of(task), task["artifacts"]) == ("task", "completed", [made])
-                assert "message" not in task["status"]
-            assert told(events) == [*OPENING, "artifact-update f", "status-update completed"]
-            assert events[-2]["artifact"] == made
+            with subtests.test(steps=steps):
+                answered = await caller.send(steps)
+                events = await caller.stream(steps)
+                noted = await caller.send(f"note reading | {steps}")
+                polled = await caller.ended((await caller.begin(steps))["id"])
+                read = await caller.get(events[0]["id"])
+                made = {"artifactId": "f", "parts": [{"kind": "file", "file": file}]}
+                for task in (answered, noted, polled, read):
+                    assert (task["kind"], state_of(task), task["artifacts"]) == ("task", "completed", [made])
+                    assert "message" not in task["status"]
+                assert told(events) == [*OPENING, "artifact-update f", "status-update completed"]
+                assert events[-2]["artifact"] == made
         task = await caller.send("raw f bytes | say see the file")
         assert (state_of(task), artifacts_of(task)) == ("completed", {"f": "", FIRST: "see the file"})
 
 
 async def test_34_files_of_no_mode_that_the_caller_named_are_an_error_when_direct(
-    hub: HubProcess, alice: str
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
 ) -> None:
     async with online(hub, TaskPeer) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         for steps, file in FILES.items():
-            json_alone = {"acceptedOutputModes": ["application/json"]}
-            refused = await caller.refusal(
-                "message/send", {"message": message(steps), "configuration": json_alone}
-            )
-            taken = await caller.send(
-                steps, {"acceptedOutputModes": ["application/json", "Text/*", "application/*"]}
-            )
-            type_of_file = file.get("mimeType", "application/octet-stream")
-            assert (refused["code"], refused["data"]) == (
-                -32005,
-                json_alone | {"availableOutputModes": [type_of_file]},
-            )
-            assert state_of(taken) == "completed"
+            with subtests.test(steps=steps):
+                json_alone = {"acceptedOutputModes": ["application/json"]}
+                refused = await caller.refusal(
+                    "message/send", {"message": message(steps), "configuration": json_alone}
+                )
+                taken = await caller.send(
+                    steps, {"acceptedOutputModes": ["application/json", "Text/*", "application/*"]}
+                )
+                type_of_file = file.get("mimeType", "application/octet-stream")
+                assert (refused["code"], refused["data"]) == (
+                    -32005,
+                    json_alone | {"availableOutputModes": [type_of_file]},
+                )
+                assert state_of(taken) == "completed"
 
 
 class Chatty(TaskPeer):
@@ -322,18 +336,21 @@ async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProc
     assert '{\n  "n": 1\n}' in joined["text"]
 
 
-async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(hub: HubProcess, alice: str) -> None:
+async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
+    hub: HubProcess, alice: str, subtests: pytest.Subtests
+) -> None:
     for style in ("hybrid", "task-generating"):
         async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
             caller = Caller(hub.url, agent.handle, alice)
             for parts in ([], [{"kind": "video"}], [text(" \n")], [{"text": " "}]):
-                answers = [
-                    await caller.send(parts, {"blocking": blocking}, contextId="talk")
-                    for blocking in (True, False)
-                ]
-                for one in (*answers, *await caller.stream(parts, contextId="talk")):
-                    assert (one["kind"], texts(one["parts"])) == ("message", NOT_TAKEN)
-                    assert (one["contextId"], "taskId" in one) == ("talk", False)
+                with subtests.test(style=style, parts=parts):
+                    answers = [
+                        await caller.send(parts, {"blocking": blocking}, contextId="talk")
+                        for blocking in (True, False)
+                    ]
+                    for one in (*answers, *await caller.stream(parts, contextId="talk")):
+                        assert (one["kind"], texts(one["parts"])) == ("message", NOT_TAKEN)
+                        assert (one["contextId"], "taskId" in one) == ("talk", False)
             assert agent.prompts == []
             assert await tasks_of(hub, agent.handle, alice) == []
 

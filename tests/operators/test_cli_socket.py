@@ -49,7 +49,7 @@ async def refused(socket: ClientConnection) -> None:
     assert socket.close_code == POLICY_VIOLATION
 
 
-async def test_who_is_let_in(embedded_hub: HubProcess) -> None:
+async def test_who_is_let_in(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     """Sessions and apps; a page may send its token as a subprotocol, and the hub's own pages their cookie."""
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     unknown, cookie = "cw_sess_" + "0" * 32, {"Cookie": f"cw_session={alice}"}
@@ -65,10 +65,11 @@ async def test_who_is_let_in(embedded_hub: HubProcess) -> None:
         (None, page, "bearer"),
         (None, {"headers": cookie, "origin": hub.url}, None),
     ):
-        socket = await dial(at(hub), token, **options)
-        assert socket.subprotocol == subprotocol
-        assert await is_let_in(socket)
-        await socket.close()
+        with subtests.test(token=token, options=options):
+            socket = await dial(at(hub), token, **options)
+            assert socket.subprotocol == subprotocol
+            assert await is_let_in(socket)
+            await socket.close()
 
 
 @pytest.mark.parametrize("end", [revoke, suspend])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from lab.agents import Drop, Echo, Flood, Held, gone, online
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
@@ -29,16 +31,17 @@ async def probe(hub: HubProcess, token: str, names: list[str] | None, text: str 
     return dispatched
 
 
-async def test_an_ask_waits_for_the_reply(hub: HubProcess) -> None:
+async def test_an_ask_waits_for_the_reply(hub: HubProcess, subtests: pytest.Subtests) -> None:
     async with Echo(hub.url, hub.mint("owner", "channel")) as agent:
         slug = agent.routing_name.removeprefix("@")
         for peer in (slug, f"@{slug}", f"owner/{slug}", f"%40owner%2F{slug}", f"@OWNER/{slug}"):
-            response = await route(hub, hub.mint("owner", "session"), peer, "hi")
-            assert response.status_code == 200, response.text
-            body = response.json()
-            assert body.keys() == {"ok", "chatId", "sessionId", "mode", "reply", "replyTs"}
-            assert (body["ok"], body["mode"], body["reply"]) == (True, "ask", "echo: hi")
-            assert (body["sessionId"], body["chatId"]) == (agent.session_id, agent.prompts[-1]["chatId"])
+            with subtests.test(peer=peer):
+                response = await route(hub, hub.mint("owner", "session"), peer, "hi")
+                assert response.status_code == 200, response.text
+                body = response.json()
+                assert body.keys() == {"ok", "chatId", "sessionId", "mode", "reply", "replyTs"}
+                assert (body["ok"], body["mode"], body["reply"]) == (True, "ask", "echo: hi")
+                assert (body["sessionId"], body["chatId"]) == (agent.session_id, agent.prompts[-1]["chatId"])
 
 
 async def test_a_tell_does_not_wait(hub: HubProcess) -> None:
@@ -108,7 +111,7 @@ async def test_a_probe_tells_the_named_and_says_what_became_of_each(hub: HubProc
         assert seen.prompts == []
 
 
-async def test_a_bad_body_is_told_by_member(embedded_hub: HubProcess) -> None:
+async def test_a_bad_body_is_told_by_member(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     bodies: list[tuple[str, Any, str]] = [
         ("x/route", {"mode": "ask"}, "prompt"),
         ("x/route", {"prompt": "", "mode": "ask"}, "prompt"),
@@ -120,5 +123,6 @@ async def test_a_bad_body_is_told_by_member(embedded_hub: HubProcess) -> None:
         ("probe", [], "object"),
     ]
     for call, body, named in bodies:
-        response = await post(embedded_hub.url, f"/peers/{call}", embedded_hub.mint("alice", "session"), body)
-        assert named in refused(response, 400, "validation_failed")
+        with subtests.test(call=call, body=body):
+            response = await post(embedded_hub.url, f"/peers/{call}", embedded_hub.mint("alice", "session"), body)
+            assert named in refused(response, 400, "validation_failed")

@@ -3,6 +3,7 @@
 import asyncio
 
 import httpx
+import pytest
 
 from lab.agents import Echo, Held
 from lab.callers import bearer, web
@@ -34,17 +35,19 @@ async def raw(url: str, path: str, token: str, body: bytes, **headers: str) -> h
         return await client.post(f"/api/v1{path}", content=body, headers=sent)
 
 
-async def test_a_hostile_body_is_the_clients_fault(embedded_hub: HubProcess) -> None:
+async def test_a_hostile_body_is_the_clients_fault(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     url, token = embedded_hub.url, embedded_hub.mint("alice", "session")
     for path in PATHS:
-        for body in HOSTILE.values():
-            refused(await raw(url, path, token, body), 400, "validation_failed")
+        for name, body in HOSTILE.items():
+            with subtests.test(path=path, body=name):
+                refused(await raw(url, path, token, body), 400, "validation_failed")
     for wrong in ([0], [-1], [2**63], [10**400], ["1"], [None], [1.5], [1] * 51, 7, {}):
-        response = await post(url, PATHS[0], token, {"text": "x", "attachments": wrong})
-        assert "attachments" in refused(response, 400, "validation_failed")
+        with subtests.test(attachments=wrong):
+            response = await post(url, PATHS[0], token, {"text": "x", "attachments": wrong})
+            assert "attachments" in refused(response, 400, "validation_failed")
 
 
-async def test_the_form_of_a_request_is_checked(embedded_hub: HubProcess) -> None:
+async def test_the_form_of_a_request_is_checked(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     url, token = embedded_hub.url, embedded_hub.mint("alice", "session")
     for path in PATHS:
         for sent, (media_type, body, status, code) in (
@@ -54,19 +57,21 @@ async def test_the_form_of_a_request_is_checked(embedded_hub: HubProcess) -> Non
             (token, ("application/a2a+json", b"[]", 400, "validation_failed")),
             (token, ("application/json", b" " * 1_048_577, 413, "payload_too_large")),
         ):
-            refused(await raw(url, path, sent, body, **{"Content-Type": media_type}), status, code)
+            with subtests.test(path=path, media_type=media_type, body=body):
+                refused(await raw(url, path, sent, body, **{"Content-Type": media_type}), status, code)
         async with web(url) as client:
             response = await client.get(f"/api/v1{path}", headers=bearer(token))
         refused(response, 405, "method_not_allowed")
         assert response.headers["allow"] == "POST"
 
 
-async def test_only_operators_tokens_count(embedded_hub: HubProcess) -> None:
+async def test_only_operators_tokens_count(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     for path in PATHS:
         for token in (None, "cw_sess_" + "0" * 32, embedded_hub.mint("alice", "channel")):
-            response = await post(embedded_hub.url, path, token, {})
-            refused(response, 401, "unauthorized")
-            assert response.headers["www-authenticate"] == "Bearer"
+            with subtests.test(path=path, token=token):
+                response = await post(embedded_hub.url, path, token, {})
+                refused(response, 401, "unauthorized")
+                assert response.headers["www-authenticate"] == "Bearer"
 
 
 async def test_odd_names_are_absent(embedded_hub: HubProcess) -> None:
@@ -86,15 +91,20 @@ async def test_a_cookie_counts_from_the_hubs_own_pages(embedded_hub: HubProcess)
             refused(foreign, 403, "forbidden_origin")
 
 
-async def test_apps_at_home_elsewhere_may_read(start_hub: StartHub, make_storage: MakeStorage) -> None:
+async def test_apps_at_home_elsewhere_may_read(
+    start_hub: StartHub, make_storage: MakeStorage, subtests: pytest.Subtests
+) -> None:
     hub = start_hub(make_storage("embedded"), APP_ORIGINS="https://app.example")
     for origin, allowed in {"https://app.example": "https://app.example", "https://evil.example": None}.items():
-        response = await post(hub.url, "/peers/probe", hub.mint("bob", "session"), {}, headers={"Origin": origin})
-        assert response.headers.get("access-control-allow-origin") == allowed
-        async with web(hub.url) as client:
-            preflight = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-            response = await client.options("/api/v1/peers/x/route", headers=preflight)
-        assert response.headers.get("access-control-allow-origin") == allowed
+        with subtests.test(origin=origin):
+            response = await post(
+                hub.url, "/peers/probe", hub.mint("bob", "session"), {}, headers={"Origin": origin}
+            )
+            assert response.headers.get("access-control-allow-origin") == allowed
+            async with web(hub.url) as client:
+                preflight = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+                response = await client.options("/api/v1/peers/x/route", headers=preflight)
+            assert response.headers.get("access-control-allow-origin") == allowed
 
 
 async def test_a_waiting_ask_ends_when_its_token_is_revoked(embedded_hub: HubProcess) -> None:

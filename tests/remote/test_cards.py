@@ -33,13 +33,14 @@ def offering(ways: list[tuple[str, str]]) -> dict[str, Any]:
     return {"name": "far", "supportedInterfaces": listed}
 
 
-def test_the_best_way_is_chosen() -> None:
+def test_the_best_way_is_chosen(subtests: pytest.Subtests) -> None:
     for ways, chosen in OFFERS:
-        interface = read_card(HERE, offering(ways)).interface
-        assert (interface.binding, interface.version) == chosen
-        assert interface.url.startswith("https://far.example/")
+        with subtests.test(ways=ways):
+            interface = read_card(HERE, offering(ways)).interface
+            assert (interface.binding, interface.version) == chosen
+            assert interface.url.startswith("https://far.example/")
     for none in ([("GRPC", "1.0")], [("JSONRPC", "0.2.5")], [("JSONRPC", "2.0")], [("HTTP+JSON", "0.3")], []):
-        with pytest.raises(BadCard, match="offers none"):
+        with subtests.test(ways=none), pytest.raises(BadCard, match="offers none"):
             read_card(HERE, offering(none))
 
 
@@ -58,25 +59,27 @@ def test_an_interface_with_a_malformed_address_is_passed_over() -> None:
         read_card(HERE, {"name": "old", "url": "https://[1.2.3.4x]/"})
 
 
-def test_credentials_stay_with_the_host_that_the_parser_of_requests_reads() -> None:
+def test_credentials_stay_with_the_host_that_the_parser_of_requests_reads(subtests: pytest.Subtests) -> None:
     assert may_have_credentials(HERE, "https://FAR.example/rpc")
     for url in ("https://[1.2.3.4]/", "http://far.example/", "\thttps://far.example/"):
-        assert not may_have_credentials(HERE, url)
+        with subtests.test(url=url):
+            assert not may_have_credentials(HERE, url)
 
 
-def test_what_is_no_card_is_refused() -> None:
+def test_what_is_no_card_is_refused(subtests: pytest.Subtests) -> None:
     for value in (None, [], "card", {}, {"name": 5}, {"name": "x"}, {"name": "x", "skills": 7}):
-        with pytest.raises(BadCard):
+        with subtests.test(card=value), pytest.raises(BadCard):
             read_card(HERE, value)
     card = offering([JSONRPC_10]) | {"capabilities": {"extensions": [{"uri": "urn:x", "required": True}]}}
     with pytest.raises(BadCard, match="urn:x"):
         read_card(HERE, card)
 
 
-async def test_it_is_found_above_its_place(caller: Caller) -> None:
+async def test_it_is_found_above_its_place(caller: Caller, subtests: pytest.Subtests) -> None:
     async with raw_server(_not_found) as far:
         for url in (far.url, f"{far.url}/", far.card_url):
-            assert (await asyncio.to_thread(find_card, url, Auth())).url == far.card_url
+            with subtests.test(url=url):
+                assert (await asyncio.to_thread(find_card, url, Auth())).url == far.card_url
         with pytest.raises(BadCard, match="HTTP 404"):
             await asyncio.to_thread(find_card, f"{far.url}/elsewhere.json", Auth())
 
@@ -114,33 +117,34 @@ async def test_sealed_credentials_are_sent_and_do_not_move(caller: Caller) -> No
         assert (place.card.url, place.auth) == (far.card_url, auth)
 
 
-def test_what_cannot_stand_in_a_header_is_refused() -> None:
+def test_what_cannot_stand_in_a_header_is_refused(subtests: pytest.Subtests) -> None:
     for credentials in ("", "x\r\nX: y", "é", "x" * 5000):
-        with pytest.raises(BadAuth):
+        with subtests.test(credentials=credentials), pytest.raises(BadAuth):
             make_auth("Bearer", credentials)
     for scheme in ("", "Be arer"):
-        with pytest.raises(BadAuth):
+        with subtests.test(scheme=scheme), pytest.raises(BadAuth):
             make_auth(scheme, "x")
 
 
-async def test_the_public_internet_only(caller: Caller, settings: Any) -> None:
+async def test_the_public_internet_only(caller: Caller, settings: Any, subtests: pytest.Subtests) -> None:
     """The card was fine when it was published; then its names lead home."""
     settings.REMOTE_ALLOW_PRIVATE = False
     async with raw_server(_not_found) as far:
         for url in (far.card_url, far.card_url.replace("http:", "https:"), "https://localhost/c.json"):
-            with pytest.raises(BadCard):
+            with subtests.test(url=url), pytest.raises(BadCard):
                 await asyncio.to_thread(fetch_card, url, Auth())
         assert far.seen.requests == []
 
 
-async def test_no_name_leads_a_stream_home() -> None:
+async def test_no_name_leads_a_stream_home(subtests: pytest.Subtests) -> None:
     for address in ("127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"):
-        found = ["8.8.8.8", address]
-        http = StreamingHttp(TargetRules(), resolve=lambda host, port, found=found: found)
-        with pytest.raises(NotSent, match="does not lead to public addresses"):
-            async with http.stream("POST", "https://far.example/", headers={}):
-                raise AssertionError("it was sent")
-        http.close()
+        with subtests.test(address=address):
+            found = ["8.8.8.8", address]
+            http = StreamingHttp(TargetRules(), resolve=lambda host, port, found=found: found)
+            with pytest.raises(NotSent, match="does not lead to public addresses"):
+                async with http.stream("POST", "https://far.example/", headers={}):
+                    raise AssertionError("it was sent")
+            http.close()
 
 
 async def _not_found(asked: Asked, writer: asyncio.StreamWriter) -> None:

@@ -34,9 +34,9 @@ def test_a_task_of_nulls_is_a_task() -> None:
     assert (event.id, event.status.message) == ("t", None)
 
 
-def test_a_part_has_one_content() -> None:
+def test_a_part_has_one_content(subtests: pytest.Subtests) -> None:
     for part in ({}, {"text": None}, {"text": "a", "raw": "b"}, {"text": 1}, "text", None, []):
-        with pytest.raises(Malformed):
+        with subtests.test(part=part), pytest.raises(Malformed):
             read_event(said(part))
 
 
@@ -55,7 +55,7 @@ def test_older_events_are_recognised_with_and_without_their_kind(older: Any, kin
     read_event(event_from_03(older))
 
 
-def test_what_is_none_is_refused() -> None:
+def test_what_is_none_is_refused(subtests: pytest.Subtests) -> None:
     for older in (None, [], "x", {}, {"kind": "robot"}, {"kind": ["task"]}, {"kind": {}}):
-        with pytest.raises(Malformed):
+        with subtests.test(event=older), pytest.raises(Malformed):
             read_event(event_from_03(older))

@@ -52,20 +52,21 @@ def signed(card: Json, key: Any = KEY, alg: str = "ES256", payload: Json | None 
     return {**card, "signatures": [*card.get("signatures", []), {"protected": protected, "signature": signature}]}
 
 
-def test_a_card_verifies_by_a_pinned_key() -> None:
+def test_a_card_verifies_by_a_pinned_key(subtests: pytest.Subtests) -> None:
     rsa = RSAKey.generate_key(2048)
     keys = {"ES256": KEY, "ES384": ECKey.generate_key("P-384"), "RS256": rsa, "PS256": rsa}
     keys["EdDSA"] = OKPKey.generate_key("Ed25519")
     for shape, (alg, key) in itertools.product((card_10(), card_03()), keys.items()):
-        card = {**shape, **NAMED, "capabilities": {"extensions": [{"uri": "urn:x", "params": {"n": 0.5}}]}}
-        shown = signed(card, key, alg, typ="JOSE", kid="k", x_unknown="member", x5c=["A" * 2000])
-        check_signature(shown, public(OTHER, key))
-        check_signature(dict(reversed(shown.items())), public(key))
-        check_signature({**shown, "signatures": [{"protected": 5}, *shown["signatures"]]}, public(key))
-        with pytest.raises(BadSignature):
-            check_signature(shown, public(OTHER))
-        with pytest.raises(BadSignature):
-            check_signature({**shown, "name": "an impostor"}, public(key))
+        with subtests.test(alg=alg, members=[*shape]):
+            card = {**shape, **NAMED, "capabilities": {"extensions": [{"uri": "urn:x", "params": {"n": 0.5}}]}}
+            shown = signed(card, key, alg, typ="JOSE", kid="k", x_unknown="member", x5c=["A" * 2000])
+            check_signature(shown, public(OTHER, key))
+            check_signature(dict(reversed(shown.items())), public(key))
+            check_signature({**shown, "signatures": [{"protected": 5}, *shown["signatures"]]}, public(key))
+            with pytest.raises(BadSignature):
+                check_signature(shown, public(OTHER))
+            with pytest.raises(BadSignature):
+                check_signature({**shown, "name": "an impostor"}, public(key))
 
 
 def test_a_card_that_the_official_server_signs_and_shows_verifies() -> None:
@@ -152,10 +153,10 @@ FORGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-def test_what_is_not_signed_by_a_pinned_key_is_refused(forge: Any) -> None:
+def test_what_is_not_signed_by_a_pinned_key_is_refused(forge: Any, subtests: pytest.Subtests) -> None:
     card = card_10()
     for forged in ({**card, "signatures": forge(card)}, card):
-        with pytest.raises(BadSignature):
+        with subtests.test(is_signed="signatures" in forged), pytest.raises(BadSignature):
             check_signature(forged, public(KEY))
 
 
@@ -264,16 +265,17 @@ def test_an_owner_pins_keys_by_rest(alice: Person) -> None:
         assert client.post("/api/v1/agents/cards", looked, format="json").status_code == 400
 
 
-def test_an_owner_pins_keys_on_the_desk(alice: Person) -> None:
+def test_an_owner_pins_keys_on_the_desk(alice: Person, subtests: pytest.Subtests) -> None:
     client = browser(alice.session)
     with serving_card(_signed_below()) as url:
         made = publish_far(alice, url).json()
         path = f"/desk/agents/{made['id']}/remote"
         fields = {"card_url": url, "auth": "keep", "auth_scheme": "", "credentials": "", "action": "save"}
         for wrong, said in (("{", "public JWK"), (json.dumps(OTHER.as_dict(private=False)), "no signature")):
-            answer = client.post(path, {**fields, "card_keys": wrong})
-            assert answer.status_code == 400
-            assert said in answer.content.decode()
+            with subtests.test(keys=wrong):
+                answer = client.post(path, {**fields, "card_keys": wrong})
+                assert answer.status_code == 400
+                assert said in answer.content.decode()
         right = json.dumps(KEY.as_dict(private=False))
         assert client.post(path, {**fields, "card_keys": right}).status_code == 302
         [pinned] = RemoteServer.objects.get().card_keys

@@ -87,14 +87,14 @@ def test_a_report_becomes_a_record_and_a_page() -> None:
     assert "CORE-X-001" not in page
 
 
-def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for raw in [
         b"{}",
         b"no JSON",
         json.dumps(REPORT | {"per_requirement": {"A-001": {"level": "MUST", "status": "PERHAPS"}}}).encode(),
         json.dumps(REPORT | {"per_requirement": {"A-001": {"level": "MUST", "status": "NOT TESTED"}}}).encode(),
     ]:
-        with pytest.raises(ValueError, match=r"."):
+        with subtests.test(raw=raw), pytest.raises(ValueError, match=r"."):
             read_report(raw, "1")
 
 

@@ -197,7 +197,7 @@ SDKS: Sequence[tuple[Dialect, str, str]] = (
 async def test_the_events_of_a_stream_add_up_to_the_task(
     embedded_hub: HubProcess, dialect: Dialect, environment: str, program: str
 ) -> None:
-    """Those of streams on a hub, and of streams that are joined late and lag, which are made here."""
+    """The streams are those of a hub, and streams made here, whose caller joins late and lags."""
     is_late = environment != "js-1"  # that SDK drops from the history what the state of its first task says
     seen = await streamed(embedded_hub, dialect)
     seen = [*seen, *(lagging_stream(dialect, seed, is_late=is_late) for seed in range(LAGGING_STREAMS))]

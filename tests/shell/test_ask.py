@@ -171,7 +171,7 @@ async def test_a_broken_stream_is_continued_and_the_agent_is_asked_once(
 
 
 async def test_what_is_wrong_with_hub_and_token_is_said_and_no_token_is_shown(
-    embedded_hub: HubProcess, shell: Shell
+    embedded_hub: HubProcess, shell: Shell, subtests: pytest.Subtests
 ) -> None:
     channel, secret = embedded_hub.mint("owner", "channel"), "cw_app_0123456789abcdef0123456789abcdef"
     file = shell.folder / "token"
@@ -188,9 +188,10 @@ async def test_what_is_wrong_with_hub_and_token_is_said_and_no_token_is_shown(
             (9, "no answer from", await shell.run(*ask, "--hub", "http://127.0.0.1:1")),
         ]
         for code, text, command in commands:
-            assert (command.code, text in command.errors) == (code, True), command.errors
-            assert channel not in command.errors
-            assert secret not in command.errors
+            with subtests.test(code=code, text=text):
+                assert (command.code, text in command.errors) == (code, True), command.errors
+                assert channel not in command.errors
+                assert secret not in command.errors
         assert "can read --token" in commands[1][2].errors
         from_file = await shell.run(*ask, "--token-file", str(file), CLAWBRIDGE_TOKEN=secret)
         assert (from_file.code, from_file.output, from_file.errors) == (0, "echo: hi\n", "")

@@ -151,15 +151,16 @@ def test_githubs_word_that_a_code_is_bad_counts(browser: Browser, github: GitHub
     assert browser.session is None
 
 
-def test_pages_have_a_strict_policy(browser: Browser) -> None:
+def test_pages_have_a_strict_policy(browser: Browser, subtests: pytest.Subtests) -> None:
     browser.sign_in("ann")
     for path in ("/", "/account", "/device", "/signin"):
-        answer = browser.get(path)
-        assert answer.status_code == 200
-        policy = answer.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=", answer.text)
+        with subtests.test(path=path):
+            answer = browser.get(path)
+            assert answer.status_code == 200
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=", answer.text)
 
 
 def test_the_account_page_mints_shows_once_and_revokes(browser: Browser) -> None:

@@ -58,16 +58,17 @@ def test_a_key_that_is_not_the_providers_is_refused(oidc: Oidc) -> None:
     assert not User.objects.exists()
 
 
-def test_metadata_that_do_not_hold_end_the_leg_at_its_start(oidc: Oidc) -> None:
+def test_metadata_that_do_not_hold_end_the_leg_at_its_start(oidc: Oidc, subtests: pytest.Subtests) -> None:
     without_https = {"token_endpoint": "http://plain.example/token"}
     for metadata in ({"issuer": "https://evil.example"}, without_https, {"jwks_uri": ""}):
-        oidc.reset()
-        oidc.metadata |= metadata
-        oidc_leg._kept.clear()
-        answer = browser().get(START, headers=PAGE)
-        assert answer.status_code == 502, metadata
-        assert "Acme did not answer as it should" in answer.content.decode()
-        assert 'href="/signin"' in answer.content.decode()
+        with subtests.test(metadata=metadata):
+            oidc.reset()
+            oidc.metadata |= metadata
+            oidc_leg._kept.clear()
+            answer = browser().get(START, headers=PAGE)
+            assert answer.status_code == 502
+            assert "Acme did not answer as it should" in answer.content.decode()
+            assert 'href="/signin"' in answer.content.decode()
 
 
 def test_a_code_of_another_issuer_is_not_redeemed(oidc: Oidc) -> None:

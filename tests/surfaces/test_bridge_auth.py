@@ -1,6 +1,7 @@
 """Who may ask: Bearer tokens, and the cookie of our own pages only."""
 
 import httpx
+import pytest
 
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, question, rpc_path, web
@@ -66,7 +67,7 @@ async def test_the_cookie_is_refused_from_anywhere_else(embedded_hub: HubProcess
         assert agent.prompts == []
 
 
-async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess) -> None:
+async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     hub = embedded_hub
     async with online(hub, Echo) as agent, online(hub, Echo) as other, web(hub.url) as client:
 
@@ -87,8 +88,9 @@ async def test_a_limited_token_asks_only_where_it_may(embedded_hub: HubProcess) 
             (all_of_it, [200, 200]),
         ):
             answers = [await ask(hub, handle, **bearer(text)) for handle in (agent.handle, other.handle)]
-            assert [answer.status_code for answer in answers] == statuses
-            assert all(a.status_code != 403 or a.json()["error"]["code"] == -32017 for a in answers)
+            with subtests.test(token=text, statuses=statuses):
+                assert [answer.status_code for answer in answers] == statuses
+                assert all(a.status_code != 403 or a.json()["error"]["code"] == -32017 for a in answers)
         for text, status in ((asks, 404), (reads, 403), (one, 403)):
             body = {"prompt": "hi", "mode": "ask"}
             routed = await client.post("/api/v1/peers/unknown%2Fnothing/route", json=body, headers=bearer(text))

@@ -109,12 +109,15 @@ async def test_each_address_that_clients_are_given_leads_to_the_card(embedded_hu
                 assert answer.headers["etag"] == head.headers["etag"] == wanted, below
 
 
-async def test_a_browser_is_shown_the_agents_page_at_its_base(embedded_hub: HubProcess) -> None:
+async def test_a_browser_is_shown_the_agents_page_at_its_base(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with online(embedded_hub, Echo) as agent, web(embedded_hub.url) as client:
         for below in BASES:
             answer = await client.get(rpc_path(f"@{agent.handle}") + below, headers={"Accept": BROWSER})
-            assert (answer.status_code, answer.headers["location"]) == (302, f"/agents/{agent.handle}")
-            assert "Accept" in answer.headers["vary"]
+            with subtests.test(below=below):
+                assert (answer.status_code, answer.headers["location"]) == (302, f"/agents/{agent.handle}")
+                assert "Accept" in answer.headers["vary"]
         page = await client.get(answer.headers["location"])
         card = await client.get(rpc_path(agent.handle) + WELL_KNOWN, headers={"Accept": BROWSER})
     assert (page.status_code, card.status_code) == (200, 200)

@@ -123,11 +123,12 @@ BAD_QUERIES = [
 ]
 
 
-async def test_a_query_of_another_form_is_refused_by_name(alice: Client) -> None:
+async def test_a_query_of_another_form_is_refused_by_name(alice: Client, subtests: pytest.Subtests) -> None:
     for query, field in BAD_QUERIES:
-        error = refusal(await alice.call("GET", f"tasks?{query}"), 400, "INVALID_PARAMS")
-        assert error["status"] == "INVALID_ARGUMENT"
-        assert error["details"][1]["fieldViolations"][0]["field"] == field, query
+        with subtests.test(query=query):
+            error = refusal(await alice.call("GET", f"tasks?{query}"), 400, "INVALID_PARAMS")
+            assert error["status"] == "INVALID_ARGUMENT"
+            assert error["details"][1]["fieldViolations"][0]["field"] == field
 
 
 async def test_a_task_is_canceled_with_and_without_a_body(embedded_hub: HubProcess) -> None:
@@ -195,27 +196,29 @@ async def test_no_user_comes_in_without_a_live_token(alice: Client) -> None:
 
 
 async def test_at_each_address_another_verb_is_405_and_an_absent_agent_is_404_before_all_else(
-    embedded_hub: HubProcess, alice: Client
+    embedded_hub: HubProcess, alice: Client, subtests: pytest.Subtests
 ) -> None:
     async with client(embedded_hub.url, "unknown/nothing", "") as one:
         for address in ADDRESSES:
             path = address.path.format(id="x", taskId="x")
             for verb in {"GET", "POST", "PUT", "PATCH", "DELETE"} - address.operations.keys():
-                answer = await alice.call(verb, path)
-                refusal(answer, 405, "INVALID_REQUEST")
-                assert answer.headers["allow"] == ", ".join([*address.verbs, "OPTIONS"])
+                with subtests.test(verb=verb, path=path):
+                    answer = await alice.call(verb, path)
+                    refusal(answer, 405, "INVALID_REQUEST")
+                    assert answer.headers["allow"] == ", ".join([*address.verbs, "OPTIONS"])
             for verb in ("PUT", *address.operations):
                 refusal(await one.call(verb, path, headers={"Content-Type": "x"}), 404, "AGENT_NOT_FOUND")
 
 
 async def test_only_version_1_0_has_this_binding_and_may_stand_in_the_query(
-    agent: TaskPeer, alice: Client
+    agent: TaskPeer, alice: Client, subtests: pytest.Subtests
 ) -> None:
     seen = len(agent.prompts)
     for version in (None, "", "0.3", "0.3.0", "2.0", "abc", "1.7", "99.0"):
         headers = {"A2A-Version": version}
-        answer = await alice.call("POST", "message:send", headers=headers, json=question("hello"))
-        assert refusal(answer, 400, "VERSION_NOT_SUPPORTED")["status"] == "FAILED_PRECONDITION"
+        with subtests.test(version=version):
+            answer = await alice.call("POST", "message:send", headers=headers, json=question("hello"))
+            assert refusal(answer, 400, "VERSION_NOT_SUPPORTED")["status"] == "FAILED_PRECONDITION"
     assert len(agent.prompts) == seen
     for version in ("1", "1.0", "1.0.1"):
         answer = await alice.call("GET", f"tasks?A2A-Version={version}", headers={"A2A-Version": None})

@@ -1,6 +1,6 @@
 """Rows of the hostile-input table (`wire/a2a.md` section 6): whatever a client sends gets the answer given there.
 
-What is read before a dialect is chosen, rows 1 to 15, has a case of each row here; all cases are in
+The hub reads rows 1 to 15 before it chooses a dialect: this file has a case of each; all cases are in
 malformed/test_nasty_v1.py. The transport's rows are in test_nasty_transport.py.
 """
 

@@ -173,7 +173,7 @@ async def test_bytes_that_are_no_http_and_odd_handles_do_not_disturb_the_hub(emb
             assert (await client.get(path)).status_code in (404, 405), path
 
 
-async def test_odd_headers_do_not_disturb_the_hub(embedded_hub: HubProcess) -> None:
+async def test_odd_headers_do_not_disturb_the_hub(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
     async with online(embedded_hub, Chunker, pieces=["fine"]) as agent:
         token = embedded_hub.mint("alice", "session")
         body = body_of()
@@ -183,7 +183,8 @@ async def test_odd_headers_do_not_disturb_the_hub(embedded_hub: HubProcess) -> N
             "Content-Type: \xff",
             "X: " + "y" * 9000,
         ]:
-            lines = [line, f"Content-Length: {len(body)}", "Connection: close"]
-            answer = await raw(embedded_hub.url, head(agent.handle, token, *lines) + body)
-            assert b" 500 " not in answer.split(b"\r\n")[0]
+            with subtests.test(line=line):
+                lines = [line, f"Content-Length: {len(body)}", "Connection: close"]
+                answer = await raw(embedded_hub.url, head(agent.handle, token, *lines) + body)
+                assert b" 500 " not in answer.split(b"\r\n")[0]
         assert (await post(embedded_hub, agent.handle, body)).status_code == 200

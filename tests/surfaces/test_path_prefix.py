@@ -128,20 +128,26 @@ async def test_the_cookie_is_taken_from_its_own_origin_alone(hub_below: HubProce
         assert (foreign.status_code, own.status_code) == (403, 201)
 
 
-def test_an_address_that_stands_for_all_needs_a_public_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_stands_for_all_needs_a_public_one(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
     for host in ("0.0.0.0", "[::]", "0", "0x0", "[0:0::0]"):
-        monkeypatch.delenv("PUBLIC_URL", raising=False)
-        with pytest.raises(ImproperlyConfigured, match="no address that others can reach: set PUBLIC_URL"):
-            env.public_url("PUBLIC_URL", f"http://{host}:8787")
-        monkeypatch.setenv("PUBLIC_URL", "https://hub.example")
-        assert env.public_url("PUBLIC_URL", f"http://{host}:8787") == "https://hub.example"
+        with subtests.test(host=host):
+            monkeypatch.delenv("PUBLIC_URL", raising=False)
+            with pytest.raises(ImproperlyConfigured, match="no address that others can reach: set PUBLIC_URL"):
+                env.public_url("PUBLIC_URL", f"http://{host}:8787")
+            monkeypatch.setenv("PUBLIC_URL", "https://hub.example")
+            assert env.public_url("PUBLIC_URL", f"http://{host}:8787") == "https://hub.example"
 
 
-def test_a_path_that_proxies_and_browsers_read_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_proxies_and_browsers_read_differently_is_refused(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
     for path in ("/a/../b", "/a//b", "/a?b", "/a#b", "/a b", "/%61", "/a;b", "/\u00e4"):
-        monkeypatch.setenv("PUBLIC_URL", f"https://hub.example{path}")
-        with pytest.raises(ImproperlyConfigured, match="want an address"):
-            env.public_url("PUBLIC_URL", "http://127.0.0.1:8787")
+        with subtests.test(path=path):
+            monkeypatch.setenv("PUBLIC_URL", f"https://hub.example{path}")
+            with pytest.raises(ImproperlyConfigured, match="want an address"):
+                env.public_url("PUBLIC_URL", "http://127.0.0.1:8787")
 
 
 ROOTED = re.compile(r"""(?:fetch|load|WebSocket)\(\s*["`]/|href:\s*["`]/|}/(?:cli|api|desk)""")

@@ -71,7 +71,7 @@ def about_absent(tenants: World, name: str, caller: str) -> Told:
 def check_served(tenants: World, name: str) -> None:
     """Each caller who may is served, and reads no more than what is theirs to read.
 
-    What is open to every caller is asked for by one of each kind.
+    One caller of each kind asks for an operation that is open to every caller.
     """
     rule = ASKED[name]
     for one, caller in tenants.callers.items():

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lab.agents import Chunker, Echo, TaskPeer, online
 from lab.hub_process import HubProcess
 from tests.v1.caller import Caller, Event, message, texts, told
@@ -108,7 +110,7 @@ async def test_an_ended_task_is_replayed_but_not_followed(hub: HubProcess, alice
 
 
 async def test_only_the_callers_own_task_is_replayed_and_nothing_is_asked(
-    hub: HubProcess, alice: str, bob: str
+    hub: HubProcess, alice: str, bob: str, subtests: pytest.Subtests
 ) -> None:
     async with online(hub, Echo) as agent:
         mine, theirs = Caller(hub.url, agent.handle, alice), Caller(hub.url, agent.handle, bob)
@@ -116,7 +118,8 @@ async def test_only_the_callers_own_task_is_replayed_and_nothing_is_asked(
         asked = len(agent.prompts)
         for seen in (f"{task_id}.1", "task-unknown.1", "rubbish", f"{task_id}.x", f"{task_id}.99999999999"):
             error = await theirs.refusal("SendStreamingMessage", {"message": message("hi")}, Last_Event_ID=seen)
-            assert error["code"] == -32001
+            with subtests.test(seen=seen):
+                assert error["code"] == -32001
         assert len(agent.prompts) == asked
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import re
 
+import pytest
+
 from lab.agents import Chunker, Echo, Held, TaskPeer, gone, online
 from lab.callers import Json, question
 from lab.hub_process import HubProcess
@@ -173,15 +175,18 @@ BROKEN: list[tuple[Json, int, str]] = [
 ]
 
 
-async def test_a_broken_message_is_refused_and_says_where(embedded_hub: HubProcess) -> None:
+async def test_a_broken_message_is_refused_and_says_where(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
     async with online(embedded_hub, Echo) as agent:
         caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
         for members, code, field in BROKEN:
-            error = await caller.refusal("SendMessage", {"message": message("hi", **members)})
-            assert error["code"] == code, (members, error)
-            assert error["data"][0]["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
-            if field:
-                assert error["data"][1]["fieldViolations"][0]["field"] == field, members
+            with subtests.test(members=members):
+                error = await caller.refusal("SendMessage", {"message": message("hi", **members)})
+                assert error["code"] == code, (members, error)
+                assert error["data"][0]["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
+                if field:
+                    assert error["data"][1]["fieldViolations"][0]["field"] == field
         assert agent.prompts == []
         for media_type in ("text/plain", "TEXT/Plain; charset=utf-8", "application/json", ""):
             task = await caller.send("", parts=[{"text": "hi", "mediaType": media_type}])

@@ -128,11 +128,12 @@ HOSTILE: list[tuple[Any, Any]] = [
 ]
 
 
-def test_whatever_the_payload_holds_is_queued(alice: Person) -> None:
+def test_whatever_the_payload_holds_is_queued(alice: Person, subtests: pytest.Subtests) -> None:
     subscribed(alice.user)
     for given, told in HOSTILE:
-        assert happen(alice.user, payload={"text": given}) == 1
-        assert json.loads(Delivery.objects.latest("pk").payload) == {"text": told}
+        with subtests.test(given=given):
+            assert happen(alice.user, payload={"text": given}) == 1
+            assert json.loads(Delivery.objects.latest("pk").payload) == {"text": told}
 
 
 @pytest.mark.django_db(transaction=True)

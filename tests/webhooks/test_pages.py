@@ -51,7 +51,7 @@ def test_subscribing_shows_the_secret_this_once(alice: Person) -> None:
     assert secret not in read(alice, f"/{own.pk}")
 
 
-def test_what_is_wrong_is_said_beside_its_field(alice: Person) -> None:
+def test_what_is_wrong_is_said_beside_its_field(alice: Person, subtests: pytest.Subtests) -> None:
     """`test_rest.py` has what each field may hold."""
     wrong: dict[str, tuple[str, Any]] = {
         "url": ("url", "http://127.0.0.1\0"),
@@ -60,11 +60,12 @@ def test_what_is_wrong_is_said_beside_its_field(alice: Person) -> None:
         "name": ("routing_name", "\0"),
     }
     for field, (name, value) in wrong.items():
-        answer = post(alice, **{"url": HERE, "events": ["*"], name: value})
-        page = answer.content.decode()
-        assert answer.status_code == 400
-        assert f'id="{field}-error"' in page
-        assert len(re.findall('role="alert"', page)) == 1
+        with subtests.test(field=field):
+            answer = post(alice, **{"url": HERE, "events": ["*"], name: value})
+            page = answer.content.decode()
+            assert answer.status_code == 400
+            assert f'id="{field}-error"' in page
+            assert len(re.findall('role="alert"', page)) == 1
     assert not Subscription.objects.exists()
 
 

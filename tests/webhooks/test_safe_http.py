@@ -117,11 +117,11 @@ def test_no_byte_reaches_the_canary(canary: Canary, url: str) -> None:
     assert canary.visits == 0
 
 
-def test_a_malformed_host_is_refused() -> None:
+def test_a_malformed_host_is_refused(subtests: pytest.Subtests) -> None:
     for rules in (TargetRules(), OWN_NETWORK):
         http = SafeHttp(rules, resolve=lambda host, port: PUBLIC_ADDRESSES)
         for url in ("[1.2.3.4]", "[::ffff:0x7f.1]", "[1.2.3.4x]", ".example.com"):
-            with pytest.raises(NotSent):
+            with subtests.test(host=url), pytest.raises(NotSent):
                 http.check(f"https://{url}/x")
 
 
@@ -162,11 +162,14 @@ def test_the_canary_would_notice() -> None:
     assert canary.close() == 1
 
 
-def test_a_name_that_leads_inside_is_refused() -> None:
+def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests) -> None:
     for address in HIDDEN_ADDRESSES:
         assert not is_public(address), address
         for addresses in ([address], [*PUBLIC_ADDRESSES, address]):  # one bad address among many is enough
-            with pytest.raises(NotSent, match="does not lead to public addresses alone"):
+            with (
+                subtests.test(addresses=addresses),
+                pytest.raises(NotSent, match="does not lead to public addresses alone"),
+            ):
                 leads_to(*addresses).check("https://hook.example/")
     for address in PUBLIC_ADDRESSES:
         leads_to(address).check("https://hook.example/")
