@@ -17,8 +17,8 @@ from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 
 HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [RETRY_SOON], 503: [RETRY_SOON]}
-# An agent that was asked may have worked: clients must not ask it again. OpenAI's clients read the header; Vercel's `ai`
-# repeats every status of 500 and above.
+# An agent that was asked may have worked: clients must not ask it again. OpenAI's clients read the header;
+# Vercel's `ai` repeats every status of 500 and above.
 NO_RETRY = (b"x-should-retry", b"false")
 AGENT_FAILED = 424
 TYPES = {
