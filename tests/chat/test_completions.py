@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from lab import ROOT
-from lab.agents import Chunker, Echo, Held, TaskPeer, online
+from lab.agents import Chunker, Echo, Held, TaskPeer, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
@@ -115,6 +115,7 @@ async def test_refusals_are_errors_of_openai(hub: HubProcess, alice: str, bob: s
             assert (busy.value.code, busy.value.response.headers["retry-after"]) == ("busy", "2")
             agent.release.set()
             assert (await call).choices[0].message.content == "echo: wait"
+    await gone(hub, agent)
     async with client_of(hub.urls[-1], bob) as client:
         for is_stream in (False, True):
             with pytest.raises(openai.InternalServerError) as offline:

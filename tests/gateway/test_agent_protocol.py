@@ -18,7 +18,7 @@ from gateway.service.agent_protocol.files import NewFile
 from gateway.service.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
 from gateway.service.agent_protocol.store import BegunStep
 from kit.asgi import RequestRefused
-from lab.agents import Drop, Echo, Held, TaskPeer, online
+from lab.agents import Drop, Echo, Held, TaskPeer, gone, online
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -170,6 +170,7 @@ async def test_a_step_that_fails_is_no_step(embedded_hub: HubProcess) -> None:
             task = await make_task(client, f"@{agent.handle}")
             failed = await step(client, task, "hi")
             assert (failed.status_code, failed.json().keys()) == (502, {"error", "message"})
+        await gone(hub, agent)
         offline = await step(client, task, "hi")
         assert (offline.status_code, offline.json()["error"]) == (409, "offline")
         listed = (await client.get(f"{TASKS}/{task['task_id']}/steps")).json()

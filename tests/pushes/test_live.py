@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from joserfc.errors import JoseError
 
-from lab.agents import TaskPeer, online
+from lab.agents import TaskPeer, gone, online
 from lab.callers import web
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
@@ -109,6 +109,7 @@ async def test_a_refused_ask_is_told_as_failed(hub: HubProcess) -> None:
     with receiving() as receiver:
         async with online(hub, TaskPeer) as peer:
             caller = client(hub, peer)
+        await gone(hub, peer)
         task = await caller.asked("hello?", {"url": receiver.url})
         assert task["status"]["state"] == "TASK_STATE_FAILED"
         assert states(await heard(receiver, 1)) == ["FAILED"]
