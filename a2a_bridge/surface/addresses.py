@@ -13,7 +13,7 @@ from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 IN_BRACES = re.compile(r"\\{(\w+)\\}")
 TENANT = re.compile(r"^[\w-][\w.~-]*/")
-CARDS = re.compile(r"(?:(?:v1|core)/?|agent-card\.json|usage\.md|(?:.*/)?\.well-known/.*)")  # Django's
+CARDS = re.compile(r"(?:(?:v1|core)/?|agent-card\.json|usage\.md|(?:.*/)?\.well-known/.*)", re.DOTALL)  # Django's
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,13 +87,14 @@ class OneNetworkBooking(APIView):
         """One booking of your network."""
         return Response(_show_own(request, booking_id))
 
-    @extend_schema(request=BookingBody, responses={200: ApiBooking, 409: ErrorBody})
+    @extend_schema(request=BookingBody(partial=True), responses={200: ApiBooking, 409: ErrorBody})
     def patch(self, request: Request, booking_id: UUID) -> Response:
         """Give it a status, and send the event of it; again is fine. 409 when it cannot get that status now."""
         network = _get_own(request, booking_id).network
-        body = BookingBody.read(request)
+        body = BookingBody.read(request, partial=True)
         try:
-            change_status(network, str(booking_id), Booking.Status(body.validated_data["status"]))
+            if status := body.validated_data.get("status"):
+                change_status(network, str(booking_id), Booking.Status(status))
         except BookingNotFound:
             raise NotFound(NO_BOOKING) from None
         except StatusRefused as refused:

@@ -147,4 +147,7 @@ async def test_the_base_takes_reads_and_calls_alone(embedded_hub: HubProcess) ->
             for verb in ("PUT", "DELETE", "PATCH"):
                 answer = await client.request(verb, rpc_path(agent.handle) + below)
                 assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST, OPTIONS")
+        for given in ("nowhere", "a%0Ab"):
+            absent = await client.get(f"{rpc_path(agent.handle)}/{given}{WELL_KNOWN}")
+            assert (absent.status_code, absent.json().keys()) == (404, {"error", "message"}), given
     assert agent.prompts == []
