@@ -42,6 +42,7 @@ from kit.filters import Filter, Filters, one_of
 from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]
+MOST_FAILURES = 5
 FEE = forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
 STATES = {"active": True, "inactive": False}
 FILTERS = (Filter("q"), Filter("category"), Filter("location"), Filter("state", one_of(STATES)))
@@ -158,6 +159,7 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         "secret": derive_venue_secret(str(own.public_id)).hex() if shows_secret else "",
         "bookings": own.bookings.count(),
         "is_open": list_open_breakers(owner).filter(venue=own).exists(),
+        "failures": own.interactions.filter(metadata__has_key="rule").order_by("-at", "-pk")[:MOST_FAILURES],
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
 
