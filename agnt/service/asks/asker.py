@@ -28,7 +28,7 @@ from agnt.service.asks.replies import (
     refuse_unreachable,
 )
 from agnt.service.asks.transport import GuardedTransport, parse_strictly
-from agnt.service.keys import derive_venue_secret
+from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAnswer, VenueAsk
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
@@ -191,7 +191,7 @@ class VenueAsker:
         return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")
 
     async def _ask_by_http(self, venue: Venue, ask: Ask, deadline: float) -> Json:
-        endpoint = Endpoint(venue.url, secret=derive_venue_secret(str(venue.public_id)))
+        endpoint = Endpoint(venue.url, secret=derive_venue_secrets(venue).signing)
         try:
             within_s = max(0.0, deadline - time.monotonic())
             return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
@@ -200,7 +200,7 @@ class VenueAsker:
 
     def _sign(self, venue: Venue, ask: Ask) -> Json:
         """The signed envelope of an ask."""
-        secret = derive_venue_secret(str(venue.public_id))
+        secret = derive_venue_secrets(venue).signing
         return self._signatures.sign_once(
             ask,
             time.time(),
