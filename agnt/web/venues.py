@@ -145,7 +145,7 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
 @sensitive_variables("context")
 @require_owner
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
-    """One venue. A POST saves it; with `action` it offers, withdraws or deletes it, or shows or makes its secret."""
+    """One venue. A POST saves it, or does what `action` says: of the venue itself, or of its signing secret."""
     own = get_object_or_404(list_venues(owner), public_id=venue_id)
     action = request.POST.get("action", "")
     if act := ACTIONS.get(action):

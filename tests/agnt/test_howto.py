@@ -13,7 +13,9 @@ from tests.agnt.wire import add_venue, mint, new_login, stamp
 
 WITHIN_S = 30
 PAGE = (ROOT / "docs" / "howto" / "offer-venues.md").read_text()
-ADD, MINT, SEARCH, BOOK, LIST, CONFIRM, CHANGE, REVOKE = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+ADD, MINT, SEARCH, BOOK, LIST, CONFIRM, CHANGE, REVOKE, SECRET, ROTATE = re.findall(
+    r"```sh\n(.*?)```", PAGE, re.DOTALL
+)
 
 
 def run(command: str, **variables: str) -> Any:
@@ -29,7 +31,8 @@ def run(command: str, **variables: str) -> Any:
 def follow(hub: HubProcess) -> None:
     """The page from its beginning to its end."""
     owner = {"HUB": hub.url, "TOKEN": hub.mint(new_login(), "session")}
-    assert run(ADD, **owner)["slug"] == "la-brisa"
+    venue = run(ADD, **owner)
+    assert venue["slug"] == "la-brisa"
     key = run(MINT, **owner)
     program = {"HUB": hub.url, "AGNT_KEY": key["key"]}
     [found] = run(SEARCH, **program)["payload"]["results"]
@@ -44,6 +47,9 @@ def follow(hub: HubProcess) -> None:
     assert run(SEARCH, **program)["payload"]["count"] == 1
     refused = run(BOOK.replace("-sf", "-s"), **program)
     assert refused["payload"]["error"]["code"] == "tier_required"
+    secret = run(SECRET, **owner, VENUE=venue["id"])
+    assert secret["previous"] is None
+    assert run(ROTATE, **owner, VENUE=venue["id"])["previous"] == secret["secret"]
     assert run(REVOKE, **owner, KEY_ID=key["id"]) is None
     assert run(SEARCH.replace("-sf", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
 

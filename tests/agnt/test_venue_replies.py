@@ -1,6 +1,7 @@
 """What the hub makes of the reply of a venue's agent, without I/O."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from agnt.client import Ask
 from agnt.client.breakers import Blame
 from agnt.service.asks.replies import PAUSED, TAKEN, VenueFailed, find_data, read_confirmation, read_data
 from agnt.service.ports import VenueAnswer
-from agnt.wire.replies import EXAMPLES, HOW_TO_REPLY, read_reply
+from agnt.wire.replies import EXAMPLES, HOW_TO_REPLY, SCHEMA, read_reply
+from lab import ROOT
 from lab.frames import Json
 from tests.agnt.lookalike import respond
 from tests.agnt.wire import envelope
@@ -127,6 +129,14 @@ def test_a_venue_says_why_it_does_not_accept(reply: Json, words: str, wait_s: in
 def test_each_example_is_a_reply(when: str, example: Json) -> None:
     assert read_reply(example).status == example["status"]
     assert f"{when}: {json.dumps(example)}" in HOW_TO_REPLY
+
+
+def test_the_reference_prints_the_schema_and_the_examples() -> None:
+    page = (ROOT / "docs" / "reference" / "agnt.md").read_text()
+    section = page.partition("\n## Replies of venues\n")[2].partition("\n## ")[0]
+    schema, examples = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    assert json.loads(schema) == SCHEMA
+    assert [json.loads(line) for line in examples.splitlines()] == [example for _, example in EXAMPLES]
 
 
 def test_a_log_has_no_secrets_of_what_a_venue_said() -> None:
