@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from agnt.client.asks import Ask, CallFailed
 from agnt.client.breakers import Blame, blame_status
-from agnt.client.transport import HttpAnswer
 from agnt.wire.errors import MEANINGS, ErrorCode, Json
 from agnt.wire.fields import PROTOCOL
 
@@ -41,6 +40,27 @@ class Answer:
     payload: Json
     agent_context: Json
     is_replay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A whole answer. `headers`: names in lower case. `body`: as it came, not decompressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class NoAnswer(Exception):
+    """No whole answer came; the text says why, and may be shown to the user who gave the URL.
+
+    `was_sent`: the other side may have read the request. `retryable`: another try may succeed.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+        self.retryable = retryable
 
 
 class _Unsound(Exception):

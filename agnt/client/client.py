@@ -3,13 +3,13 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from agnt.client.answers import MAX_ANSWER_BYTES, Answer, Parse, parse_json, read_answer
+from agnt.client.answers import MAX_ANSWER_BYTES, Answer, HttpAnswer, NoAnswer, Parse, parse_json, read_answer
 from agnt.client.asks import Ask, CallFailed, Endpoint, Request, build_request
 from agnt.client.breakers import Blame, Breakers, CircuitOpen, blame_late
 from agnt.client.serving import SeenSignatures
-from agnt.client.transport import NoAnswer, Transport
 from agnt.wire.errors import ErrorCode
 from agnt.wire.fields import MAX_TTL_MS
 
@@ -21,6 +21,18 @@ JITTER = 0.2  # of a pause, so that clients do not all come back at once
 AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
 LEAST_TRY_S = 0.2  # a try with less time would only count as a failure
 _random = random.SystemRandom()
+
+
+class Transport(Protocol):
+    """Sends single requests. It follows no redirect, and has no limit of time: its caller cancels it."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int) -> HttpAnswer:
+        """The answer to a POST.
+
+        Raises:
+            NoAnswer: there is none, or its body is over `max_bytes`.
+        """
+        ...
 
 
 class Client:

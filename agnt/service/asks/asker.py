@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
-from agents.links.remote.access import rules
 from agnt import limits, settings
-from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
+from agnt.client import Ask, SeenSignatures, describe_ask
 from agnt.client.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from agnt.models import Venue
 from agnt.service.asks.agents import AgentRoute, VenueAgents, find_agent
@@ -23,11 +22,10 @@ from agnt.service.asks.replies import (
     NOT_IN_TIME,
     VENUE_BUSY,
     VenueFailed,
-    blame_venue,
     read_confirmation,
     refuse_unreachable,
 )
-from agnt.service.asks.transport import GuardedTransport, parse_strictly
+from agnt.service.asks.servers import VenueServers
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAnswer, VenueAsk
@@ -37,14 +35,12 @@ from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm
 from kit.async_db import DbCalls
 from kit.concurrency import ConcurrencyLimit
-from kit.safe_http import StreamingHttp
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
-NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 Result = TypeVar("Result")
 
 
@@ -78,9 +74,7 @@ class VenueAsker:
     def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
         self._breakers = breakers
         self._agents = VenueAgents(dispatcher)
-        self._http = StreamingHttp(rules())
-        # Without breakers of its own: every ask has passed the stored ones.
-        self._client = Client(GuardedTransport(self._http), None, parse=parse_strictly, first_pause_s=NO_PAUSE)
+        self._servers = VenueServers()
         self._open_asks = OpenAsks()
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
@@ -106,7 +100,7 @@ class VenueAsker:
     async def close(self) -> None:
         """Finish what is being recorded."""
         await self._recording.wait(1.0)
-        self._http.close()
+        self._servers.close()
 
     async def _ask(
         self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
@@ -128,7 +122,7 @@ class VenueAsker:
             raise _tell(asked, failed) from None
         try:
             if route is None:
-                result = read(await self._ask_by_http(asked.venue, ask, deadline))
+                result = read(await self._servers.ask(asked.venue, ask, deadline))
             else:
                 envelope = self._sign(asked.venue, ask)
                 result = read(await self._agents.ask(route, asked, ask, envelope, deadline))
@@ -189,14 +183,6 @@ class VenueAsker:
         if not blame.is_failure and not permit.is_probe:  # nothing changes
             return None
         return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")
-
-    async def _ask_by_http(self, venue: Venue, ask: Ask, deadline: float) -> Json:
-        endpoint = Endpoint(venue.url, secret=derive_venue_secrets(venue).signing)
-        try:
-            within_s = max(0.0, deadline - time.monotonic())
-            return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
-        except CallFailed as failed:
-            raise blame_venue(failed) from None
 
     def _sign(self, venue: Venue, ask: Ask) -> Json:
         """The signed envelope of an ask."""
