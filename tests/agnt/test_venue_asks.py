@@ -129,6 +129,25 @@ async def test_the_caller_reads_the_venues_own_words(keeper: Keeper, asker: Prog
     assert keeper.breaker("v") == NOTHING_COUNTED
 
 
+async def test_the_secret_of_a_venue_with_an_agent_changes_without_a_gap(keeper: Keeper, asker: Program) -> None:
+    token = keeper.hub.mint(keeper.login, "session")
+    async with (
+        keeper.venue("v") as agent,
+        web(keeper.hub.url, headers=bearer(token)) as client,
+    ):
+        [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
+        path = f"/api/v1/network/venues/{venue['id']}/secret"
+        first = (await client.get(path)).json()["secret"]
+        second = (await client.post(path, json={"overlap": 3600})).json()["secret"]
+        result_of(await asker.confirm("v"))
+        third = (await client.post(path, json={"overlap": 0})).json()["secret"]
+        result_of(await asker.confirm("v"))
+    assert len({first, second, third}) == 3
+    for prompt, secret in zip(agent.prompts, (first, third), strict=True):
+        keys = SigningKeys(bytes.fromhex(secret))
+        assert verify_payload(envelope_in(prompt)["payload"], keys=keys, sender=SENDER, now_s=time.time())
+
+
 async def test_a_failed_ask_tells_the_owner_what_the_venue_said(keeper: Keeper, asker: Program) -> None:
     secret, said = "ab" * 32, "x" * 600
     answered = {"status": "maybe", "_sig": secret, "said": said}
@@ -140,6 +159,7 @@ async def test_a_failed_ask_tells_the_owner_what_the_venue_said(keeper: Keeper, 
         shown = (await client.get("/api/v1/network/interactions")).json()["items"]
         [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
         page = (await client.get(f"/desk/network/venues/{venue['id']}")).text
+        log = (await client.get("/desk/network/log")).text
     assert "rule" not in shown[0]["metadata"]
     assert shown[1]["metadata"]["venue_said"] == "the oven is cold"
     told = shown[2]["metadata"]
@@ -149,6 +169,7 @@ async def test_a_failed_ask_tells_the_owner_what_the_venue_said(keeper: Keeper, 
     assert secret not in told["venue_said"]
     for words in ("want one of pending, confirmed", "the oven is cold"):
         assert words in page
+        assert words in log
     printed = "".join(log.read_text() for log in keeper.hub.logs.iterdir()).splitlines()
     lines = [line for line in printed if "agnt.venue_failed" in line and venue["id"] in line]
     assert len(lines) == 2

@@ -168,6 +168,7 @@ async def test_an_envelope_that_waits_no_longer_leaves_its_place(
     holding.may_answer.set()
     assert result_of(await other.confirm("holds"))["status"] == "pending"
     assert count(keeper.hub, keeper.login, "agnt_usageevent") == 1
+    assert keeper.breaker("holds")["failures"] == keeper.breaker()["failures"] == 0
 
 
 async def test_an_envelope_that_finds_no_room_is_not_the_probe(
