@@ -58,6 +58,18 @@ async def test_the_page_offers_a_venue(embedded_hub: HubProcess) -> None:
     await asyncio.to_thread(follow, embedded_hub)
 
 
+REFERENCE = (ROOT / "docs" / "reference" / "agnt.md").read_text()
+[FIRST] = re.findall(r"\n\n(    curl .*\n(?:    .*\n)+)", REFERENCE)
+
+
+async def test_the_first_call_of_the_reference_lists_venues(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    key = mint(embedded_hub, login)
+    add_venue(embedded_hub, login, "cafe")
+    command = FIRST.replace("https://hub.example.org", embedded_hub.url).replace("agnt_live_…", key.token)
+    assert (await asyncio.to_thread(run, command))["payload"]["count"] == 1
+
+
 # The first call of the protocol's own page.
 
 PRINTED_AT = "2026-04-12T12:00:00Z"
