@@ -49,7 +49,7 @@ async def test_a_probe_that_is_taken_too_late_is_left_to_the_next_call(grown_hub
             assert error_of(await asker.confirm("v")) == "venue_unreachable"
         keeper.age_breakers(301)
         with locked(grown_hub, "SELECT 1 FROM agnt_breaker FOR UPDATE"):
-            late = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=1_500)
+            late = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=5_500)
             assert error_of(late) == "ttl_exceeded"
 
         async def confirms() -> bool:
