@@ -18,6 +18,7 @@ from agnt.client.answers import MAX_RETRY_AFTER_S, parse_json
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, describe_error
 from agnt.wire.fields import PING, build_envelope
 from agnt.wire.hops import describe_via
+from agnt.wire.replies import BadReply, read_reply
 from agnt.wire.signing import SigningKeys, read_key
 from connect.answers import AnswerFailed
 from connect.command import Command
@@ -30,6 +31,7 @@ MAX_RESULT_BYTES = 262_144
 MAX_RESULT_LEVELS = 32
 MAX_MESSAGE_CHARS = 500
 ARTIFACT = "envelope"
+CONFIRM = "booking.confirm"
 WANTS_ENVELOPE = "this agent takes AGNT envelopes: send one data part with the fields of an AGPEnvelope"
 Json = dict[str, Any]
 
@@ -94,7 +96,10 @@ class AgntAnswer:
             raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer in time") from None
         except AnswerFailed as failed:
             raise _fail(question, str(failed)) from None
-        return _read_result("".join(printed), question)
+        result = _read_result("".join(printed), question)
+        if ask.intent == CONFIRM:
+            _check_reply(result, question)
+        return result
 
 
 def build_agnt_answer(command: Command, secrets: str) -> AgntAnswer:
@@ -156,6 +161,14 @@ def _read_result(printed: str, question: Question) -> Json:
     if result.get("status") == "error":
         raise _read_error(result.get("error"), question)
     return result
+
+
+def _check_reply(result: Json, question: Question) -> None:
+    """Tell the owner of a program what a network will not take; it gets the payload as it is."""
+    try:
+        read_reply(result)
+    except BadReply as bad:
+        logger.warning("what the program printed for envelope %s is no reply to it: %s", question.chat_id, bad)
 
 
 def _read_error(error: Any, question: Question) -> EnvelopeRefused:

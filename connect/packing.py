@@ -23,7 +23,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 AGNT = (
     "__init__.py",
     "client/*.py",
-    *(f"wire/{one}.py" for one in ("__init__", "errors", "fields", "hops", "signing")),
+    *(f"wire/{one}.py" for one in ("__init__", "errors", "fields", "hops", "replies", "signing")),
 )
 KIT = ("__init__.py", "breaker.py")
 LIBRARY = ("*.py", "asyncio/*.py", "extensions/*.py")

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kit import trace
+from kit.redaction import without_secrets
 
 ERRORS_KEPT = 10_000
 ERRORS_WINDOW_S = 3600.0
@@ -23,13 +24,7 @@ _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape 
 MOST_LINES = 200
 _turn: ContextVar[str] = ContextVar("turn", default="")
 
-_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|agnt_live_|gh[a-z]_|whsec_)\w{4,}")
-_JWT = re.compile(r"(eyJ)[\w-]{4,}\.[\w-]{4,}\.[\w-]{4,}")
-_BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_INVITATION = re.compile(r"(/join/)[^\s/'\"]{4,}")
-_TOKEN_IN_QUERY = re.compile(r"([?&]token=)[^\s&'\"]+")
-_PASSWORD_IN_URL = re.compile(r"(\w://[^\s:/@]*:)[^\s@/]+(@)")
 
 
 class EventFormatter(logging.Formatter):
@@ -102,13 +97,6 @@ def shape_of(failure: BaseException | None) -> str:
         lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         failure = failure.__cause__ or failure.__context__
     return "\n".join(lines[:MOST_LINES])
-
-
-def without_secrets(text: str) -> str:
-    """The text without secrets. The hub's own code logs none; a library may."""
-    text = _BEARER.sub(r"\1…", _JWT.sub(r"\1…", _TOKEN.sub(r"\1…", text)))
-    text = _TOKEN_IN_QUERY.sub(r"\1…", text)
-    return _PASSWORD_IN_URL.sub(r"\1…\2", _INVITATION.sub(r"\1…", text))
 
 
 def _escaped(match: re.Match[str]) -> str:

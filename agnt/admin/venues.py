@@ -59,7 +59,7 @@ class VenueAdmin(OwnerScopedAdmin):
     search_fields = ("slug", "name", "agent_name", "category", "city", "area")
     ordering = ("-priority_rank", "name", "pk")
     actions = ("activate", "deactivate")
-    readonly_fields = ("public_id", "network", "created_at", "updated_at")
+    readonly_fields = ("public_id", "network", "previous_until", "created_at", "updated_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A new venue is of the network of the user who adds it."""

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agnt.api import bookings, interactions, keys, network, venue_files, venues
+from agnt.api import bookings, interactions, keys, network, venue_files, venue_secrets, venues
 
 urlpatterns = [
     path("network", network.NetworkRules.as_view(), name="network"),
@@ -10,6 +10,11 @@ urlpatterns = [
     path("network/venues/export", venue_files.ExportVenues.as_view(), name="network-venues-export"),
     path("network/venues/import", venue_files.ImportVenues.as_view(), name="network-venues-import"),
     path("network/venues/<uuid:venue_id>", venues.OneNetworkVenue.as_view(), name="network-venue"),
+    path(
+        "network/venues/<uuid:venue_id>/secret",
+        venue_secrets.VenueSecret.as_view(),
+        name="network-venue-secret",
+    ),
     path("network/keys", keys.NetworkKeys.as_view(), name="network-keys"),
     path("network/keys/<uuid:api_key_id>", keys.OneNetworkKey.as_view(), name="network-key"),
     path(

@@ -1,19 +1,18 @@
 """Client of AGNT: sends envelopes to a network or a venue, and reads those that a venue gets.
 
     ask = Ask(sender="my_agent", intent="booking.search", payload={"query": "dinner"})
-    async with HttpxTransport() as transport:  # agnt.client.httpx_transport, which needs `pip install httpx2`
+    async with HttpxTransport() as transport:  # agnt.client.transport, which needs `pip install httpx2`
         client = Client(transport, MemoryBreakers())
         answer = await client.ask(Endpoint("https://hub.example/a2a/v1", key="agnt_live_..."), ask)
 
-Without `httpx_transport` it needs Python alone: the connector carries it (docs/adr/0145).
+Without `transport` it needs Python alone: the connector carries it (docs/adr/0145).
 """
 
-from agnt.client.answers import Answer, read_response
+from agnt.client.answers import Answer, HttpAnswer, NoAnswer, read_response
 from agnt.client.asks import Ask, CallFailed, Endpoint, describe_ask
 from agnt.client.breakers import Breakers, MemoryBreakers
-from agnt.client.client import Client
+from agnt.client.client import Client, Transport
 from agnt.client.serving import SeenSignatures, describe_response, find_ask, read_ask
-from agnt.client.transport import HttpAnswer, NoAnswer, Transport
 
 __all__ = [
     "Answer",

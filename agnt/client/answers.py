@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from agnt.client.asks import Ask, CallFailed
-from agnt.client.breakers import is_failure
-from agnt.client.transport import HttpAnswer
+from agnt.client.breakers import Blame, blame_status
 from agnt.wire.errors import MEANINGS, ErrorCode, Json
 from agnt.wire.fields import PROTOCOL
 
 MAX_ANSWER_BYTES = 1_048_576
 MAX_MESSAGE_CHARS = 500
+MAX_SHOWN_BYTES = 4_000  # as UTF-8, of a text that is cut to fewer characters
 MAX_RETRY_AFTER_S = 86_400
 OK = 200
 TOO_MANY = 429
@@ -42,6 +42,27 @@ class Answer:
     is_replay: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A whole answer. `headers`: names in lower case. `body`: as it came, not decompressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class NoAnswer(Exception):
+    """No whole answer came; the text says why, and may be shown to the user who gave the URL.
+
+    `was_sent`: the other side may have read the request. `retryable`: another try may succeed.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+        self.retryable = retryable
+
+
 class _Unsound(Exception):
     """The body is no response to the ask."""
 
@@ -55,7 +76,7 @@ def read_response(response: Any, ask: Ask) -> Answer:
     try:
         return _read_envelope(response, ask, OK, {})
     except _Unsound as unsound:
-        raise CallFailed(ErrorCode.VENUE_UNREACHABLE, f"the answer {unsound}", is_failure=True) from None
+        raise CallFailed(ErrorCode.VENUE_UNREACHABLE, f"the answer {unsound}", blame=Blame.VENUE) from None
 
 
 def read_answer(got: HttpAnswer, ask: Ask, parse: Parse) -> Answer:
@@ -66,13 +87,17 @@ def read_answer(got: HttpAnswer, ask: Ask, parse: Parse) -> Answer:
     """
     try:
         return _read_envelope(_read_json(got, parse), ask, got.status, got.headers)
+    except CallFailed as failed:
+        failed.said = _show(got)
+        raise
     except _Unsound as unsound:
         raise CallFailed(
             _CODES.get(got.status, ErrorCode.VENUE_UNREACHABLE),
             f"HTTP {got.status}: the answer {unsound}",
-            retryable=got.status == TOO_MANY or is_failure(got.status),
+            retryable=got.status == TOO_MANY or blame_status(got.status).is_failure,
             retry_after_s=_seconds(got.headers.get("retry-after")),
-            is_failure=got.status == OK or is_failure(got.status),
+            blame=Blame.VENUE if got.status == OK else blame_status(got.status),
+            said=_show(got),
         ) from None
 
 
@@ -130,8 +155,13 @@ def _read_error(error: Any, status: int, headers: Mapping[str, str]) -> CallFail
         said[:MAX_MESSAGE_CHARS] if isinstance(said, str) and said else word,
         retryable=retryable if isinstance(retryable, bool) else code is not None and MEANINGS[code].is_retryable,
         retry_after_s=_seconds(error.get("retry_after_s")) or _seconds(headers.get("retry-after")),
-        is_failure=is_failure(status) and code != ErrorCode.CIRCUIT_OPEN,
+        blame=Blame.NONE if code == ErrorCode.CIRCUIT_OPEN else blame_status(status),
     )
+
+
+def _show(got: HttpAnswer) -> str:
+    """The beginning of a body, for a log."""
+    return got.body[:MAX_SHOWN_BYTES].decode(errors="replace")
 
 
 def _seconds(value: Any) -> float:

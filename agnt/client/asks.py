@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from agnt.client.breakers import Blame
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import (
     DEFAULT_TTL_MS,
@@ -22,7 +23,8 @@ class CallFailed(Exception):
 
     `code`: an `ErrorCode`, or another word that the other side used. `retryable`: the same ask, sent again
     unchanged, may succeed. `retry_after_s`: not before that time; 0: none is known. `was_sent`: the other side may
-    have read the ask, so only one with the same `timestamp` is the same event. `is_failure`: breakers count it.
+    have read the ask, so only one with the same `timestamp` is the same event. `blame`: what breakers count.
+    `said`: the answer as it came, as far as it is text; for a log.
     """
 
     def __init__(
@@ -33,14 +35,16 @@ class CallFailed(Exception):
         retryable: bool = False,
         retry_after_s: float = 0.0,
         was_sent: bool = True,
-        is_failure: bool = False,
+        blame: Blame = Blame.UNKNOWN,
+        said: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.was_sent = was_sent
-        self.is_failure = is_failure
+        self.blame = blame
+        self.said = said
 
 
 def _now_text() -> str:

@@ -1,7 +1,8 @@
 """The circuit breakers of a call to a venue: one of the venue and one of its network.
 
 Five failures within 600 s open a breaker; for 300 s it refuses all calls, then one call probes. The breaker of a
-network counts the failures of all its venues, and opens only when at least two venues are among them.
+network counts only the calls that did not get through (`Blame.NETWORK`), to all its venues, and opens only when
+at least two venues are among them.
 
 The functions do no I/O and take the time. `Breakers` is the port of a store, `MemoryBreakers` the store of one
 process.
@@ -10,6 +11,7 @@ process.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Protocol
 
 from kit.breaker import Breaker, BreakerRules, Permit
@@ -19,7 +21,48 @@ LOOP_DETECTED = 508
 PROBE_S = 20  # the longest time to live of an envelope, and 5 s
 OF_VENUE = BreakerRules(failures=5, window_s=600, cooldown_s=COOLDOWN_S, probe_s=PROBE_S)
 OF_NETWORK = replace(OF_VENUE, sources=2)
+FAIR_S = 4.0  # a venue that had less time and gave no answer did not fail: its caller, or the hub, was in a hurry
+LAG_S = (
+    0.5  # a program that sees the end of the time so much later was slow itself, and may have missed the answer
+)
 _CLOSED = Breaker()
+
+
+class Blame(Enum):
+    """Whose failure the end of a call is.
+
+    `NONE`: the other side is well. `VENUE`: its answer is of no use, or did not come in a fair time. `NETWORK`: no
+    connection, or one that broke off; that is a failure of the venue and of its network. `UNKNOWN`: the end says
+    nothing of them.
+    """
+
+    NONE = "none"
+    VENUE = "venue"
+    NETWORK = "network"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a breaker counts it."""
+        return self in (Blame.VENUE, Blame.NETWORK)
+
+
+def blame_status(status: int) -> Blame:
+    """Whose failure an answer with this HTTP status is.
+
+    508, Loop Detected, is no failure: the envelope causes it, and its sender could open breakers by it.
+    """
+    return Blame.VENUE if status >= 500 and status != LOOP_DETECTED else Blame.NONE
+
+
+def blame_late(had_s: float, lag_s: float = 0.0) -> Blame:
+    """Whose failure it is that no answer came in time.
+
+    Args:
+        had_s: the time between the sending and the end of the time; it is the caller who sets that end.
+        lag_s: how much later than that end this program saw it.
+    """
+    return Blame.VENUE if had_s >= FAIR_S and lag_s <= LAG_S else Blame.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +104,6 @@ class CircuitOpen(Exception):
         self.retry_after_s = retry_after_s
 
 
-def is_failure(status: int | None) -> bool:
-    """Whether breakers count an answer of a venue as a failure. `status`: of HTTP; None: no answer came in time.
-
-    508, Loop Detected, is no failure: the envelope causes it, and its sender could open breakers by it.
-    """
-    return status is None or (status >= 500 and status != LOOP_DETECTED)
-
-
 def enter(pair: Pair, now_s: float) -> tuple[Pair, PairPermit]:
     """Let a call through both breakers, the venue's first.
 
@@ -87,18 +122,17 @@ def enter(pair: Pair, now_s: float) -> tuple[Pair, PairPermit]:
     return Pair(venue, network), PairPermit(of_venue, of_network)
 
 
-def leave(pair: Pair, permit: PairPermit, now_s: float, *, venue: str, failed: bool) -> Pair:
-    """The breakers after the result of a call that `enter` let through. `venue`: what names its venue."""
-    source = venue if failed else None
+def leave(pair: Pair, permit: PairPermit, now_s: float, *, venue: str, blame: Blame) -> Pair:
+    """The breakers after the end of a call that `enter` let through. `venue`: what names its venue.
+
+    After `UNKNOWN` the next call probes, if this one was the probe.
+    """
+    if blame is Blame.UNKNOWN:
+        return Pair(pair.venue.give_back(permit.venue), pair.network.give_back(permit.network))
     return Pair(
-        pair.venue.record(permit.venue, now_s, OF_VENUE, source),
-        pair.network.record(permit.network, now_s, OF_NETWORK, source),
+        pair.venue.record(permit.venue, now_s, OF_VENUE, venue if blame.is_failure else None),
+        pair.network.record(permit.network, now_s, OF_NETWORK, venue if blame is Blame.NETWORK else None),
     )
-
-
-def give_back(pair: Pair, permit: PairPermit) -> Pair:
-    """The breakers after a call that says nothing of its venue: if the call was a probe, the next one probes."""
-    return Pair(pair.venue.give_back(permit.venue), pair.network.give_back(permit.network))
 
 
 class Breakers(Protocol):
@@ -112,8 +146,8 @@ class Breakers(Protocol):
         """
         ...
 
-    async def leave(self, venue: str, permit: PairPermit, *, failed: bool) -> None:
-        """Record the result of a call. A call without a result has failed after `PROBE_S`."""
+    async def leave(self, venue: str, permit: PairPermit, blame: Blame) -> None:
+        """Record the end of a call. A probe without an end has failed after `PROBE_S`."""
         ...
 
 
@@ -135,9 +169,9 @@ class MemoryBreakers:
         self._store(venue, pair)
         return permit
 
-    async def leave(self, venue: str, permit: PairPermit, *, failed: bool) -> None:
+    async def leave(self, venue: str, permit: PairPermit, blame: Blame) -> None:
         """See `Breakers`."""
-        self._store(venue, leave(self._pair(venue), permit, self._clock(), venue=venue, failed=failed))
+        self._store(venue, leave(self._pair(venue), permit, self._clock(), venue=venue, blame=blame))
 
     def _pair(self, venue: str) -> Pair:
         return Pair(self._venues.get(venue, _CLOSED), self._network)

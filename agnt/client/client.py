@@ -3,13 +3,13 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from agnt.client.answers import MAX_ANSWER_BYTES, Answer, Parse, parse_json, read_answer
+from agnt.client.answers import MAX_ANSWER_BYTES, Answer, HttpAnswer, NoAnswer, Parse, parse_json, read_answer
 from agnt.client.asks import Ask, CallFailed, Endpoint, Request, build_request
-from agnt.client.breakers import Breakers, CircuitOpen
+from agnt.client.breakers import Blame, Breakers, CircuitOpen, blame_late
 from agnt.client.serving import SeenSignatures
-from agnt.client.transport import NoAnswer, Transport
 from agnt.wire.errors import ErrorCode
 from agnt.wire.fields import MAX_TTL_MS
 
@@ -21,6 +21,18 @@ JITTER = 0.2  # of a pause, so that clients do not all come back at once
 AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
 LEAST_TRY_S = 0.2  # a try with less time would only count as a failure
 _random = random.SystemRandom()
+
+
+class Transport(Protocol):
+    """Sends single requests. It follows no redirect, and has no limit of time: its caller cancels it."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int) -> HttpAnswer:
+        """The answer to a POST.
+
+        Raises:
+            NoAnswer: there is none, or its body is over `max_bytes`.
+        """
+        ...
 
 
 class Client:
@@ -101,25 +113,33 @@ class Client:
         try:
             answer = await self._send(url, ask, request, until)
         except CallFailed as failed:
-            await self._breakers.leave(ask.to, permit, failed=failed.is_failure)
+            await self._breakers.leave(ask.to, permit, failed.blame)
             raise
-        await self._breakers.leave(ask.to, permit, failed=False)
+        await self._breakers.leave(ask.to, permit, Blame.NONE)
         return answer
 
     async def _send(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
-        ttl_s = min(ask.ttl_ms, MAX_TTL_MS) / 1000 + AFTER_TTL_S
+        now = asyncio.get_running_loop().time
+        began_at = now()
+        end_at = min(until, began_at + min(ask.ttl_ms, MAX_TTL_MS) / 1000 + AFTER_TTL_S)
         try:
-            async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + ttl_s)):
+            async with asyncio.timeout_at(end_at):
                 got = await self._transport.post(url, request.headers, request.body, max_bytes=MAX_ANSWER_BYTES)
         except TimeoutError:
+            blame = blame_late(end_at - began_at, now() - end_at)
             message = "no answer came in time"
-            raise CallFailed(ErrorCode.TTL_EXCEEDED, message, retryable=True, is_failure=True) from None
+            raise CallFailed(ErrorCode.TTL_EXCEEDED, message, retryable=True, blame=blame) from None
         except NoAnswer as none:
             raise CallFailed(
                 ErrorCode.VENUE_UNREACHABLE,
                 str(none),
                 retryable=none.retryable,
                 was_sent=none.was_sent,
-                is_failure=True,
+                blame=Blame.NETWORK if none.retryable else Blame.VENUE,
             ) from None
-        return read_answer(got, ask, self._parse)
+        try:
+            return read_answer(got, ask, self._parse)
+        except CallFailed as failed:
+            if failed.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
+                failed.blame = blame_late(now() - began_at)
+            raise

@@ -28,7 +28,8 @@ class Venue(models.Model):
 
     `public_id`: `venue_id` on the wire; `slug`: names it too. `agent_name`: `agent_id` on the wire, empty: it has
     none. A booking asks `agent` through the hub, or `url` by HTTP; a venue with neither takes every booking.
-    `tags`: a list of strings. `priority_rank`: the highest is listed first.
+    `tags`: a list of strings. `priority_rank`: the highest is listed first. `secret_number`: how many secrets it
+    has had; until `previous_until` the hub signs with the one before (`agnt.service.keys`).
     """
 
     network = models.ForeignKey(Network, models.CASCADE, related_name="venues", db_index=False)
@@ -82,6 +83,8 @@ class Venue(models.Model):
         default="",
         help_text="Asked by HTTP instead of an agent of this hub.",
     )
+    secret_number = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    previous_until = models.DateTimeField("signed with the secret before until", null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -21,7 +21,7 @@ from accounts.models import Credential, User
 from accounts.sealing import derive_key, reseal_all, seal, unseal
 from accounts.tokens import TokenLimits, mint
 from agnt import settings
-from agnt.models import ApiKey
+from agnt.models import ApiKey, Venue
 from agnt.service.networks import get_or_create_network
 from agnt.wire.fields import is_name
 from agnt.wire.signing import SigningKeys, derive_tenant_key
@@ -84,12 +84,45 @@ def get_master_key() -> bytes:
     return settings.A2A_SIGNING_KEY.encode() or derive_key(MASTER_PURPOSE)
 
 
-def derive_venue_secret(public_id: str) -> bytes:
-    """The 32 bytes with which the hub signs what it asks of a venue. `public_id`: `venue_id` on the wire.
+class VenueSecrets(NamedTuple):
+    """The secrets of a venue, 32 bytes each. `previous`: empty, or what the hub signs with until `until`."""
 
-    With another master key every venue has another secret: the owner of the network has to tell it the new one.
+    newest: bytes
+    previous: bytes
+    until: datetime | None
+
+    @property
+    def signing(self) -> bytes:
+        """The one with which the hub signs now what it asks of the venue."""
+        return self.previous or self.newest
+
+
+def derive_venue_secrets(venue: Venue) -> VenueSecrets:
+    """The secrets of a venue by their number: the first by its id alone, which is `venue_id` on the wire.
+
+    With another master key every venue has other secrets: the owner of the network has to tell it the new one.
     """
-    return derive_tenant_key(get_master_key(), f"venue:{public_id}")
+    until = venue.previous_until
+    is_rolling = until is not None and approximate_now() < until
+    previous = _derive_venue_secret(venue, venue.secret_number - 1) if is_rolling else b""
+    return VenueSecrets(_derive_venue_secret(venue, venue.secret_number), previous, until if is_rolling else None)
+
+
+@transaction.atomic
+def rotate_venue_secret(venue: Venue, *, overlap: timedelta = OVERLAP) -> VenueSecrets:
+    """Give a venue a new secret. For the overlap the hub still signs with the one before; a zero one: no longer.
+
+    A venue that takes both loses no order meanwhile.
+
+    Raises:
+        ValueError: the overlap is neither zero nor from LEAST_OVERLAP to MOST_OVERLAP.
+    """
+    if overlap:
+        _check_overlap(overlap)
+    row = Venue.objects.select_for_update(of=("self",)).get(pk=venue.pk)
+    venue.secret_number, venue.previous_until = row.secret_number + 1, db_now() + overlap if overlap else None
+    venue.save(update_fields=["secret_number", "previous_until"])
+    return derive_venue_secrets(venue)
 
 
 @transaction.atomic
@@ -160,8 +193,7 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
     Raises:
         ValueError: the overlap is not from LEAST_OVERLAP to MOST_OVERLAP.
     """
-    if not LEAST_OVERLAP <= overlap <= MOST_OVERLAP:
-        raise ValueError(f"want an overlap from {LEAST_OVERLAP} to {MOST_OVERLAP}")
+    _check_overlap(overlap)
     row = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
     row.secret_number += 1
     secret = _derive_secret(row)
@@ -232,6 +264,16 @@ _COLUMNS = (
     "credential__last_used_at",
     *(_PATHS.get(name, name) for name in _FIELDS),
 )
+
+
+def _check_overlap(overlap: timedelta) -> None:
+    if not LEAST_OVERLAP <= overlap <= MOST_OVERLAP:
+        raise ValueError(f"want an overlap from {LEAST_OVERLAP} to {MOST_OVERLAP}")
+
+
+def _derive_venue_secret(venue: Venue, number: int) -> bytes:
+    tenant = f"venue:{venue.public_id}" if number == 1 else f"venue:{venue.public_id}:{number}"
+    return derive_tenant_key(get_master_key(), tenant)
 
 
 def _derive_secret(key: ApiKey) -> str:

@@ -31,6 +31,8 @@ WORDS = {  # of the metadata
     "dropped": "dropped {}",
     "origin": "first sent by {}",
     "via": "via {}",
+    "rule": "the venue broke the rule: {}",
+    "venue_said": "the venue said: {}",
 }
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 

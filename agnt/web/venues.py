@@ -1,6 +1,7 @@
 """`/desk/network/venues`: the venues of a network, with a search, and the form of one."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 from uuid import UUID
@@ -13,6 +14,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -23,7 +25,7 @@ from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
 from agnt.models import Venue
 from agnt.service.asks.breakers import list_open_breakers
-from agnt.service.keys import derive_venue_secret
+from agnt.service.keys import OVERLAP, derive_venue_secrets, rotate_venue_secret
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import (
     VenueTaken,
@@ -36,12 +38,15 @@ from agnt.service.venues.editing import (
     set_venues_active,
 )
 from agnt.service.venues.fields import BadVenue, check_fields
+from agnt.web.keys import OVERLAPS
 from agnt.web.lists import page_of
 from kit.columns import make_form_field
 from kit.filters import Filter, Filters, one_of
 from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]
+MOST_FAILURES = 5
+VENUE_OVERLAPS = {"0": "no time, it is known to others", **OVERLAPS}
 FEE = forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
 STATES = {"active": True, "inactive": False}
 FILTERS = (Filter("q"), Filter("category"), Filter("location"), Filter("state", one_of(STATES)))
@@ -137,16 +142,21 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
 
 @never_cache
 @require_http_methods(PAGE)
+@sensitive_variables("context")
 @require_owner
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
-    """One venue. A POST saves it; with `action` it offers, withdraws or deletes it, or shows its secret."""
+    """One venue. A POST saves it, or does what `action` says: of the venue itself, or of its signing secret."""
     own = get_object_or_404(list_venues(owner), public_id=venue_id)
     action = request.POST.get("action", "")
     if act := ACTIONS.get(action):
         messages.success(request, act(own))
         gone = action == "delete"
         return HttpResponseRedirect(reverse("desk-network-venues") if gone else request.get_full_path())
-    shows_secret = action == "secret"
+    if action == "rotate":
+        chosen = request.POST.get("overlap", "")
+        overlap = timedelta(seconds=int(chosen)) if chosen in VENUE_OVERLAPS else OVERLAP
+        rotate_venue_secret(own, overlap=overlap)
+    shows_secret = action in ("secret", "rotate")
     given = request.POST if request.method == "POST" and not shows_secret else None
     form = make_venue_form(owner)(given, instance=own)
     if form.is_bound and form.write(lambda fields: _change(own, fields)):
@@ -155,9 +165,12 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     context = {
         "form": form,
         "own": Venue.objects.get(pk=own.pk) if form.is_bound else own,
-        "secret": derive_venue_secret(str(own.public_id)).hex() if shows_secret else "",
+        "secrets": derive_venue_secrets(own),
+        "shows_secret": shows_secret,
+        "overlaps": VENUE_OVERLAPS,
         "bookings": own.bookings.count(),
         "is_open": list_open_breakers(owner).filter(venue=own).exists(),
+        "failures": own.interactions.filter(metadata__has_key="rule").order_by("-at", "-pk")[:MOST_FAILURES],
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
 

@@ -72,7 +72,7 @@ class EnvelopeRefused(Exception):
     """An envelope is answered by an error; the exception's own text is public.
 
     `fields`: what is wrong in the envelope. `supported`: the protocols that are spoken here. `retry_after_s`: 0
-    where no time is known. `status`: the HTTP status.
+    where no time is known. `status`: the HTTP status. `about`: for the log of the network alone.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class EnvelopeRefused(Exception):
         self.supported = list(supported)
         self.retry_after_s = math.ceil(retry_after_s)
         self.status = status or MEANINGS[code].status
+        self.about: Json = {}
 
     @property
     def is_retryable(self) -> bool:

@@ -9,15 +9,18 @@ from msgspec.structs import FieldInfo
 
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
-from agnt.wire.fields import PING, SIGNATURE_KEYS
+from agnt.wire.fields import (
+    MAX_ID_CHARS,
+    MAX_NOTE_CHARS,
+    MAX_PARTY_SIZE,
+    MAX_TIME_CHARS,
+    PING,
+    SIGNATURE_KEYS,
+)
 
 MAX_CATEGORY_CHARS = 80
 MAX_LOCATION_CHARS = 120
 MAX_QUERY_CHARS = 500
-MAX_ID_CHARS = 128
-MAX_TIME_CHARS = 64
-MAX_NOTE_CHARS = 500
-MAX_PARTY_SIZE = 10_000
 DEFAULT_LISTED, MAX_LISTED = 50, 100
 DEFAULT_FOUND, MAX_FOUND = 10, 25
 

@@ -10,18 +10,16 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Meta, Struct
 
 from agnt.service.intake.own_calls import EnvelopeCalls, KeyCaller
-from agnt.wire.fields import DEFAULT_TTL_MS, MAX_TIMESTAMP_CHARS, MAX_TTL_MS
-from agnt.wire.payloads import (
-    MAX_FOUND,
+from agnt.wire.fields import (
+    DEFAULT_TTL_MS,
     MAX_ID_CHARS,
-    MAX_LISTED,
     MAX_NOTE_CHARS,
     MAX_PARTY_SIZE,
-    MAX_QUERY_CHARS,
     MAX_TIME_CHARS,
-    Category,
-    Location,
+    MAX_TIMESTAMP_CHARS,
+    MAX_TTL_MS,
 )
+from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, MAX_QUERY_CHARS, Category, Location
 from kit import strict_json
 from mcp_server.surface.results import render_text
 from mcp_server.wire.arguments import schema_of

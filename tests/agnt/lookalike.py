@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agnt.client import Ask, CallFailed, Client, Endpoint, MemoryBreakers
-from agnt.client.httpx_transport import HttpxTransport
+from agnt.client.transport import HttpxTransport
 from tests.remote.servers import Asked, as_http, raw_server
 
 Json = dict[str, Any]

@@ -7,6 +7,7 @@ import pytest
 
 from agents.models import Agent
 from agnt.models import Network, Venue
+from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import find_network
 from tests.agnt.network_rows import make_booking, make_key, make_venue
 from tests.native.rows import Person, api, make_agent, names
@@ -198,3 +199,34 @@ def test_a_network_has_no_more_venues_than_the_setting_says(alice: Person, setti
     assert [post(alice, slug=f"v{number}").status_code for number in range(3)] == [201, 201, 429]
     settings.VENUES_PER_NETWORK = 0
     assert post(alice, slug="v3").status_code == 201
+
+
+def secret_of(person: Person, venue: Venue) -> Any:
+    return api(person.session).get(f"{VENUES}/{venue.public_id}/secret")
+
+
+def rotate(person: Person, venue: Venue, **body: Any) -> Any:
+    return api(person.session).post(f"{VENUES}/{venue.public_id}/secret", body, format="json")
+
+
+def test_the_secret_of_one_venue_is_read_and_changed(alice: Person) -> None:
+    one, other = make_venue(alice.user, "one"), make_venue(alice.user, "other")
+    before, others = secret_of(alice, one), secret_of(alice, other).json()
+    assert before["Cache-Control"] == "no-store"
+    first = before.json()
+    assert (first["previous"], first["previousUntil"]) == (None, None)
+    second = rotate(alice, one, overlap=300).json()
+    assert second["secret"] != first["secret"]
+    assert (second["previous"], second["previousUntil"] is not None) == (first["secret"], True)
+    assert secret_of(alice, one).json() == second
+    assert secret_of(alice, other).json() == others
+    one.refresh_from_db()
+    assert derive_venue_secrets(one).signing.hex() == first["secret"]
+    Venue.objects.filter(pk=one.pk).update(previous_until=one.created_at)  # the overlap is over
+    assert secret_of(alice, one).json() == {"secret": second["secret"], "previous": None, "previousUntil": None}
+    third = rotate(alice, one, overlap=0).json()
+    assert (third["previous"], third["previousUntil"]) == (None, None)
+    assert third["secret"] not in (first["secret"], second["secret"])
+    for body in ({"overlap": 299}, {"overlap": -1}, {"overlap": 31 * 86_400}, {"secret": "mine"}):
+        assert rotate(alice, one, **body).status_code == 400, body
+    assert secret_of(alice, one).json() == third

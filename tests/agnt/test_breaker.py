@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from agnt.client.breakers import CircuitOpen, Pair, PairPermit, enter, give_back, is_failure, leave
+from agnt.client.breakers import (
+    FAIR_S,
+    LAG_S,
+    Blame,
+    CircuitOpen,
+    Pair,
+    PairPermit,
+    blame_late,
+    blame_status,
+    enter,
+    leave,
+)
 from kit.breaker import Breaker
 
 
@@ -26,13 +37,13 @@ class Calls:
         self._store(venue, pair)
         return permit
 
-    def end(self, permit: PairPermit, now_s: float, venue: str = "a", *, failed: bool = True) -> None:
-        """The result of a call."""
-        self._store(venue, leave(self._pair(venue), permit, now_s, venue=venue, failed=failed))
+    def end(self, permit: PairPermit, now_s: float, venue: str = "a", *, blame: Blame = Blame.NETWORK) -> None:
+        """The end of a call."""
+        self._store(venue, leave(self._pair(venue), permit, now_s, venue=venue, blame=blame))
 
     def give_back(self, permit: PairPermit, venue: str = "a") -> None:
         """A call that tells nothing of the venue."""
-        self._store(venue, give_back(self._pair(venue), permit))
+        self.end(permit, 0, venue, blame=Blame.UNKNOWN)
 
     def fail(self, *times_s: float, venue: str = "a") -> None:
         """Calls that fail at once."""
@@ -41,7 +52,7 @@ class Calls:
 
     def succeed(self, now_s: float, venue: str = "a") -> None:
         """A call that succeeds at once."""
-        self.end(self.start(now_s, venue), now_s, venue, failed=False)
+        self.end(self.start(now_s, venue), now_s, venue, blame=Blame.NONE)
 
     def refused(self, now_s: float, venue: str = "a") -> CircuitOpen:
         """The refusal of a call."""
@@ -137,13 +148,13 @@ def test_a_late_result_of_a_call_before_the_opening_is_ignored() -> None:
     late = [calls.start(-9) for _ in range(7)]
     calls.fail(-4, -3, -2, -1, 0)
     calls.end(late[0], 10)
-    calls.end(late[1], 10, failed=False)
+    calls.end(late[1], 10, blame=Blame.NONE)
     assert [calls.state(now_s) for now_s in (10, 299.9, 300)] == ["open", "open", "probe"]
     probe = calls.start(300)
     calls.end(late[2], 301)
-    calls.end(late[3], 301, failed=False)
+    calls.end(late[3], 301, blame=Blame.NONE)
     assert calls.state(301) == "open"
-    calls.end(probe, 302, failed=False)
+    calls.end(probe, 302, blame=Blame.NONE)
     for permit in late[4:]:
         calls.end(permit, 303)
     assert calls.venues["a"].failures == ()
@@ -157,7 +168,7 @@ def test_a_probe_that_never_returns_is_a_failure_after_20_seconds() -> None:
     assert calls.refused(319.9).retry_after_s == 1
     assert calls.refused(320).retry_after_s == 300
     assert calls.venues["a"].openings == 2
-    calls.end(lost, 330, failed=False)
+    calls.end(lost, 330, blame=Blame.NONE)
     assert [calls.state(now_s) for now_s in (330, 619.9, 620)] == ["open", "open", "probe"]
 
 
@@ -190,7 +201,7 @@ def test_long_after_a_lost_probe_the_next_call_is_a_probe() -> None:
 def test_a_result_that_is_reported_twice_counts_once_after_a_probe() -> None:
     calls = opened()
     probe = calls.start(300)
-    calls.end(probe, 301, failed=False)
+    calls.end(probe, 301, blame=Blame.NONE)
     calls.end(probe, 301)
     assert calls.venues["a"] == Breaker(openings=1)
 
@@ -254,7 +265,7 @@ def test_of_ten_venues_one_probes_the_network() -> None:
     assert probe.network.is_probe
     assert not probe.venue.is_probe
     assert all(calls.refused(300, f"v{number}").is_network for number in range(1, 10))
-    calls.end(probe, 301, "v0", failed=False)
+    calls.end(probe, 301, "v0", blame=Blame.NONE)
     assert calls.state(301, "v1") == "closed"
 
 
@@ -266,11 +277,32 @@ def test_a_failed_probe_of_the_network_opens_it_again() -> None:
 
 
 def test_which_answers_are_failures() -> None:
-    assert [status for status in (None, 200, 404, 429, 499, 500, 503, 508) if is_failure(status)] == [
-        None,
-        500,
-        503,
-    ]
+    statuses = (200, 404, 429, 499, 500, 503, 508)
+    assert [one for one in statuses if blame_status(one).is_failure] == [500, 503]
+
+
+def test_a_short_time_and_a_slow_hub_are_no_failures() -> None:
+    assert blame_late(FAIR_S) is blame_late(FAIR_S, LAG_S) is Blame.VENUE
+    assert blame_late(FAIR_S - 0.001) is blame_late(FAIR_S, LAG_S + 0.001) is Blame.UNKNOWN
+
+
+def test_answers_that_are_of_no_use_stop_their_venue_alone() -> None:
+    calls = Calls()
+    for number in range(10):
+        permit = calls.start(number, f"v{number % 3}")
+        calls.end(permit, number, f"v{number % 3}", blame=Blame.VENUE)
+    assert calls.network == Breaker()
+    assert len(calls.venues["v0"].failures) == 4
+
+
+def test_an_answer_of_no_use_shows_that_the_network_is_well() -> None:
+    calls = Calls()
+    calls.fail(0, 1, 2, venue="a")
+    calls.fail(3, 4, venue="b")
+    probe = calls.start(305, "c")
+    calls.end(probe, 305, "c", blame=Blame.VENUE)
+    assert not calls.network.is_open
+    assert len(calls.venues["c"].failures) == 1
 
 
 def test_a_breaker_remembers_at_most_five_failures() -> None:

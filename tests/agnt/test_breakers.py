@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agnt.client.breakers import CircuitOpen, PairPermit
+from agnt.client.breakers import Blame, CircuitOpen, PairPermit
 from agnt.models import Breaker, Network, Venue
 from agnt.service.asks.breakers import StoredBreakers, VenueKey
 from agnt.service.metrics import AgntCounts
@@ -52,7 +52,7 @@ def make_venue(network: Network, slug: str) -> VenueKey:
 def fail(breakers: Process, key: VenueKey, times: int = 1) -> None:
     """Calls that fail at once."""
     for _ in range(times):
-        breakers.leave(key, breakers.enter(key), failed=True)
+        breakers.leave(key, breakers.enter(key), Blame.NETWORK)
 
 
 def refused(breakers: Process, key: VenueKey) -> CircuitOpen:
@@ -82,11 +82,11 @@ def statements(work: Callable[[], Any]) -> list[str]:
 
 def test_a_call_that_succeeds_reads_once_and_writes_nothing(breakers: Process, network: Network) -> None:
     key = make_venue(network, "a")
-    assert statements(lambda: breakers.leave(key, breakers.enter(key), failed=False)) == ["SELECT"]
+    assert statements(lambda: breakers.leave(key, breakers.enter(key), Blame.NONE)) == ["SELECT"]
     assert not Breaker.objects.exists()
     fail(breakers, key)
     before = list(Breaker.objects.values())
-    assert statements(lambda: breakers.leave(key, breakers.enter(key), failed=False)) == ["SELECT"]
+    assert statements(lambda: breakers.leave(key, breakers.enter(key), Blame.NONE)) == ["SELECT"]
     assert list(Breaker.objects.values()) == before
 
 
@@ -113,7 +113,7 @@ def test_a_probe_closes_it_for_all(breakers: Process, network: Network) -> None:
     probe = breakers.enter(key)
     assert probe.is_probe
     assert 1 <= refused(others, key).retry_after_s <= 20
-    breakers.leave(key, probe, failed=False)
+    breakers.leave(key, probe, Blame.NONE)
     row = Breaker.objects.get(venue=key.venue_id)
     assert (row.opened_at_s, row.probe_until_s, row.failures, row.openings) == (None, None, [], 1)
     assert not others.enter(key).is_probe
@@ -137,7 +137,7 @@ def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transaction
     key = make_venue(network, "a")
     permit = breakers.enter(key)
     Venue.objects.all().delete()
-    breakers.leave(key, permit, failed=True)
+    breakers.leave(key, permit, Blame.NETWORK)
     assert not Breaker.objects.exists()
     assert breakers.opened == (0, 0)
 
@@ -166,7 +166,7 @@ def test_failures_at_one_moment_all_count(at_once: Any) -> None:
     key = make_venue(network, "a")
     breakers = Process()
     permits = [breakers.enter(key) for _ in range(AT_ONCE)]
-    at_once(lambda: breakers.leave(key, permits.pop(), failed=True))
+    at_once(lambda: breakers.leave(key, permits.pop(), Blame.NETWORK))
     rows = dict(Breaker.objects.values_list("venue", "openings"))
     assert rows == {None: 0, key.venue_id: 1}
     assert breakers.opened == (0, 1)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agnt.client import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
-from agnt.client.httpx_transport import HttpxTransport
-from agnt.service.asks.transport import GuardedTransport, parse_strictly
+from agnt.client.transport import HttpxTransport
+from agnt.service.asks.servers import GuardedTransport, parse_strictly
 from agnt.wire.errors import ErrorCode
 from agnt.wire.signing import SigningKeys, verify_body, verify_payload
 from kit.safe_http import StreamingHttp, TargetRules

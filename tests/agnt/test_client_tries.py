@@ -152,8 +152,11 @@ async def test_a_venue_that_failed_five_times_is_left_alone_for_five_minutes() -
         await sender.ask(net.endpoint, search(to="a"))
 
 
-async def test_failures_of_two_venues_stop_all_calls() -> None:
+async def test_two_venues_that_do_not_answer_stop_all_calls_and_two_that_fail_do_not() -> None:
     async with network(send(503, fail("busy", retry_after_s=60))) as net, client() as sender:
+        await fail_often(sender, net, "a", "a", "a", "a", "b", "b")
+        assert (await failure(sender, net.endpoint, search(to="c"))).code == "busy"
+    async with network(lambda _: b"") as net, client(first_pause_s=60) as sender:
         await fail_often(sender, net, "a", "a", "a", "a", "b")
         assert (await failure(sender, net.endpoint, search(to="c"))).code == ErrorCode.CIRCUIT_OPEN
         assert len(net.asked) == 5

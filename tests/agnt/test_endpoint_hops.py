@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agnt.client import Ask, Client, Endpoint, MemoryBreakers, describe_ask, describe_response, find_ask, read_ask
-from agnt.client.httpx_transport import HttpxTransport
+from agnt.client.transport import HttpxTransport
 from agnt.wire.hops import Hop, Via, add_hop, describe_via
 from agnt.wire.signing import SigningKeys, read_key
 from lab.callers import bearer, web

@@ -13,7 +13,9 @@ from tests.agnt.wire import add_venue, mint, new_login, stamp
 
 WITHIN_S = 30
 PAGE = (ROOT / "docs" / "howto" / "offer-venues.md").read_text()
-ADD, MINT, SEARCH, BOOK, LIST, CONFIRM, CHANGE, REVOKE = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+ADD, MINT, SEARCH, BOOK, LIST, CONFIRM, CHANGE, REVOKE, SECRET, ROTATE = re.findall(
+    r"```sh\n(.*?)```", PAGE, re.DOTALL
+)
 
 
 def run(command: str, **variables: str) -> Any:
@@ -29,7 +31,8 @@ def run(command: str, **variables: str) -> Any:
 def follow(hub: HubProcess) -> None:
     """The page from its beginning to its end."""
     owner = {"HUB": hub.url, "TOKEN": hub.mint(new_login(), "session")}
-    assert run(ADD, **owner)["slug"] == "la-brisa"
+    venue = run(ADD, **owner)
+    assert venue["slug"] == "la-brisa"
     key = run(MINT, **owner)
     program = {"HUB": hub.url, "AGNT_KEY": key["key"]}
     [found] = run(SEARCH, **program)["payload"]["results"]
@@ -44,12 +47,27 @@ def follow(hub: HubProcess) -> None:
     assert run(SEARCH, **program)["payload"]["count"] == 1
     refused = run(BOOK.replace("-sf", "-s"), **program)
     assert refused["payload"]["error"]["code"] == "tier_required"
+    secret = run(SECRET, **owner, VENUE=venue["id"])
+    assert secret["previous"] is None
+    assert run(ROTATE, **owner, VENUE=venue["id"])["previous"] == secret["secret"]
     assert run(REVOKE, **owner, KEY_ID=key["id"]) is None
     assert run(SEARCH.replace("-sf", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
 
 
 async def test_the_page_offers_a_venue(embedded_hub: HubProcess) -> None:
     await asyncio.to_thread(follow, embedded_hub)
+
+
+REFERENCE = (ROOT / "docs" / "reference" / "agnt.md").read_text()
+[FIRST] = re.findall(r"\n\n(    curl .*\n(?:    .*\n)+)", REFERENCE)
+
+
+async def test_the_first_call_of_the_reference_lists_venues(embedded_hub: HubProcess) -> None:
+    login = new_login()
+    key = mint(embedded_hub, login)
+    add_venue(embedded_hub, login, "cafe")
+    command = FIRST.replace("https://hub.example.org", embedded_hub.url).replace("agnt_live_…", key.token)
+    assert (await asyncio.to_thread(run, command))["payload"]["count"] == 1
 
 
 # The first call of the protocol's own page.

@@ -34,8 +34,8 @@ from agnt.service.networks import find_network, get_or_create_network
 from agnt.wire.signing import read_key, sign_payload, verify_payload
 from hub.account_data.closure import close
 from hub.jobs import erase_closed
-from hub.logs import without_secrets
 from kit import env
+from kit.redaction import without_secrets
 from tests.native.rows import Person, browser
 
 MASTER = "master-secret-0001"

@@ -83,6 +83,7 @@ async def test_the_first_answer_confirms(keeper: Keeper, asker: Program) -> None
     assert keeper.breaker("v") == NOTHING_COUNTED
 
 
+NO_TABLE = {"status": "error", "error": {"code": "slot_unavailable", "message": "no table by the sea"}}
 OVEN = {"status": "error", "error": {"code": "internal_error", "message": "the oven of 10.0.0.7 burns"}}
 
 
@@ -108,13 +109,84 @@ async def test_what_does_not_confirm(
     assert keeper.breaker("v") == (ONE_FAILURE if counts else NOTHING_COUNTED)
 
 
+async def test_the_caller_reads_the_venues_own_words(keeper: Keeper, asker: Program) -> None:
+    refusing = (
+        (data({"status": "declined", "reason": "at most eight at a table"}), "at most eight at a table", 0),
+        (data({"status": "slot_unavailable", "reason": "full until ten"}), "full until ten", 0),
+        (response(NO_TABLE), "no table by the sea", 0),
+        (state("rejected", "not on Mondays"), "not on Mondays", 0),
+        (data({"status": "rate_limited", "retry_after_s": 90, "reason": "the kitchen rests"}), "kitchen", 90),
+        (data({"status": "rate_limited"}), "takes no orders now", 60),
+    )
+    async with keeper.venue("v", *[script for script, _, _ in refusing]):
+        for _, words, wait_s in refusing:
+            answer = await asker.confirm("v", **ORDER)
+            assert error_of(answer) == ("rate_limited" if wait_s else "slot_unavailable")
+            assert answer.status_code == (429 if wait_s else 409)
+            assert words in answer.json()["payload"]["error"]["message"]
+            assert answer.headers.get("retry-after", "0") == str(wait_s)
+    assert keeper.bookings() == (0, 0)
+    assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+async def test_the_secret_of_a_venue_with_an_agent_changes_without_a_gap(keeper: Keeper, asker: Program) -> None:
+    token = keeper.hub.mint(keeper.login, "session")
+    async with (
+        keeper.venue("v") as agent,
+        web(keeper.hub.url, headers=bearer(token)) as client,
+    ):
+        [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
+        path = f"/api/v1/network/venues/{venue['id']}/secret"
+        first = (await client.get(path)).json()["secret"]
+        second = (await client.post(path, json={"overlap": 3600})).json()["secret"]
+        result_of(await asker.confirm("v"))
+        third = (await client.post(path, json={"overlap": 0})).json()["secret"]
+        result_of(await asker.confirm("v"))
+    assert len({first, second, third}) == 3
+    for prompt, secret in zip(agent.prompts, (first, third), strict=True):
+        keys = SigningKeys(bytes.fromhex(secret))
+        assert verify_payload(envelope_in(prompt)["payload"], keys=keys, sender=SENDER, now_s=time.time())
+
+
+async def test_a_failed_ask_tells_the_owner_what_the_venue_said(keeper: Keeper, asker: Program) -> None:
+    secret, said = "ab" * 32, "x" * 600
+    answered = {"status": "maybe", "_sig": secret, "said": said}
+    async with keeper.venue("v", data(answered), state("failed", "the oven is cold"), data(CONFIRMED)):
+        for _ in range(2):
+            assert error_of(await asker.confirm("v")) == "venue_unreachable"
+        result_of(await asker.confirm("v"))
+    async with web(keeper.hub.url, headers=bearer(keeper.hub.mint(keeper.login, "session"))) as client:
+        shown = (await client.get("/api/v1/network/interactions")).json()["items"]
+        [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
+        page = (await client.get(f"/desk/network/venues/{venue['id']}")).text
+        log = (await client.get("/desk/network/log")).text
+    assert "rule" not in shown[0]["metadata"]
+    assert shown[1]["metadata"]["venue_said"] == "the oven is cold"
+    told = shown[2]["metadata"]
+    assert "status: want one of pending, confirmed, declined" in told["rule"]
+    assert told["venue_said"].startswith('{"status": "maybe"')
+    assert len(told["venue_said"]) == 500
+    assert secret not in told["venue_said"]
+    for words in ("want one of pending, confirmed", "the oven is cold"):
+        assert words in page
+        assert words in log
+    printed = "".join(log.read_text() for log in keeper.hub.logs.iterdir()).splitlines()
+    lines = [line for line in printed if "agnt.venue_failed" in line and venue["id"] in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert "WARNING" in line
+        assert secret not in line
+    assert "want one of pending" in lines[0]
+    assert "the oven is cold" in lines[1]
+
+
 async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Keeper, asker: Program) -> None:
     async with keeper.venue("v", silent, data(CONFIRMED)) as agent:
         began = time.monotonic()
-        sent = envelope("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)
+        sent = envelope("booking.confirm", {"venue_id": "v"}, ttl_ms=7000)
         answer = await asker.post(sent)
         assert error_of(answer) == "ttl_exceeded"
-        assert time.monotonic() - began >= 2.9
+        assert time.monotonic() - began >= 6.9
         assert keeper.bookings() == (0, 0)
         assert keeper.breaker("v") == ONE_FAILURE
         cancel = await agent.heard("cancel")

@@ -8,10 +8,19 @@ from lab.callers import bearer
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt import venues
+from tests.agnt.lookalike import network
 from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, held, silent, state
 from tests.agnt.wire import Program, error_of, mint, program, result_of
 
 keeper, asker = venues.keeper, venues.asker
+
+
+async def test_one_customer_with_a_short_ttl_stops_no_other(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("a", silent), keeper.venue("b", silent), keeper.venue("c"):
+        orders = [asker.send("booking.confirm", {"venue_id": venue}, ttl_ms=1800) for venue in "aaabbb"]
+        assert {error_of(one) for one in await asyncio.gather(*orders)} == {"ttl_exceeded"}
+        assert result_of(await asker.confirm("c"))["status"] == "pending"
+        assert [keeper.breaker(slug) for slug in ("a", "b", "")] == [NOTHING_COUNTED] * 3
 
 
 async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper: Keeper, asker: Program) -> None:
@@ -19,13 +28,13 @@ async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper
         for _ in range(6):
             assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)) == "ttl_exceeded"
         assert keeper.breaker("v") == NOTHING_COUNTED
-        late = [asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000) for _ in range(5)]
+        late = [asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=7000) for _ in range(5)]
         assert {error_of(one) for one in await asyncio.gather(*late)} == {"ttl_exceeded"}
         await eventually(lambda: _has_openings(keeper, 1), "the breaker opens")
         keeper.age_breakers(301)
-        hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=200)
+        hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)
         assert error_of(hasty) == "circuit_open"
-        assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)) == "ttl_exceeded"
+        assert error_of(await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=7000)) == "ttl_exceeded"
         await eventually(lambda: _has_openings(keeper, 2), "the probe counts")
 
 
@@ -56,8 +65,12 @@ async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keep
     assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}
 
 
-async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("a", state("failed")), keeper.venue("b", state("failed")), keeper.venue("c") as fine:
+async def test_two_venues_out_of_reach_stop_the_network(private_hub: HubProcess) -> None:
+    keeper = Keeper(private_hub)
+    asker = program(private_hub, keeper.key)
+    async with network(lambda _: b"") as far, keeper.venue("c") as fine, asker.client:
+        for slug in ("a", "b"):
+            keeper.add_url(slug, far.endpoint.url)
         for venue in ("a", "b", "a", "b", "a"):
             assert error_of(await asker.confirm(venue)) == "venue_unreachable"
         assert error_of(await asker.confirm("c")) == "circuit_open"
@@ -68,6 +81,17 @@ async def test_the_failures_of_two_venues_stop_the_network(keeper: Keeper, asker
         keeper.age_breakers(301)
         result_of(await asker.confirm("c"))
         assert not keeper.breaker()["is_open"]
+
+
+async def test_venues_that_fail_or_are_away_stop_no_other(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("fine"):
+        async with keeper.venue("a", state("failed")), keeper.venue("b", data({"status": "maybe"})):
+            for venue in "aabb":
+                assert error_of(await asker.confirm(venue)) == "venue_unreachable"
+        for venue in "aabb":  # their agents are offline
+            assert error_of(await asker.confirm(venue)) == "venue_unreachable"
+        assert result_of(await asker.confirm("fine"))["status"] == "pending"
+    assert keeper.breaker() == NOTHING_COUNTED
 
 
 async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:

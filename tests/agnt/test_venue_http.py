@@ -29,7 +29,7 @@ from tests.remote.servers import Asked, raw_server
 
 Script = Callable[[Json], bytes]
 OPEN_OF_VENUE, OPEN_OF_NETWORK = OPEN_ASKS_OF_VENUE.most, OPEN_ASKS_OF_NETWORK.most
-LITTLE_MS = 900  # no breaker counts that a venue takes longer than that
+LITTLE_MS = 3000  # no breaker counts that a venue takes longer than that
 OPENED = (
     "INSERT INTO agnt_breaker (network_id, venue_id, failures, opened_at_s, openings)"
     " SELECT network_id, id, '[]', ?, 1 FROM agnt_venue WHERE slug = 'holds' AND network_id = ?"
@@ -71,10 +71,10 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
     ("script", "code", "counts"),
     [
         pytest.param(send(409, fail("slot_unavailable")), "slot_unavailable", False, id="slot"),
-        pytest.param(send(429, fail("rate_limited")), "venue_unreachable", False, id="429"),
+        pytest.param(send(429, fail("rate_limited")), "rate_limited", False, id="429"),
         pytest.param(send(500, fail("internal_error")), "venue_unreachable", True, id="500"),
         pytest.param(send(508, fail("routing_loop")), "routing_loop", False, id="508"),
-        pytest.param(send(504, fail("ttl_exceeded")), "ttl_exceeded", True, id="504"),
+        pytest.param(send(504, fail("ttl_exceeded")), "ttl_exceeded", False, id="504-at-once"),
         pytest.param(send(302, more="Location: http://127.0.0.1:9/\r\n"), "venue_unreachable", False, id="302"),
         pytest.param(send(200, lambda _: []), "venue_unreachable", True, id="array"),
         pytest.param(confirm({"party_size": "4"}), "venue_unreachable", True, id="wrong-type"),
@@ -168,6 +168,7 @@ async def test_an_envelope_that_waits_no_longer_leaves_its_place(
     holding.may_answer.set()
     assert result_of(await other.confirm("holds"))["status"] == "pending"
     assert count(keeper.hub, keeper.login, "agnt_usageevent") == 1
+    assert keeper.breaker("holds")["failures"] == keeper.breaker()["failures"] == 0
 
 
 async def test_an_envelope_that_finds_no_room_is_not_the_probe(
@@ -209,14 +210,14 @@ async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keep
 
     async with raw_server(hold) as far:
         keeper.add_url("holds", f"{far.url}/a2a/v1")
-        late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=3000)
+        late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=7000)
         assert error_of(late) == "ttl_exceeded"
         assert keeper.breaker("holds")["failures"] == 1
         is_over.set()
     keeper.add_url("gone", f"{far.url}/a2a/v1")
     assert error_of(await asker.confirm("gone")) == "venue_unreachable"
     assert keeper.breaker("gone")["failures"] == 1
-    assert keeper.breaker()["failures"] == 2
+    assert keeper.breaker()["failures"] == 1  # that a venue is slow says nothing of the network
 
 
 async def test_the_network_of_the_hub_is_out_of_reach(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:

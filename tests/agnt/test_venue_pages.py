@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from agnt.models import Breaker, Network, Venue
-from agnt.service.keys import derive_venue_secret
+from agnt.service.keys import derive_venue_secrets
 from tests.agnt.desk_pages import NETWORK, export, text_of, value_of
 from tests.agnt.network_rows import make_venue
 from tests.native.rows import Person, make_agent
@@ -42,13 +42,30 @@ def test_a_venue_is_added_changed_and_taken_out(page: Client, alice: Person) -> 
     assert not Venue.objects.exists()
 
 
-def test_the_secret_of_a_venue_with_a_url_is_shown_when_asked_for(page: Client, network: Network) -> None:
-    venue = make_venue(network.owner, url="https://venue.example/a2a")
-    own, secret = f"{NETWORK}/venues/{venue.public_id}", derive_venue_secret(str(venue.public_id)).hex()
+@pytest.mark.parametrize("has_agent", [True, False])
+def test_the_secret_of_a_venue_is_shown_and_changed(page: Client, alice: Person, *, has_agent: bool) -> None:
+    asked = {"agent": make_agent(alice.user)} if has_agent else {"url": "https://venue.example/a2a"}
+    venue = make_venue(alice.user, **asked)
+    own, secret = f"{NETWORK}/venues/{venue.public_id}", derive_venue_secrets(venue).newest.hex()
     assert secret not in page.get(own).content.decode()
     answer = page.post(own, {"action": "secret"})
     assert answer.status_code == 200
     assert value_of(answer, "secret") == secret
+    answer = page.post(own, {"action": "rotate", "overlap": "300"})
+    newest = value_of(answer, "secret")
+    assert newest != secret
+    assert value_of(answer, "previous") == secret
+    venue.refresh_from_db()
+    assert derive_venue_secrets(venue).signing.hex() == secret
+    assert "Until" in text_of(page.get(own))
+    answer = page.post(own, {"action": "rotate", "overlap": "0"})
+    venue.refresh_from_db()
+    assert derive_venue_secrets(venue).signing.hex() == value_of(answer, "secret") not in (secret, newest)
+
+
+def test_a_venue_that_is_not_asked_has_no_secret_on_its_page(page: Client, network: Network) -> None:
+    venue = make_venue(network.owner)
+    assert "Signing secret" not in text_of(page.get(f"{NETWORK}/venues/{venue.public_id}"))
 
 
 def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(

@@ -1,4 +1,4 @@
-"""The program and the commands that connect/README.md prints for a venue work, exactly as they are printed."""
+"""What the pages print for a venue and for a client, programs and commands, works exactly as it is printed."""
 
 import asyncio
 import os
@@ -9,13 +9,16 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
+import pytest
+
+from connect import packing
 from lab import ROOT
 from lab.agents import publish
 from lab.callers import bearer, web
 from tests.agnt import venues
-from tests.agnt.venues import NOTHING_COUNTED, Keeper, secret_of
+from tests.agnt.venues import NOTHING_COUNTED, Keeper
 from tests.agnt.wire import Program, add_venue, error_of, note_change, result_of
 from tests.channel.agents import sql
 
@@ -24,21 +27,28 @@ SLUG = "la-brisa"
 PAGE = (ROOT / "connect" / "README.md").read_text()
 SECTION = PAGE.partition("\n## A venue of a network\n")[2].partition("\n## ")[0]
 GET_CONNECTOR = "curl -sfO $CLAWBRIDGE_HUB/connect.pyz"  # the first command of the page, which has no -s
-COMMANDS, BOOK = (dedent(block) for block in re.findall(r"\n\n((?:    .*\n|\n(?=    ))+)", SECTION))
+HOWTO = (ROOT / "docs" / "howto" / "connect-an-agent.md").read_text()
+OF_HOWTO = HOWTO.partition("\n### A venue of a network\n")[2].partition("\n### ")[0]
+OF_CLIENT = PAGE.partition("\n## A client of AGNT\n")[2].partition("\n## ")[0]
+(HOWTO_COMMANDS,), (CLIENT,), (COMMANDS, BOOK) = (
+    [dedent(block) for block in re.findall(r"\n\n((?:    .*\n|\n(?=    ))+)", section)]
+    for section in (OF_HOWTO, OF_CLIENT, SECTION)
+)
 keeper, asker = venues.keeper, venues.asker
 
 
 @asynccontextmanager
-async def printed_venue(keeper: Keeper, secret: bytes, folder: Path) -> AsyncIterator[None]:
+async def printed_venue(keeper: Keeper, printed: str, secret: str, folder: Path) -> AsyncIterator[None]:
     """Run the commands of the page in a folder with its program; yields once the agent is connected."""
     (folder / "book.py").write_text(BOOK)
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
         "CLAWBRIDGE_HUB": keeper.hub.url,
+        "HUB": keeper.hub.url,
         "CLAWBRIDGE_TOKEN": keeper.hub.mint(keeper.login, "channel"),
     }
-    commands = f"{GET_CONNECTOR}\n{COMMANDS}".replace("SECRET=...", f"SECRET=hex:{secret.hex()}")
+    commands = re.sub(r"SECRET=(\.\.\.|…)", f"SECRET={secret}", f"{GET_CONNECTOR}\n{printed}")
     running = await asyncio.create_subprocess_exec(
         *("sh", "-ec", commands), cwd=folder, env=environment, stderr=PIPE, start_new_session=True
     )
@@ -68,13 +78,42 @@ async def publish_session(keeper: Keeper) -> None:
     note_change(keeper.hub, keeper.login)
 
 
-async def test_the_program_of_the_page_takes_bookings(keeper: Keeper, asker: Program, tmp_path: Path) -> None:
+async def read_secret(keeper: Keeper, venue_id: str) -> str:
+    """The signing secret of the venue, as its owner reads it."""
+    token = keeper.hub.mint(keeper.login, "session")
+    async with web(keeper.hub.url, headers=bearer(token)) as client:
+        return str((await client.get(f"/api/v1/network/venues/{venue_id}/secret")).json()["secret"])
+
+
+@pytest.mark.parametrize(
+    "printed", [pytest.param(COMMANDS, id="readme"), pytest.param(HOWTO_COMMANDS, id="howto")]
+)
+async def test_the_program_of_the_page_takes_bookings(
+    keeper: Keeper, asker: Program, tmp_path: Path, printed: str
+) -> None:
     venue_id = add_venue(keeper.hub, keeper.login, SLUG, agent_name="agent-la-brisa")
-    async with printed_venue(keeper, secret_of(keeper.hub, venue_id), tmp_path):
+    async with printed_venue(keeper, printed, await read_secret(keeper, venue_id), tmp_path):
         await publish_session(keeper)
         booked = result_of(await asker.confirm(SLUG, party_size=4, time="19:30"))
         assert (booked["status"], booked["slot_time"], booked["party_size"]) == ("pending", "19:30", 4)
         assert keeper.bookings() == (1, 1)
-        assert error_of(await asker.confirm(SLUG, party_size=9)) == "slot_unavailable"
+        refused = await asker.confirm(SLUG, party_size=9)
+        assert error_of(refused) == "slot_unavailable"
+        assert refused.json()["payload"]["error"]["message"] == "at most eight at a table"
         assert keeper.bookings() == (1, 1)
         assert keeper.breaker(SLUG) == NOTHING_COUNTED
+
+
+async def test_the_client_of_the_page_books(keeper: Keeper, tmp_path: Path) -> None:
+    add_venue(keeper.hub, keeper.login, SLUG)
+    (tmp_path / packing.NAME).write_bytes(packing.archive())
+    printed = CLIENT.replace("https://hub.example", keeper.hub.url).replace("agnt_live_...", keeper.key.token)
+    printed = printed.replace('b"..."', f'bytes.fromhex("{keeper.key.secret}")')
+    program = f"import asyncio\n\nasync def main():\n{indent(printed, '    ')}\n\nasyncio.run(main())\n"
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program), cwd=tmp_path, env={"PYTHONPATH": packing.NAME}, stdout=PIPE, stderr=PIPE
+    )
+    async with asyncio.timeout(WITHIN_S):
+        out, errors = await running.communicate()
+    assert "'status': 'pending'" in out.decode(), errors.decode()
+    assert keeper.bookings() == (1, 1)

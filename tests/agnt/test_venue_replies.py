@@ -1,14 +1,18 @@
 """What the hub makes of the reply of a venue's agent, without I/O."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from agents.transcript.pieces import ArtifactPiece, Part
 from agnt.client import Ask
-from agnt.service.asks.replies import VenueFailed, find_data, read_confirmation, read_data
+from agnt.client.breakers import Blame
+from agnt.service.asks.replies import PAUSED, TAKEN, VenueFailed, find_data, read_confirmation, read_data
 from agnt.service.ports import VenueAnswer
+from agnt.wire.replies import EXAMPLES, HOW_TO_REPLY, SCHEMA, read_reply
+from lab import ROOT
 from lab.frames import Json
 from tests.agnt.lookalike import respond
 from tests.agnt.wire import envelope
@@ -56,6 +60,9 @@ def test_what_confirms(reply: ArtifactPiece | str) -> None:
         pytest.param(part({"status": "slot_unavailable"}), "slot_unavailable", False, id="slot-unavailable"),
         pytest.param(envelope_of(error("slot_unavailable")), "slot_unavailable", False, id="error-slot"),
         pytest.param(envelope_of(error("invalid_envelope")), "venue_unreachable", False, id="error-4xx"),
+        pytest.param(part({"status": "declined"}), "slot_unavailable", False, id="declined"),
+        pytest.param(part({"status": "rate_limited"}), "rate_limited", False, id="rate-limited"),
+        pytest.param(envelope_of(error("rate_limited")), "rate_limited", False, id="error-rate"),
         pytest.param(envelope_of(error("ttl_exceeded")), "ttl_exceeded", True, id="error-ttl"),
         pytest.param(part(error("internal_error")), "venue_unreachable", True, id="error-alone"),
         pytest.param(envelope_of(error("no such code")), "venue_unreachable", True, id="error-unknown"),
@@ -76,8 +83,10 @@ def test_what_confirms(reply: ArtifactPiece | str) -> None:
 def test_what_does_not_confirm(reply: ArtifactPiece | str, code: str, *, counts: bool) -> None:
     with pytest.raises(VenueFailed) as failure:
         read(reply)
-    assert (failure.value.refusal.code, failure.value.counts) == (code, counts)
-    assert "10.0.0.7" not in json.dumps(failure.value.refusal.args)
+    assert (failure.value.refusal.code, failure.value.blame.is_failure) == (code, counts)
+    if code not in ("slot_unavailable", "rate_limited"):
+        assert "10.0.0.7" not in json.dumps(failure.value.refusal.args)
+        assert failure.value.describe()["rule"]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +104,46 @@ def test_what_does_not_confirm(reply: ArtifactPiece | str, code: str, *, counts:
 def test_a_field_that_no_booking_keeps_is_no_confirmation(wrong: Json) -> None:
     with pytest.raises(VenueFailed) as failure:
         read_confirmation(CONFIRMED | wrong)
-    assert failure.value.counts
+    assert failure.value.blame is Blame.VENUE
+    assert next(name for name in wrong) in failure.value.describe()["rule"]
 
 
-def test_a_note_tells_why_no_slot_is_free() -> None:
+@pytest.mark.parametrize(
+    ("reply", "words", "wait_s"),
+    [
+        ({"status": "slot_unavailable", "note": "full until ten"}, "full until ten", 0),
+        ({"status": "declined", "reason": "no dogs"}, "no dogs", 0),
+        ({"status": "declined"}, TAKEN, 0),
+        ({"status": "rate_limited", "retry_after_s": 7}, PAUSED, 7),
+        ({"status": "rate_limited", "reason": "we rest"}, "we rest", 60),
+    ],
+)
+def test_a_venue_says_why_it_does_not_accept(reply: Json, words: str, wait_s: int) -> None:
     with pytest.raises(VenueFailed) as failure:
-        read_confirmation({"status": "slot_unavailable", "note": "full until ten"})
-    assert str(failure.value.refusal) == "full until ten"
+        read_confirmation(reply)
+    assert (str(failure.value.refusal), failure.value.refusal.retry_after_s) == (words, wait_s)
+    assert not failure.value.is_fault
+
+
+@pytest.mark.parametrize(("when", "example"), EXAMPLES)
+def test_each_example_is_a_reply(when: str, example: Json) -> None:
+    assert read_reply(example).status == example["status"]
+    assert f"{when}: {json.dumps(example)}" in HOW_TO_REPLY
+
+
+def test_the_reference_prints_the_schema_and_the_examples() -> None:
+    page = (ROOT / "docs" / "reference" / "agnt.md").read_text()
+    section = page.partition("\n## Replies of venues\n")[2].partition("\n## ")[0]
+    schema, examples = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    assert json.loads(schema) == SCHEMA
+    assert [json.loads(line) for line in examples.splitlines()] == [example for _, example in EXAMPLES]
+
+
+def test_a_log_has_no_secrets_of_what_a_venue_said() -> None:
+    said = {"status": "maybe", "_sig": "ab" * 32, "password": "hunter22", "note": "Bearer agnt_live_0123456789"}
+    with pytest.raises(VenueFailed) as failure:
+        read_confirmation(said)
+    shown = failure.value.describe()["venue_said"]
+    assert '"status": "maybe"' in shown
+    for secret in ("abababab", "hunter22", "0123456789"):
+        assert secret not in shown

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from agnt.service.keys import derive_venue_secret
+from agnt.models import Venue
+from agnt.service.keys import derive_venue_secrets
 from hub.data_dir import keep_secret_key
 from lab import frames
 from lab.agents import publish
@@ -113,7 +114,7 @@ async def twice(agent: VenueAgent, prompt: Json) -> None:
 def secret_of(hub: HubProcess, venue_id: str) -> bytes:
     """What a hub signs with for a venue."""
     with override_settings(SECRET_KEY=keep_secret_key(Path(hub.home.env["DATA_DIR"]))):
-        return derive_venue_secret(venue_id)
+        return derive_venue_secrets(Venue(public_id=venue_id)).newest
 
 
 @dataclass

@@ -199,6 +199,16 @@ async def test_a_program_that_fails_is_a_typed_error(venue, caplog, subtests):
     assert (await connected.answer(confirm())).payload["heard"]  # and the next one is answered
 
 
+async def test_the_owner_reads_which_rule_a_reply_breaks(venue, caplog):
+    connected = await venue()
+    text = '{"status":"booked"}'
+    assert (await connected.answer(confirm(do="print", text=text))).payload == {"status": "booked"}
+    assert "status: want one of pending, confirmed" in caplog.text
+    caplog.clear()
+    assert (await connected.answer(confirm(do="print", text='{"status":"pending","table":4}'))).payload
+    assert "no reply" not in caplog.text
+
+
 async def test_what_is_no_envelope_is_rejected_and_a_wrong_one_answered_with_what_is(venue, subtests):
     connected, ask = await venue(), confirm()
     for asked in (

@@ -20,8 +20,8 @@ from accounts import signing
 from accounts.authn import find_holder, presented
 from accounts.models import Credential
 from accounts.tokens import JWT_TYP, MAX_JWT_LIFETIME, Kind, TokenLimits, mint
-from hub.logs import without_secrets
 from kit.clock import db_now
+from kit.redaction import without_secrets
 from lab import ROOT
 from tests.native.rows import Person, api, browser
 

@@ -184,6 +184,8 @@ OF_A_NETWORK: dict[str, Rule] = {
     f"GET {N}/venues/{{venue_id}}": Rule(may=May.MINE),
     f"PATCH {N}/venues/{{venue_id}}": Rule(may=May.MINE, body={"name": "new"}, writes=True),
     f"DELETE {N}/venues/{{venue_id}}": Rule(may=May.MINE, ok=(200,), writes=True),
+    f"GET {N}/venues/{{venue_id}}/secret": Rule(may=May.MINE),
+    f"POST {N}/venues/{{venue_id}}/secret": Rule(may=May.MINE, body={}, writes=True),
     f"GET {N}/keys": Rule(may=May.SIGNED_IN),
     f"POST {N}/keys": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"PATCH {N}/keys/{{api_key_id}}": Rule(may=May.MINE, body={"tier": "pro"}, writes=True),

@@ -29,6 +29,8 @@ MAKES_TOKENS = (
     "PATCH /api/v1/network/keys/{api_key_id}",
     "DELETE /api/v1/network/keys/{api_key_id}",
     "POST /api/v1/network/keys/{api_key_id}/rotate-secret",
+    "GET /api/v1/network/venues/{venue_id}/secret",
+    "POST /api/v1/network/venues/{venue_id}/secret",
 )
 NEEDS_NO_SCOPE = "GET /api/v1/me"
 CONNECTS = "connect"  # it takes a seat at the gateway, and nothing else

@@ -21,20 +21,19 @@ from agents.models import Agent
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import Part
 from agnt.client import Ask
+from agnt.client.breakers import Blame, blame_late
 from agnt.models import Venue
-from agnt.service.asks.replies import VenueFailed, find_data, read_data, refuse_late, refuse_unreachable
+from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data, refuse_late, refuse_unreachable
 from agnt.service.ports import VenueAsk
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.errors import ErrorCode, Json
+from agnt.wire.replies import HOW_TO_REPLY
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
 NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
 TURN_WAITS_LONGER_S = 1.0  # so that the ask cancels the turn, which tells the agent: a timeout does not
-HOW_TO_CONFIRM = (
-    'Answer with one data part, or with JSON alone: {"status": "confirmed"}, with slot_id, slot_time, party_size'
-    ' or note if they differ from the request, or {"status": "slot_unavailable", "note": "why"}.'
-)
+NO_ANSWER = "want an answer within ttl_ms"
 HOW_TO_ANSWER = "Answer with one data part, or with JSON alone: the object that is the result."
 
 
@@ -60,7 +59,7 @@ def write_question(venue: Venue, ask: Ask) -> str:
         [
             f"{ask.intent} for {venue.name}, from the outside program {_name_program(ask)}:",
             msgspec.json.encode(ask.payload).decode(),
-            HOW_TO_CONFIRM if is_order else HOW_TO_ANSWER,
+            HOW_TO_REPLY if is_order else HOW_TO_ANSWER,
         ]
     )
 
@@ -99,14 +98,19 @@ class VenueAgents:
             ),
             deadline,
         )
-        ending = CANCELED
+        had_s, ending = _left_s(deadline), CANCELED
         try:
-            if not running.is_settled and not await running.until_settled.wait(_left_s(deadline)):
+            if not running.is_settled and not await running.until_settled.wait(had_s):
                 ending = NO_REPLY
-                raise refuse_late("no reply in time")
+                raise refuse_late(NO_ANSWER, blame_late(had_s, time.monotonic() - deadline))
         finally:
             self._dispatcher.cancel(running.turn.ask.chat_id, ending)  # does nothing once the turn has ended
-        return read_data(_find_data(running, await running.settled), ask)
+        try:
+            return read_data(_find_data(running, await running.settled), ask)
+        except VenueFailed as failed:
+            if failed.refusal.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
+                failed.blame = blame_late(had_s - _left_s(deadline))
+            raise
 
     async def _start(self, turn: TurnAsk, deadline: float) -> RunningTurn:
         """Start a turn. One that starts too late is canceled then: cancelling the admission could lose it.
@@ -120,7 +124,7 @@ class VenueAgents:
             done, _ = await asyncio.wait({starting}, timeout=_left_s(deadline))
             if not done:
                 ending = NO_REPLY
-                raise refuse_late("not admitted in time")
+                raise refuse_late("the hub did not admit the turn in time", Blame.UNKNOWN)
             ending = None
         finally:
             if ending is not None:
@@ -128,11 +132,11 @@ class VenueAgents:
         try:
             return starting.result()
         except Denied as denied:
-            # An agent that is away is a connection that fails; all else says nothing of the venue's health.
-            counts = True if isinstance(denied, Offline) else None
-            raise refuse_unreachable(f"denied: {denied.reason}", counts=counts) from None
+            # An agent that is away is the failure of its venue; all else says nothing of the venue's health.
+            blame = Blame.VENUE if isinstance(denied, Offline) else Blame.UNKNOWN
+            raise refuse_unreachable(f"the agent takes no turn: {denied.reason}", blame) from None
         except (NotPublished, FileGone, Unavailable) as refused:
-            raise refuse_unreachable(type(refused).__name__, counts=None) from None
+            raise refuse_unreachable(f"the agent takes no turn: {type(refused).__name__}", Blame.UNKNOWN) from None
 
     def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: Ending) -> None:
         if not started.cancelled() and started.exception() is None:
@@ -148,12 +152,13 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
     if settled.outcome is Outcome.COMPLETED and not settled.reason:
         return find_data(running.pieces, settled.text)
     if settled.reason == Failure.TIMEOUT:
-        raise refuse_late("no reply in time")
+        raise refuse_late(NO_ANSWER, Blame.UNKNOWN)
     # The agent asks back, and no caller is there to answer; or the turn failed.
-    why = settled.reason or str(settled.outcome)
     if settled.reason == Failure.REJECTED:
-        raise VenueFailed(f"rejected: {settled.own_words}", EnvelopeRefused(*REJECTED), counts=False)
-    raise refuse_unreachable(why, counts=None if settled.reason in NOT_OF_VENUE else True)
+        raise decline(settled.own_words)
+    rule = f"the agent's turn ended without an answer: {settled.reason or settled.outcome}"
+    blame = Blame.UNKNOWN if settled.reason in NOT_OF_VENUE else Blame.VENUE
+    raise refuse_unreachable(rule, blame, settled.text)
 
 
 def _left_s(deadline: float) -> float:
@@ -162,6 +167,3 @@ def _left_s(deadline: float) -> float:
 
 async def _nothing(settled: SettledTurn) -> None:
     """Does nothing: the asker waits for the end itself."""
-
-
-REJECTED = (ErrorCode.SLOT_UNAVAILABLE, "the venue declined")

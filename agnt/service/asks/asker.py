@@ -11,10 +11,9 @@ from typing import TypeVar
 
 from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
-from agents.links.remote.access import rules
 from agnt import limits, settings
-from agnt.client import Ask, CallFailed, Client, Endpoint, SeenSignatures, describe_ask
-from agnt.client.breakers import CircuitOpen, PairPermit
+from agnt.client import Ask, SeenSignatures, describe_ask
+from agnt.client.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from agnt.models import Venue
 from agnt.service.asks.agents import AgentRoute, VenueAgents, find_agent
 from agnt.service.asks.breakers import StoredBreakers, VenueKey
@@ -23,12 +22,11 @@ from agnt.service.asks.replies import (
     NOT_IN_TIME,
     VENUE_BUSY,
     VenueFailed,
-    blame_venue,
     read_confirmation,
     refuse_unreachable,
 )
-from agnt.service.asks.transport import GuardedTransport, parse_strictly
-from agnt.service.keys import derive_venue_secret
+from agnt.service.asks.servers import VenueServers
+from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAnswer, VenueAsk
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
@@ -37,17 +35,12 @@ from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm
 from kit.async_db import DbCalls
 from kit.concurrency import ConcurrencyLimit
-from kit.safe_http import StreamingHttp
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
-# An ask with less time says nothing about a venue: such an ask is no probe, and no breaker counts its timeout.
-FAIR_TTL_MS = 1_000
 DB_CALLS_AT_ONCE = 8
-NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
-MAX_WHY_CHARS = 300
 Result = TypeVar("Result")
 
 
@@ -81,9 +74,7 @@ class VenueAsker:
     def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
         self._breakers = breakers
         self._agents = VenueAgents(dispatcher)
-        self._http = StreamingHttp(rules())
-        # Without breakers of its own: every ask has passed the stored ones.
-        self._client = Client(GuardedTransport(self._http), None, parse=parse_strictly, first_pause_s=NO_PAUSE)
+        self._servers = VenueServers()
         self._open_asks = OpenAsks()
         self._signatures = SeenSignatures()
         self._db = DbCalls(DB_CALLS_AT_ONCE)
@@ -109,7 +100,7 @@ class VenueAsker:
     async def close(self) -> None:
         """Finish what is being recorded."""
         await self._recording.wait(1.0)
-        self._http.close()
+        self._servers.close()
 
     async def _ask(
         self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
@@ -124,29 +115,24 @@ class VenueAsker:
     async def _ask_past_breakers(
         self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Result]
     ) -> Result:
-        is_hasty = ask.ttl_ms < FAIR_TTL_MS
+        may_probe = ask.ttl_ms >= FAIR_S * 1000  # the probe of less could end without a result
         try:
-            permit, route = await self._enter(venue_key, asked, deadline, may_probe=not is_hasty)
+            permit, route = await self._enter(venue_key, asked, deadline, may_probe=may_probe)
         except VenueFailed as failed:
-            raise failed.refusal from None
+            raise _tell(asked, failed) from None
         try:
             if route is None:
-                result = read(await self._ask_by_http(asked.venue, ask, deadline))
+                result = read(await self._servers.ask(asked.venue, ask, deadline))
             else:
                 envelope = self._sign(asked.venue, ask)
                 result = read(await self._agents.ask(route, asked, ask, envelope, deadline))
         except VenueFailed as failed:
-            counts = failed.counts and not (is_hasty and failed.refusal.code == ErrorCode.TTL_EXCEEDED)
-            told = {"venue": str(asked.venue.public_id), "why": str(failed)[:MAX_WHY_CHARS], "counts": counts}
-            logger.info("agnt.venue_failed", extra=told)
-            await self._leave(venue_key, permit, failed=counts)
-            raise failed.refusal from None
-        except BaseException:
-            # The caller waits no longer, or the hub failed. Unless the time is up, that says nothing of the venue.
-            is_late = time.monotonic() >= deadline and not is_hasty
-            self._record(venue_key, permit, failed=True if is_late else None)
+            await self._leave(venue_key, permit, failed.blame)
+            raise _tell(asked, failed) from None
+        except BaseException:  # the caller waits no longer, its key was revoked, or the hub failed
+            self._record(venue_key, permit, Blame.UNKNOWN)
             raise
-        await self._leave(venue_key, permit, failed=False)
+        await self._leave(venue_key, permit, Blame.NONE)
         return result
 
     async def _enter(
@@ -163,7 +149,7 @@ class VenueAsker:
             has_agent = asked.venue.agent_id is not None
             route = find_agent(asked) if has_agent else None
             if route is None and has_agent:
-                raise refuse_unreachable("its agent is not published, or not the owner's", counts=False)
+                raise refuse_unreachable("want a published agent of the owner", Blame.UNKNOWN)
             return self._breakers.enter(venue_key, may_probe=may_probe), route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
@@ -186,40 +172,36 @@ class VenueAsker:
     ) -> None:
         """Give back a probe that no call is left for."""
         if not entering.cancelled() and entering.exception() is None:
-            self._record(venue_key, entering.result()[0], failed=None)
+            self._record(venue_key, entering.result()[0], Blame.UNKNOWN)
 
-    async def _leave(self, venue_key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
-        if recording := self._record(venue_key, permit, failed=failed):
+    async def _leave(self, venue_key: VenueKey, permit: PairPermit, blame: Blame) -> None:
+        if recording := self._record(venue_key, permit, blame):
             await asyncio.shield(recording)
 
-    def _record(
-        self, venue_key: VenueKey, permit: PairPermit, *, failed: bool | None
-    ) -> "asyncio.Task[None] | None":
-        """Have the result of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
-        if not failed and not permit.is_probe:  # the success of a call past closed breakers changes nothing
+    def _record(self, venue_key: VenueKey, permit: PairPermit, blame: Blame) -> "asyncio.Task[None] | None":
+        """Have the end of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
+        if not blame.is_failure and not permit.is_probe:  # nothing changes
             return None
-        return self._recording.start(
-            self._db(self._breakers.leave, venue_key, permit, failed=failed), name="breaker"
-        )
-
-    async def _ask_by_http(self, venue: Venue, ask: Ask, deadline: float) -> Json:
-        endpoint = Endpoint(venue.url, secret=derive_venue_secret(str(venue.public_id)))
-        try:
-            within_s = max(0.0, deadline - time.monotonic())
-            return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
-        except CallFailed as failed:
-            counts = failed.is_failure if failed.was_sent or failed.is_failure else None
-            raise blame_venue(failed, counts=counts) from None
+        return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")
 
     def _sign(self, venue: Venue, ask: Ask) -> Json:
         """The signed envelope of an ask."""
-        secret = derive_venue_secret(str(venue.public_id))
+        secret = derive_venue_secrets(venue).signing
         return self._signatures.sign_once(
             ask,
             time.time(),
             lambda at_s: describe_ask(ask, secret=secret, at_s=at_s),
             lambda envelope: envelope["payload"]["_sig"],
         )
+
+
+def _tell(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
+    """The refusal of a failed ask. The logs of the hub and of the network say what the venue has to mend."""
+    if failed.is_fault:
+        failed.refusal.about = failed.describe()
+        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **failed.refusal.about}
+        logger.warning("agnt.venue_failed", extra=told)
+    return failed.refusal
 
 
 def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:

@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import User
-from agnt.client.breakers import COOLDOWN_S, CircuitOpen, Pair, PairPermit, enter, give_back, leave
+from agnt.client.breakers import COOLDOWN_S, Blame, CircuitOpen, Pair, PairPermit, enter, leave
 from agnt.models import Breaker as BreakerRow
 from agnt.models import Network, Venue
 from agnt.service.metrics import AgntCounts
@@ -54,20 +54,17 @@ class StoredBreakers:
             return self._enter_open(key, pair, may_probe=may_probe)
         return enter(pair, 0)[1]  # closed breakers let every call through, at any time
 
-    def leave(self, key: VenueKey, permit: PairPermit, *, failed: bool | None) -> None:
-        """Record the result of a call. `failed` None: it says nothing of the venue; the next call may probe.
+    def leave(self, key: VenueKey, permit: PairPermit, blame: Blame) -> None:
+        """Record the end of a call.
 
-        A probe whose result is not recorded counts as a failure after `agnt.client.breakers.PROBE_S`.
+        A probe whose end is not recorded counts as a failure after `agnt.client.breakers.PROBE_S`.
         """
-        if not failed and not permit.is_probe:
+        if not blame.is_failure and not permit.is_probe:
             return
         try:
             with transaction.atomic():
                 before = _lock(key)
-                if failed is None:
-                    after = give_back(before, permit)
-                else:
-                    after = leave(before, permit, db_now().timestamp(), venue=str(key.venue_id), failed=failed)
+                after = leave(before, permit, db_now().timestamp(), venue=str(key.venue_id), blame=blame)
                 _write(key, before, after)
         except IntegrityError:  # the venue was deleted while it was asked, and its breaker with it
             return

@@ -1,61 +1,75 @@
-"""The replies of venues: finds the payload in the reply of an agent, and checks it. No I/O."""
+"""The replies of venues: finds the payload in the reply of an agent, and what the reply means. No I/O."""
 
+import json
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
 from agnt.client import Ask, CallFailed, read_response
-from agnt.client.breakers import is_failure
+from agnt.client.breakers import Blame, blame_status
 from agnt.service.ports import VenueAnswer
 from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import MAX_BODY_BYTES, build_envelope
-from agnt.wire.payloads import MAX_ID_CHARS, MAX_NOTE_CHARS, MAX_PARTY_SIZE, MAX_TIME_CHARS
+from agnt.wire.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_reply
 from kit import strict_json
+from kit.redaction import show_foreign
 
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
 VENUE_BUSY = "too many envelopes wait for this venue: try again later"
 NETWORK_BUSY = "too many envelopes wait for the venues of this network: try again later"
 NOT_IN_TIME = "the venue did not answer within ttl_ms"
-TAKEN = "the venue has no such slot free"
+TAKEN = "the venue declined"
+PAUSED = "the venue takes no orders now"
 LOOP = "the envelope was at the venue before, or was passed on too often"
+MAX_SAID_CHARS = 500
+MAX_RULE_CHARS = 300
 
 
 class VenueFailed(Exception):
-    """A venue gave no answer. The text is for the log, and may hold words of the venue.
+    """A venue gave no answer, or did not accept. The text names the rule that the venue broke, for its owner.
 
-    `refusal`: what the caller is answered. `counts`: the breakers take it as a failure, None: as no result.
+    `refusal`: what the caller is answered. `blame`: what the breakers count. `said`: what the venue answered.
     """
 
-    def __init__(self, why: str, refusal: EnvelopeRefused, *, counts: bool | None) -> None:
-        super().__init__(why)
+    def __init__(self, rule: str, refusal: EnvelopeRefused, *, blame: Blame, said: str = "") -> None:
+        super().__init__(rule)
         self.refusal = refusal
-        self.counts = counts
+        self.blame = blame
+        self.said = said
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the venue has something to mend. A venue that declines has not."""
+        return self.refusal.code not in (ErrorCode.SLOT_UNAVAILABLE, ErrorCode.RATE_LIMITED)
+
+    def describe(self) -> Json:
+        """The failure for the log of the network, without secrets."""
+        about = {"rule": str(self)[:MAX_RULE_CHARS], "venue_said": show_foreign(self.said, MAX_SAID_CHARS)}
+        return {name: text for name, text in about.items() if text}
 
 
-def refuse_late(why: str) -> VenueFailed:
+def refuse_late(rule: str, blame: Blame) -> VenueFailed:
     """The failure of a venue whose answer did not come in time; the hub reads no later answer."""
-    return VenueFailed(why, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), counts=True)
+    return VenueFailed(rule, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), blame=blame)
 
 
-def refuse_unreachable(why: str, *, counts: bool | None) -> VenueFailed:
+def refuse_unreachable(rule: str, blame: Blame, said: str = "") -> VenueFailed:
     """The failure of a venue that was not reached, or whose answer is of no use."""
-    return VenueFailed(why, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), counts=counts)
+    return VenueFailed(rule, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), blame=blame, said=said)
 
 
-class _Confirmation(Struct, frozen=True):
-    """The payload of a venue's answer to `booking.confirm`; more keys are ignored.
+def decline(reason: str) -> VenueFailed:
+    """The answer of a venue that declines, in the venue's own words."""
+    return VenueFailed("", EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, _clean(reason) or TAKEN), blame=Blame.NONE)
 
-    `status`: `pending`, as in AGNT's own answer to this intent, or `confirmed` if the booking is settled.
-    """
 
-    status: Literal["pending", "confirmed", "slot_unavailable"]
-    slot_id: Annotated[str, Meta(max_length=MAX_ID_CHARS)] = ""
-    slot_time: Annotated[str, Meta(max_length=MAX_TIME_CHARS)] = ""
-    party_size: Annotated[int, Meta(ge=1, le=MAX_PARTY_SIZE)] | None = None
-    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
+def pause(reason: str, wait_s: float) -> VenueFailed:
+    """The answer of a venue that takes no orders for a while."""
+    refusal = EnvelopeRefused(ErrorCode.RATE_LIMITED, _clean(reason) or PAUSED, retry_after_s=wait_s or WAIT_S)
+    return VenueFailed("", refusal, blame=Blame.NONE)
 
 
 def find_data(pieces: Iterable[Piece], text: str) -> Json:
@@ -75,16 +89,16 @@ def find_data(pieces: Iterable[Piece], text: str) -> Json:
     if not found:
         found = [_read_text(text)]
     if len(found) > 1:
-        raise _unusable(f"{len(found)} data parts")
+        raise _unusable(f"want one data part, not {len(found)}", found)
     data = found[0]
     if not isinstance(data, dict) or not data:
-        raise _unusable("no JSON object, or an empty one")
+        raise _unusable("want a JSON object that is not empty", data)
     try:
         size = len(msgspec.json.encode(data))
     except RecursionError:
-        raise _unusable("nested too deep") from None
+        raise _unusable("want JSON that is not nested too deep") from None
     if size > MAX_BODY_BYTES:
-        raise _unusable(f"{size} bytes, at most {MAX_BODY_BYTES} are taken")
+        raise _unusable(f"want at most {MAX_BODY_BYTES} bytes, not {size}", data)
     return data
 
 
@@ -109,39 +123,42 @@ def read_data(data: Json, ask: Ask) -> Json:
     except CallFailed as failed:
         # No HTTP status came with it: the code says whether the venue is well.
         meaning = MEANINGS[ErrorCode(failed.code)] if failed.code in list(ErrorCode) else None
-        counts = failed.is_failure or meaning is None or is_failure(meaning.status)
-        raise blame_venue(failed, counts=counts) from None
+        if not failed.blame.is_failure:
+            failed.blame = blame_status(meaning.status) if meaning else Blame.VENUE
+        failed.said = _show(data)
+        raise blame_venue(failed) from None
 
 
-def blame_venue(failed: CallFailed, *, counts: bool | None) -> VenueFailed:
+def blame_venue(failed: CallFailed) -> VenueFailed:
     """The failure of a call, with the error that the caller of the hub gets."""
     match failed.code:
         case ErrorCode.SLOT_UNAVAILABLE:
-            refusal = EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, TAKEN)
+            return decline(str(failed))
+        case ErrorCode.RATE_LIMITED:
+            return pause(str(failed), failed.retry_after_s)
         case ErrorCode.ROUTING_LOOP:
             refusal = EnvelopeRefused(ErrorCode.ROUTING_LOOP, LOOP)
         case ErrorCode.TTL_EXCEEDED:
             refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
         case _:
             refusal = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
-    return VenueFailed(f"{failed.code}: {failed}", refusal, counts=counts)
+    return VenueFailed(f"{failed.code}: {failed}", refusal, blame=failed.blame, said=failed.said)
 
 
 def read_confirmation(payload: Json) -> VenueAnswer:
     """The confirmation in a venue's payload.
 
     Raises:
-        VenueFailed: `slot_unavailable`; or the payload is no answer to an order.
+        VenueFailed: the venue does not accept; or the payload is no reply to an order.
     """
     try:
-        said = msgspec.convert(payload, _Confirmation)
-    except msgspec.ValidationError as wrong:
-        raise _unusable(str(wrong)) from None
-    if any(map(strict_json.is_forbidden, (said.slot_id, said.slot_time, said.note))):
-        raise _unusable("text with NUL or a lone surrogate")
-    if said.status == "slot_unavailable":
-        refusal = EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, said.note or TAKEN)
-        raise VenueFailed("slot_unavailable", refusal, counts=False)
+        said = read_reply(payload)
+    except BadReply as bad:
+        raise _unusable(str(bad), payload) from None
+    if said.status == RATE_LIMITED:
+        raise pause(said.reason, said.retry_after_s)
+    if said.status not in ACCEPTED:
+        raise decline(said.reason or said.note)
     return VenueAnswer(slot_id=said.slot_id, slot_time=said.slot_time, party_size=said.party_size, note=said.note)
 
 
@@ -149,9 +166,24 @@ def _read_text(text: str) -> Any:
     try:
         return strict_json.read(text.encode(errors="replace"))
     except strict_json.UnreadableText as unreadable:
-        raise _unusable(f"no data part, and {unreadable}") from None
+        raise _unusable(f"want a data part or JSON alone: {unreadable}", text) from None
 
 
-def _unusable(why: str) -> VenueFailed:
+def _unusable(rule: str, said: Any = "") -> VenueFailed:
     """The failure of a venue whose answer is of no use; breakers count the answer like a status 500."""
-    return refuse_unreachable(f"the reply: {why}", counts=True)
+    return refuse_unreachable(f"the reply: {rule}", Blame.VENUE, _show(said))
+
+
+def _show(said: Any) -> str:
+    """An answer as text; `describe` cuts it."""
+    if isinstance(said, str):
+        return said
+    try:
+        return json.dumps(said, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        return ""
+
+
+def _clean(words: str) -> str:
+    """Words of a venue that a caller gets."""
+    return words[:MAX_SAID_CHARS].encode(errors="replace").decode()

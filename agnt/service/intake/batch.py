@@ -254,7 +254,7 @@ class Batch:
         except EnvelopeRefused as refused:
             if running is not None:
                 self._known.free(key, envelope, running)
-            self._log(arrival, key, refused.code.value, refused.status, venue_id=venue_id)
+            self._log(arrival, key, refused.code.value, refused.status, venue_id=venue_id, about=refused.about)
             return Refused(refused)
 
     def _check_signature(self, arrival: Arrival, key: FoundKey, envelope: Envelope) -> EnvelopeRefused | None:
@@ -288,11 +288,12 @@ class Batch:
         dropped: Sequence[str] = (),
         venue_id: int | None = None,
         booking: NewBooking | None = None,
+        about: Json | None = None,
     ) -> None:
-        """Note an interaction."""
+        """Note an interaction. `about`: what the log says beside what is known of its sender."""
         if not arrival.is_envelope:
             return
-        about: Json = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent}
+        about = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent} | (about or {})
         if dropped:
             about["dropped"] = list(dropped)
         heading = arrival.heading
