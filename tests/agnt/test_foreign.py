@@ -124,6 +124,8 @@ async def test_a_booking_from_the_first_ping_to_the_replay(keeper: Keeper, tmp_p
 # What the venue does, as the guest's note asks it; what the caller gets; how often the venue is asked.
 CASES = [
     ("is full", 409, "slot_unavailable", 1),
+    ("declines", 409, "slot_unavailable", 1),
+    ("takes no orders now", 429, "rate_limited", 1),
     ("answers nonsense", 502, "venue_unreachable", 1),
     ("sends no JSON", 502, "venue_unreachable", 1),
     ("hangs up", 502, "venue_unreachable", 1),

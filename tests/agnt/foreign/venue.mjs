@@ -8,7 +8,9 @@ const secret = readSecret(process.env.AGNT_SECRET);
 
 const answers = {
   "is free": () => ({ status: "confirmed", slot_time: "20:00", note: "upstairs" }),
-  "is full": () => ({ status: "slot_unavailable", note: "full until ten" }),
+  "is full": () => ({ status: "slot_unavailable", reason: "full until ten" }),
+  declines: () => ({ status: "declined", reason: "at most eight at a table" }),
+  "takes no orders now": () => ({ status: "rate_limited", retry_after_s: 90 }),
   "answers nonsense": () => ({ status: "perhaps" }),
 };
 
