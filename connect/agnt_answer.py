@@ -16,7 +16,7 @@ from typing import Any
 from agnt.client import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from agnt.client.answers import MAX_RETRY_AFTER_S, parse_json
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, describe_error
-from agnt.wire.fields import PING, build_envelope
+from agnt.wire.fields import ACTING_INTENTS, PING, build_envelope
 from agnt.wire.hops import describe_via
 from agnt.wire.replies import BadReply, read_reply
 from agnt.wire.signing import SigningKeys, read_key
@@ -57,7 +57,7 @@ class AgntAnswer:
         heading = find_ask(fields)
         try:
             ask, signature = read_ask(fields, keys=self._keys, now_s=now_s)
-            if signature:
+            if signature and ask.intent in ACTING_INTENTS:
                 self._signatures.check(signature, ask, now_s)
             if ask.intent == PING:
                 payload: Json = {"status": "ok", "agent_id": ask.to}

@@ -49,9 +49,9 @@ from agnt.endpoint.http import AgntEndpoint
 from agnt.endpoint.status import StatusReports
 from agnt.service.asks.asker import VenueAsker
 from agnt.service.asks.breakers import StoredBreakers
+from agnt.service.intake.intake import Intake
 from agnt.service.intake.own_calls import EnvelopeCalls
 from agnt.service.intake.runner import EnvelopeRunner
-from agnt.service.intake.thread import Intake
 from agnt.service.venues.index import VenueIndexes
 from gateway.service.agent_protocol.steps import StepRunner
 from gateway.service.client import Gateway

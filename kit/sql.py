@@ -19,6 +19,7 @@ from django.db import (
     OperationalError,
     connection,
     connections,
+    transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
@@ -111,9 +112,10 @@ def _fetched(cursor: Any) -> list[Row]:
 
 
 class _Compiled(NamedTuple):
-    """The text of a queryset, and what turns the driver's values of a column into Python's."""
+    """The text of a queryset, the values before its keys, and what turns the driver's values into Python's."""
 
     statement: str
+    constants: Sequence[Any]
     converters: Mapping[int, tuple[Sequence[Callable[..., Any]], Any]]
 
 
@@ -121,7 +123,7 @@ class KeyedQuery:
     """A queryset of values about some keys, compiled once for each number of keys.
 
     For what runs with every request: Django compiles a queryset anew each time, which takes ten times as long as
-    such a query. `about` makes it of keys, which are its only parameters.
+    such a query. `about` makes it of keys, which are its last parameters; those before them are constants.
     `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are left out. That is
     FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
     """
@@ -135,19 +137,20 @@ class KeyedQuery:
         """Its rows for these keys."""
         if not keys:
             return []
-        statement, converters = self._compiled.get(len(keys)) or self._compile(len(keys))
-        found = rows(statement, list(keys))
+        statement, constants, converters = self._compiled.get(len(keys)) or self._compile(len(keys))
+        found = rows(statement, [*constants, *keys])
         return [_converted(row, converters) for row in found] if converters else found
 
     def _compile(self, count: int) -> _Compiled:
         found = self._about(range(count))
         compiler = found.query.get_compiler(DEFAULT_DB_ALIAS)
         statement, values = compiler.as_sql()
-        if len(values) != count:
-            raise ValueError(f"it has other parameters than its keys: {statement}")
+        if [*map(str, values[-count:])] != [*map(str, range(count))]:
+            raise ValueError(f"its keys are not its last parameters: {statement}")
         if self._holds_keys and connection.vendor == "postgresql":
             statement += f" FOR KEY SHARE OF {connection.ops.quote_name(found.model._meta.db_table)} SKIP LOCKED"
-        compiled = _Compiled(statement, compiler.get_converters([one for one, _, _ in compiler.select]))
+        converters = compiler.get_converters([one for one, _, _ in compiler.select])
+        compiled = _Compiled(statement, values[:-count], converters)
         if count <= MOST_KEYS_KEPT:
             self._compiled[count] = compiled
         return compiled
@@ -216,6 +219,25 @@ def advisory_lock(name: str) -> Iterator[bool]:
     finally:
         if is_ours:
             rows("SELECT pg_advisory_unlock(%s)", [key])
+
+
+@contextmanager
+def atomic_unflushed() -> Iterator[None]:
+    """A transaction whose commit waits for no flush of the disk, nor for a replica.
+
+    A crash of the process undoes none; a crash of the machine may undo those of its last moments.
+    """
+    if connection.vendor == "postgresql":
+        with transaction.atomic():
+            rows("SET LOCAL synchronous_commit = off")
+            yield
+        return
+    rows("PRAGMA synchronous = NORMAL")
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        rows("PRAGMA synchronous = FULL")
 
 
 def check_connection() -> None:

@@ -1,11 +1,13 @@
 """An ask, and the request that carries it: one envelope, signed where there is a secret. No I/O."""
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agnt.client.breakers import Blame
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import (
+    ACTING_INTENTS,
     DEFAULT_TTL_MS,
     MAX_BODY_BYTES,
     NETWORK,
@@ -16,6 +18,8 @@ from agnt.wire.fields import (
 )
 from agnt.wire.hops import Via, add_hop, describe_via
 from agnt.wire.signing import canonical_json, sign_body, sign_payload
+
+NONCE_CHARS = 16
 
 
 class CallFailed(Exception):
@@ -110,8 +114,13 @@ def describe_ask(ask: Ask, *, secret: bytes, at_s: int) -> Json:
     fine["origin"] = is_name(ask.origin) or not is_passed_on
     if wrong := [name for name, is_fine in (fine | {"ttl_ms": is_ttl(ask.ttl_ms)}).items() if not is_fine]:
         raise _refuse(f"missing or wrong: {', '.join(wrong)}")
+    nonce: Json = {}
+    if is_passed_on and ask.intent in ACTING_INTENTS:
+        # All that this sender passes on is from it: without this, equal payloads of one second are one event.
+        nonce["_nonce"] = hashlib.sha256("\n".join(ask.event).encode()).hexdigest()[:NONCE_CHARS]
     try:
-        payload = sign_payload(ask.payload, key=secret, sender=ask.sender, at_s=at_s) if secret else ask.payload
+        given = ask.payload | nonce
+        payload = sign_payload(given, key=secret, sender=ask.sender, at_s=at_s) if secret else given
     except (TypeError, ValueError, RecursionError) as wrong:
         raise _refuse(f"the payload is not JSON: {wrong}") from None
     envelope = build_envelope(

@@ -13,7 +13,8 @@ class SeenEnvelope(models.Model):
     """An envelope that runs, or was answered.
 
     Equal `sender`, `intent` and `timestamp` of one customer are one event: no customer gets the answer to another.
-    `timestamp`: the exact text that was sent. `payload_digest`: SHA-256 in hex. `answer`: the response, JSON, once
+    `timestamp`: the exact text that was sent; in a row without `sender`, the signature of the payload, which names
+    the same event. `payload_digest`: SHA-256 in hex. `answer`: the response, JSON, once
     it is done. `expires_at`: the row is of no use from then on.
     """
 
@@ -45,7 +46,7 @@ class SeenEnvelope(models.Model):
 
 
 class SeenSignature(models.Model):
-    """A signature that was verified. `event_digest`: SHA-256 in hex of the event that it came with."""
+    """A signature that an earlier release verified. This one writes none; the next one drops the table."""
 
     network = models.ForeignKey(Network, models.CASCADE, related_name="seen_signatures", db_index=False)
     signature = models.CharField(max_length=64)

@@ -27,6 +27,7 @@ from agnt.wire.fields import is_name
 from agnt.wire.signing import SigningKeys, derive_tenant_key
 from kit.clock import approximate_now, db_now
 from kit.names import NameRule
+from kit.sql import KeyedQuery
 
 PURPOSE = b"clawbridge signing secrets of AGNT keys"
 MASTER_PURPOSE = b"clawbridge master of AGNT signing secrets"
@@ -217,12 +218,11 @@ def list_keys(owner: User, *, with_ended: bool = False) -> QuerySet[ApiKey]:
 def find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
     """The live keys among tokens, by the digests of these (`accounts.authn.digest`); one query, nothing cached."""
     stale = approximate_now() - TOUCH_EVERY
-    rows = ApiKey.objects.live().filter(credential__digest__in=list(digests)).values_list(*_COLUMNS)
     return {
         token_digest: FoundKey(
             **dict(zip(_FIELDS, values, strict=True)), is_stale=used_at is None or used_at < stale
         )
-        for token_digest, used_at, *values in rows
+        for token_digest, used_at, *values in _LIVE.rows(digests)
     }
 
 
@@ -263,6 +263,9 @@ _COLUMNS = (
     "credential__digest",
     "credential__last_used_at",
     *(_PATHS.get(name, name) for name in _FIELDS),
+)
+_LIVE = KeyedQuery(
+    lambda digests: ApiKey.objects.live().filter(credential__digest__in=digests).values_list(*_COLUMNS)
 )
 
 

@@ -9,6 +9,7 @@ PROTOCOL: Final = "openclaw/a2a/v1"
 NETWORK = "network:agnt"
 PING = "network.ping"
 INTENTS = frozenset({PING, "venue.list", "booking.search", "booking.confirm"})
+ACTING_INTENTS = frozenset({"booking.confirm", "booking.cancel"})  # acting twice does harm
 MAX_BODY_BYTES = 262_144
 MAX_CONTEXT_BYTES = 16_384
 DEFAULT_TTL_MS = 5_000
@@ -19,7 +20,7 @@ MAX_TIME_CHARS = 64
 MAX_NOTE_CHARS = 500
 MAX_PARTY_SIZE = 10_000
 SIGNATURE_HEADER = "X-A2A-Envelope-Signature"
-SIGNATURE_KEYS = frozenset({"_ts", "_from", "_sig"})  # of a payload
+SIGNATURE_KEYS = frozenset({"_ts", "_from", "_nonce", "_sig"})  # of a payload
 NAME = r"[A-Za-z0-9_.:-]{1,128}"  # of an agent, a network or an intent
 _NAME = re.compile(NAME)
 

@@ -1,7 +1,7 @@
 """The payloads of the four intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -36,10 +36,11 @@ class _Signed(
     Struct,
     kw_only=True,
     forbid_unknown_fields=True,
-    rename={"signed_at": "_ts", "signed_by": "_from", "signature": "_sig"},
+    rename={"signed_at": "_ts", "signed_by": "_from", "nonce": "_nonce", "signature": "_sig"},
 ):
     signed_at: Annotated[int, Meta(description="Unix seconds.")] | UnsetType = UNSET
     signed_by: Annotated[str, Meta(description="The `from` of the envelope.")] | UnsetType = UNSET
+    nonce: Annotated[Any, Meta(description="Any value, so that equal payloads have two signatures.")] = None
     signature: (
         Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the canonical JSON.")]
         | UnsetType

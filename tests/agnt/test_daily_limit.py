@@ -11,8 +11,8 @@ import pytest
 from accounts.models import User
 from accounts.open_requests import OpenRequests
 from agnt.models import ApiKey, KeyUsage
+from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
-from agnt.service.intake.thread import Intake
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
 from agnt.service.venues.index import VenueIndexes
@@ -54,8 +54,7 @@ def clock() -> MovedClock:
 async def hub(clock: MovedClock) -> AsyncIterator[Hub]:
     """A hub whose days are those of the clock."""
     indexes, callers = VenueIndexes(), OpenRequests()
-    intake = Intake(indexes, now=clock)
-    made = Hub(EnvelopeRunner(intake, indexes, Venues(), AgntCounts(), callers))
+    made = Hub(EnvelopeRunner(Intake(indexes, now=clock), indexes, Venues(), AgntCounts(), callers))
     yield made
     await made.client.aclose()
     await made.runner.close()

@@ -14,9 +14,9 @@ from django.db import connection, transaction
 from accounts.models import User
 from accounts.open_requests import OpenRequests
 from agnt.models import ApiKey, Booking, Interaction, Network, SeenEnvelope, UsageEvent, Venue
-from agnt.service.intake.arrivals import Work
+from agnt.service.intake.arrivals import Arrival, Outcome
+from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
-from agnt.service.intake.thread import Intake
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer
@@ -119,7 +119,7 @@ async def test_a_confirm_that_waited_too_long_for_a_lock_is_no_charge(hub: Hub, 
         assert error_of(await hub.post(key, sent)) == "ttl_exceeded"
     assert result_of(await hub.post(key, sent | {"ttl_ms": 5000}))["status"] == "pending"
     assert hub.counts.requests == {
-        ("booking.confirm", "none", "ttl_exceeded"): 1,  # its key was not looked up in time
+        ("booking.confirm", "pro", "ttl_exceeded"): 1,
         ("booking.confirm", "pro", "ok"): 1,
     }
     assert (hub.counts.metered_events, await written()) == (1, (1, 1, 1))
@@ -259,13 +259,13 @@ async def test_a_caller_that_leaves_while_it_is_decided_leaves_no_event_behind(h
 
 
 class CountedIntake(Intake):
-    """Counts what it gets."""
+    """Counts its looks."""
 
     taken = 0
 
-    def submit(self, work: Work) -> "asyncio.Future[None]":
+    def decide(self, arrival: Arrival) -> Outcome:
         self.taken += 1
-        return super().submit(work)
+        return super().decide(arrival)
 
 
 async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: MintedKey) -> None:

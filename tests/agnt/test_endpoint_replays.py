@@ -14,7 +14,7 @@ from lab.hub_storage import MakeStorage
 from tests.agnt.wire import Program, add_venue, count, envelope, error_of, mint, new_login, result_of, stamp
 from tests.channel.agents import sql
 
-AT_ONCE = 50
+AT_ONCE, FEW_AT_ONCE = 50, 16
 CHARGED = ("agnt_booking", "agnt_usageevent")
 SUBSCRIBE = (
     "INSERT INTO webhooks_subscription (owner_id, url, events, session_id, routing_name, status,"
@@ -160,6 +160,22 @@ async def test_fifty_identical_confirmations_at_once_book_once(
     assert count(hub, login, "agnt_interaction") == AT_ONCE
     left = {int(answer.headers["x-ratelimit-remaining"]) for answer in answers}
     assert left == set(range(10_000 - AT_ONCE, 10_000))
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+async def test_equal_confirmations_of_one_customer_at_once_book_once(
+    hub: HubProcess, login: str, asking: Program, is_signed: bool
+) -> None:
+    """By two keys; or with one signature, and timestamps that differ. On the grown hub by two processes."""
+    key = asking.key if is_signed else mint(hub, login, "pro", "full", customer="acme")
+    order = {"venue_id": "cafe"}
+    sent = envelope("booking.confirm", asking.key.sign(order) if is_signed else order, ttl_ms=15_000)
+    async with web(hub.urls[-1]) as client:
+        programs = [asking, Program(client, key)]
+        envelopes = [sent | ({"timestamp": stamp()} if is_signed else {}) for _ in range(FEW_AT_ONCE)]
+        answers = await asyncio.gather(*(programs[nth % 2].post(one) for nth, one in enumerate(envelopes)))
+    assert len({result_of(answer)["booking_id"] for answer in answers}) == 1
+    assert charges(hub, login) == [1, 1, 1]
 
 
 async def test_different_confirmations_at_once_are_each_booked(

@@ -109,7 +109,8 @@ def test_only_live_keys_are_found(alice: Person, bob: Person) -> None:
         mint_key(user, "key") for user in (alice.user, alice.user, alice.user, bob.user)
     )
     Credential.objects.filter(pk=revoked.key.credential_id).revoke()
-    Credential.objects.filter(pk=expired.key.credential_id).update(expires_at=timezone.now())
+    before = timezone.now() - timedelta(milliseconds=1)  # SQLite's clock has milliseconds
+    Credential.objects.filter(pk=expired.key.credential_id).update(expires_at=before)
     User.objects.filter(pk=bob.user.pk).update(is_active=False)
     refused = [
         revoked.token,

@@ -1,4 +1,4 @@
-"""The pieces of work of the intake: a request, the end of a venue ask, and a request whose time was up."""
+"""A request of AGNT, and what the intake decides about a request."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
-from agnt.service.ports import VenueAnswer, VenueAsk
+from agnt.service.ports import VenueAsk
 from agnt.wire.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import DEFAULT_TTL_MS
@@ -25,12 +25,6 @@ class Answered(Struct, frozen=True):
     has_charged: bool = False
 
 
-class Refused(Struct, frozen=True):
-    """The response is an error."""
-
-    refusal: EnvelopeRefused
-
-
 class InProgress(Struct, frozen=True):
     """Another request with the same event runs; nothing was written but the count of the call."""
 
@@ -44,17 +38,21 @@ class VenuesChanged(Struct, frozen=True):
 
 
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
-    """A venue has to be asked; then a `Settlement` writes the end. `seen_id`: the running event, 0 for none."""
+    """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event."""
 
-    seen_id: int
+    claim: list[int]
     dropped: list[str]
 
 
-Outcome = Answered | Refused | InProgress | VenuesChanged | AskVenue
+Outcome = Answered | EnvelopeRefused | InProgress | VenuesChanged | AskVenue
 
 
 def _refuse_unread() -> EnvelopeRefused:
     return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "no envelope was read")
+
+
+def _refuse_late() -> EnvelopeRefused:
+    return EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the answer took longer than ttl_ms")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +61,8 @@ class Arrival:
 
     `is_body_refused`: the flaw is of the body, and answered before a missing key. `began`, `deadline`: of the
     monotonic clock. `is_envelope` False: a REST list, which has no sender and no response envelope.
-    The intake sets the rest: `key` when there is a live one, `rate` when the call was counted.
+    The hub sets the rest while it answers: `key` when there is a live one, `rate` when the call was counted, and
+    `late`: the error at the deadline. `has_left`: the caller waits no longer.
     """
 
     digest: str
@@ -81,7 +80,8 @@ class Arrival:
     is_envelope: bool = True
     key: FoundKey | None = None
     rate: Rate | None = None
-    outcome: Outcome | None = None
+    late: EnvelopeRefused = field(default_factory=_refuse_late)
+    has_left: bool = False
 
     @classmethod
     def begin(cls, digest: str, began: float, user_agent: str) -> Self:
@@ -100,27 +100,3 @@ class Arrival:
         except EnvelopeRefused as refused:
             self.envelope = refused
         self.deadline = self.began + self.heading.ttl_ms / 1000
-
-
-@dataclass(slots=True, kw_only=True)
-class Settlement:
-    """The end of a venue ask: `answer` or `refusal`."""
-
-    arrival: Arrival
-    asked: AskVenue
-    answer: VenueAnswer | Json | None = None
-    refusal: EnvelopeRefused | None = None
-    outcome: Outcome | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Expiry:
-    """A request whose time was up outside of a batch: the intake logs `refusal`, which the caller got."""
-
-    arrival: Arrival
-    key: FoundKey
-    refusal: EnvelopeRefused
-    outcome: Outcome | None = None
-
-
-Work = Arrival | Settlement | Expiry

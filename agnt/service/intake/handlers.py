@@ -1,11 +1,10 @@
 """The intents that the hub answers from rows: reads from the index of venues; the venue that an envelope names."""
 
 import uuid
-from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
 
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from agnt.models import Venue
@@ -18,47 +17,6 @@ from kit.clock import iso
 
 NETWORK_VERSION = "1.0"
 REFERRAL_FEE_PCT = 7
-
-
-class VenueName(NamedTuple):
-    """How an envelope names a venue of its network. `is_agent`: by its agent, otherwise by UUID or slug."""
-
-    network_id: int
-    name: str
-    is_agent: bool = False
-
-
-def find_venues(names: Collection[VenueName]) -> dict[VenueName, Venue]:
-    """The active venues with these names, in one query. A UUID comes before a slug that reads like one."""
-    if not names:
-        return {}
-    agents = {one.name for one in names if one.is_agent}
-    others = {one.name for one in names if not one.is_agent}
-    ids = {public_id for name in others if (public_id := _read_uuid(name))}
-    named = Q(public_id__in=ids) | Q(folded__in={name.lower() for name in others}) | Q(agent_name__in=agents)
-    networks = {one.network_id for one in names}
-    rows = Venue.objects.filter(network_id__in=networks, is_active=True).alias(folded=Lower("slug")).filter(named)
-    by_id: dict[tuple[int, uuid.UUID | None], Venue] = {}
-    by_slug: dict[tuple[int, str], Venue] = {}
-    by_agent: dict[tuple[int, str], Venue] = {}
-    for row in rows:
-        by_id[row.network_id, row.public_id] = row
-        by_slug[row.network_id, row.slug.lower()] = row
-        by_agent[row.network_id, row.agent_name] = row
-
-    def find(one: VenueName) -> Venue | None:
-        if one.is_agent:
-            return by_agent.get((one.network_id, one.name))
-        return by_id.get((one.network_id, _read_uuid(one.name))) or by_slug.get((one.network_id, one.name.lower()))
-
-    return {one: venue for one in names if (venue := find(one)) is not None}
-
-
-def _read_uuid(name: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(name)
-    except ValueError:
-        return None
 
 
 def answer_read(index: VenueIndex, order: Order, *, tier: str, sender: str, now: datetime) -> Json:
@@ -90,41 +48,30 @@ def _search(index: VenueIndex, order: Search, now: datetime) -> Json:
     }
 
 
-def name_venues(network_id: int, envelope: Envelope) -> list[VenueName]:
-    """The venues that an envelope names, also where its payload is not checked yet."""
-    named = []
-    venue_id = envelope.payload.get("venue_id") if envelope.intent == "booking.confirm" else None
-    if isinstance(venue_id, str):
-        named.append(VenueName(network_id, venue_id))
-    if envelope.to != NETWORK:
-        named.append(VenueName(network_id, envelope.to, is_agent=True))
-    return named
-
-
-def get_venue(network_id: int, envelope: Envelope, order: Confirm, venues: Mapping[VenueName, Venue]) -> Venue:
-    """The venue of an order.
+def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
+    """The active venue of an order, or whose agent an envelope is for.
 
     Raises:
         EnvelopeRefused: `venue_not_found`; `invalid_envelope`: `to` names the agent of another venue.
     """
-    venue = venues.get(VenueName(network_id, order.venue_id))
-    if venue is None:
+    active = Venue.objects.filter(network_id=network_id, is_active=True)
+    named = _find_named(active, order.venue_id) if isinstance(order, Confirm) else None
+    if isinstance(order, Confirm) and named is None:
         raise refuse_unknown_venue()
-    if envelope.to != NETWORK and get_recipient(network_id, envelope, venues).pk != venue.pk:
+    recipient = named if envelope.to == NETWORK else active.filter(agent_name=envelope.to).first()
+    if recipient is None:
+        raise refuse_unknown_venue()
+    if named is not None and named != recipient:
         raise refuse_fields("to and venue_id name two venues", ["to", "payload.venue_id"])
-    return venue
+    return recipient
 
 
-def get_recipient(network_id: int, envelope: Envelope, venues: Mapping[VenueName, Venue]) -> Venue:
-    """The venue whose agent an envelope is for.
-
-    Raises:
-        EnvelopeRefused: `venue_not_found`.
-    """
-    venue = venues.get(VenueName(network_id, envelope.to, is_agent=True))
-    if venue is None:
-        raise refuse_unknown_venue()
-    return venue
+def _find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
+    """The venue with this UUID or slug; a UUID comes before a slug that reads like one."""
+    with suppress(ValueError):
+        if found := venues.filter(public_id=uuid.UUID(name)).first():
+            return found
+    return venues.alias(folded=Lower("slug")).filter(folded=name.lower()).first()
 
 
 def refuse_unknown_venue() -> EnvelopeRefused:

@@ -3,41 +3,43 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from asyncio import Semaphore
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn, TypeVar
+from weakref import WeakValueDictionary
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
 from agnt.service.intake.answers import Answer, make_answer, make_refusal
-from agnt.service.intake.arrivals import (
-    Answered,
-    Arrival,
-    AskVenue,
-    Expiry,
-    InProgress,
-    Outcome,
-    Refused,
-    Settlement,
-    VenuesChanged,
-    Work,
-)
-from agnt.service.intake.thread import Intake
+from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, VenuesChanged
+from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
-from agnt.service.metrics import OK, AgntCounts
-from agnt.service.ports import VenueAsks
+from agnt.service.metrics import AgntCounts
+from agnt.service.ports import VenueAnswer, VenueAsks
 from agnt.service.venues.index import VenueIndexes
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from kit.async_db import DbThread
+from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
 LOOK_AFTER_S = 0.05
-LOOK_EVERY_S = 0.4  # the longest pause: each look takes a part of a batch from all networks
-TOO_LATE = "the answer took longer than ttl_ms"
+LOOK_EVERY_S = 0.4  # the longest pause: each look is a transaction
+OF_A_NETWORK = 8  # in the queue of the thread
+MOST_WAITING = 4_096
+END_WITHIN_S = 5.0
 STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
+
+R = TypeVar("R")
 
 
 class EnvelopeRunner:
-    """Answers envelopes, however they came. `callers`: cuts off those whose key is revoked."""
+    """Answers envelopes, however they came. `callers`: cuts off those whose key is revoked.
+
+    One thread writes, one envelope after another. Of one network few are in its queue: those of another network
+    wait for these few at most.
+    """
 
     def __init__(
         self,
@@ -55,173 +57,153 @@ class EnvelopeRunner:
         self._counts = counts
         self._callers = callers
         self._clock = clock
-        self.open_asks = 0
+        self._running = TaskSet()
+        self._asking: set[asyncio.Task[Answer]] = set()
+        self._thread = DbThread("agnt")
+        self._networks: dict[str, int] = {}  # of the keys that were used here, by digest
+        self._rooms: WeakValueDictionary[int | str, Semaphore] = WeakValueDictionary()  # by network
+        self.waiting = 0  # envelopes that wait for the database, or use it
 
     @property
-    def waiting(self) -> int:
-        """How many pieces of work wait for the intake."""
-        return self._intake.waiting
+    def open_asks(self) -> int:
+        """How many envelopes wait for a venue."""
+        return len(self._asking)
 
     async def run(self, arrival: Arrival) -> Answer:
-        """The answer to a request, at its deadline at the latest."""
+        """The answer to a request, at its deadline at the latest; what the hub writes goes on after that."""
+        running = self._running.keep(self._run(arrival), name="envelope")
+        try:
+            await asyncio.wait({running}, timeout=self._left_s(arrival))
+        except asyncio.CancelledError:  # the caller leaves
+            arrival.has_left = True
+            if running in self._asking:
+                running.cancel()
+            raise
+        return running.result() if running.done() else self._refuse(arrival, arrival.late)
+
+    async def close(self) -> None:
+        """Give up asks of venues, and finish what is being written."""
+        for task in self._asking:
+            task.cancel()
+        await self._running.wait(END_WITHIN_S)
+        await self._thread.close()
+
+    async def _run(self, arrival: Arrival) -> Answer:
         try:
             answered = await self._answer(arrival)
             answer = make_answer(arrival, answered)
             if answered.has_charged:
                 self._counts.note_charge()
         except EnvelopeRefused as refused:
-            answer = make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
+            answer = self._refuse(arrival, refused)
+        except Exception:
+            logger.exception("agnt.intake_failed")
+            failed = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error", retry_after_s=RETRY_SOON_S)
+            answer = self._refuse(arrival, failed)
         if arrival.is_envelope:
-            self._counts.note_envelope(
-                arrival.heading.intent, arrival.key.tier if arrival.key else "", answer.code
-            )
+            tier = arrival.key.tier if arrival.key else ""
+            self._counts.note_envelope(arrival.heading.intent, tier, answer.code)
         return answer
 
-    async def close(self) -> None:
-        """Finish what is being written."""
-        await self._intake.close()
-
     async def _answer(self, arrival: Arrival) -> Answered:
-        late = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
-        while True:
-            await self._decide(arrival, late)
-            outcome = arrival.outcome
-            if outcome is None:  # the batch had no time for it
-                continue
-            if isinstance(outcome, InProgress):
-                late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
-                await self._pause(arrival, outcome, late)
-            elif isinstance(outcome, VenuesChanged):
-                await self._load_venues(arrival, outcome, late)
-            elif isinstance(outcome, AskVenue):
-                return await self._ask(arrival, outcome)
-            else:
-                return _get_answered(outcome)
-
-    async def _decide(self, arrival: Arrival, late: EnvelopeRefused) -> None:
-        """Have the intake decide; at the deadline the caller is answered, and the intake goes on.
+        """The answer of the hub or of a venue.
 
         Raises:
-            EnvelopeRefused: `late`, the time is up.
+            EnvelopeRefused: what the request is refused with.
         """
-        arrival.outcome = None
-        if not await self._wait(arrival, arrival, lambda: self._abandon(arrival, late)):
-            raise late
+        if self.waiting >= MOST_WAITING:
+            text = "too many envelopes wait here"
+            raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, text, retry_after_s=RETRY_SOON_S)
+        while True:
+            outcome = await self._write(arrival, partial(self._intake.decide, arrival))
+            if isinstance(outcome, AskVenue):
+                result = await self._ask_venue(arrival, outcome)
+                outcome = await self._write(arrival, partial(self._intake.settle, arrival, outcome, result))
+            if isinstance(outcome, EnvelopeRefused):
+                raise outcome
+            if isinstance(outcome, Answered):
+                return outcome
+            if isinstance(outcome, VenuesChanged):
+                await self._load_venues(arrival, outcome.key)
+            else:
+                await self._pause(arrival, outcome.key)
 
-    async def _wait(self, arrival: Arrival, work: Work, on_late: Callable[[], None]) -> bool:
-        """Whether the intake has done a piece of work by the deadline of a request.
-
-        `on_late` runs when the intake does it after the deadline, or after the caller has left (MCP clients may).
-        """
-        done: set[asyncio.Future[None]] = set()
-        doing = self._intake.submit(work)
+    async def _write(self, arrival: Arrival, work: Callable[[], R]) -> R:
+        """Run work in the database thread, when it is the turn of the key's network."""
+        network = self._networks.get(arrival.digest, arrival.digest)
+        room = self._rooms.setdefault(network, Semaphore(OF_A_NETWORK))
+        self.waiting += 1
         try:
-            done, _ = await asyncio.wait({doing}, timeout=self._left_s(arrival))
+            async with room:
+                return await self._thread.call(work)
         finally:
-            if not done:
-                doing.add_done_callback(lambda _: on_late())
-        if done:
-            doing.result()
-        return bool(done)
+            self.waiting -= 1
+            if arrival.key is not None:
+                self._networks[arrival.digest] = arrival.key.network_id
 
-    def _abandon(self, arrival: Arrival, late: EnvelopeRefused) -> None:
-        """Log what the caller was told, unless the intake did; free an event that was claimed after that."""
-        outcome = arrival.outcome
-        if isinstance(outcome, AskVenue):
-            self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
-        elif isinstance(outcome, InProgress | VenuesChanged):
-            self._intake.submit(Expiry(arrival=arrival, key=outcome.key, refusal=late))
-        elif outcome is None and arrival.key is not None:
-            self._intake.submit(Expiry(arrival=arrival, key=arrival.key, refusal=late))
-        else:
-            self._count_late(arrival, outcome)
+    async def _load_venues(self, arrival: Arrival, key: FoundKey) -> None:
+        """Wait for the venues of the key's network.
 
-    def _count_late(self, arrival: Arrival, outcome: Outcome | None) -> None:
-        """Count a booking that stands, though the intake committed it after the caller left or its time was up."""
-        if isinstance(outcome, Answered) and outcome.has_charged and arrival.key is not None:
-            self._counts.note_charge()
-            self._counts.note_envelope(arrival.heading.intent, arrival.key.tier, OK)
+        Raises:
+            EnvelopeRefused: the time is up.
+        """
+        try:
+            async with asyncio.timeout(self._left_s(arrival)):
+                await self._indexes.load(key.network_id, key.venues_version)
+        except TimeoutError:
+            await self._give_up(arrival, key)
 
-    async def _pause(self, arrival: Arrival, running: InProgress, late: EnvelopeRefused) -> None:
+    async def _pause(self, arrival: Arrival, key: FoundKey) -> None:
         """Wait before the next look at a request with the same event.
 
         Raises:
-            EnvelopeRefused: `late`, the time is up.
+            EnvelopeRefused: the time is up.
         """
+        arrival.late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
         left_s, waited_s = self._left_s(arrival), self._clock() - arrival.began
         pause_s = min(max(LOOK_AFTER_S, waited_s / 4), LOOK_EVERY_S)
-        with self._logged(arrival, running.key, late):
-            await asyncio.sleep(min(left_s, pause_s))
-            if left_s <= pause_s:
-                raise late
+        if arrival.has_left or left_s <= pause_s:
+            await asyncio.sleep(0 if arrival.has_left else left_s)
+            await self._give_up(arrival, key)
+        await asyncio.sleep(pause_s)
 
-    async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
-        """Wait for the venues of a network.
+    async def _give_up(self, arrival: Arrival, key: FoundKey) -> NoReturn:
+        """Log that the time of a request is up.
 
         Raises:
-            EnvelopeRefused: `late`, the time is up.
+            EnvelopeRefused: always.
         """
-        with self._logged(arrival, changed.key, late):
-            try:
-                async with asyncio.timeout(self._left_s(arrival)):
-                    await self._indexes.load(changed.key.network_id, changed.key.venues_version)
-            except TimeoutError:
-                raise late from None
+        await self._write(arrival, partial(self._intake.refuse, arrival, key, arrival.late))
+        raise arrival.late
 
-    @contextmanager
-    def _logged(self, arrival: Arrival, key: FoundKey, late: EnvelopeRefused) -> Iterator[None]:
-        """Log a request whose time is up meanwhile, or whose caller leaves."""
-        try:
-            yield
-        except (asyncio.CancelledError, EnvelopeRefused):
-            self._intake.submit(Expiry(arrival=arrival, key=key, refusal=late))
-            raise
-
-    async def _ask(self, arrival: Arrival, asked: AskVenue) -> Answered:
-        """Ask a venue and write how it ended."""
-        settlement = Settlement(arrival=arrival, asked=asked)
-        await self._ask_venue(settlement, asked)
-        if not await self._wait(arrival, settlement, lambda: self._count_late(arrival, settlement.outcome)):
-            raise settlement.refusal or EnvelopeRefused(ErrorCode.TTL_EXCEEDED, TOO_LATE)
-        return _get_answered(settlement.outcome)
-
-    async def _ask_venue(self, settlement: Settlement, asked: AskVenue) -> None:
-        """Set what the venue answered, or why it did not."""
-        arrival, credential_id = settlement.arrival, asked.key.credential_id
-        task = self._callers.enter(credential_id)
-        self.open_asks += 1
+    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> VenueAnswer | Json | EnvelopeRefused:
+        """What the venue answered, or why it did not."""
+        left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
+        if arrival.has_left:
+            return left
+        task = self._callers.enter(asked.key.credential_id)
+        self._asking.add(task)
         try:
             async with asyncio.timeout(self._left_s(arrival)):
-                settlement.answer = await self._venue_asks.ask(asked, arrival.deadline)
+                return await self._venue_asks.ask(asked, arrival.deadline)
         except EnvelopeRefused as refused:
-            settlement.refusal = refused
+            return refused
         except TimeoutError:
-            settlement.refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
+            return EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
         except asyncio.CancelledError:
-            if not self._callers.was_dismissed(task):
-                settlement.refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
-                self._intake.submit(settlement)
-                raise
-            settlement.refusal = EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
+            if self._callers.was_dismissed(task):
+                return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
+            task.uncancel()
+            return left
         except Exception:
             logger.exception("agnt.ask_failed", extra={"venue": str(asked.venue.public_id)})
-            settlement.refusal = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
+            return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
         finally:
-            self.open_asks -= 1
-            self._callers.leave(credential_id, task)
+            self._asking.discard(task)
+            self._callers.leave(asked.key.credential_id, task)
+
+    def _refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
+        return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
 
     def _left_s(self, arrival: Arrival) -> float:
         return max(0.0, arrival.deadline - self._clock())
-
-
-def _get_answered(outcome: object) -> Answered:
-    """The answer, if there is one.
-
-    Raises:
-        EnvelopeRefused: what it is refused with.
-    """
-    if isinstance(outcome, Refused):
-        raise outcome.refusal
-    if not isinstance(outcome, Answered):
-        raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
-    return outcome

@@ -1,0 +1,115 @@
+"""Events that came before: answered again, waited for, or refused.
+
+An event has a row for each of its names: sender and timestamp; and where acting twice does harm, the signature of
+its payload. By a unique constraint each name belongs to one event.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from http import HTTPStatus
+
+from agnt.models import SeenEnvelope
+from agnt.service.intake.rows import Event, Name, Seen, add_seen, find_seen
+from agnt.service.keys import FoundKey
+from agnt.wire.envelope import Envelope, read_moment
+from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.fields import ACTING_INTENTS, SIGNATURE_KEYS
+from agnt.wire.signing import MAX_AGE_S, canonical_json
+
+ACTS_KEPT = timedelta(days=1)
+READS_KEPT = timedelta(seconds=300)
+LEASE_GRACE = timedelta(seconds=5)  # after its time to live, an envelope that is not answered is run again
+RUNNING, DONE = SeenEnvelope.State.RUNNING.value, SeenEnvelope.State.DONE.value
+
+
+class KnownEvent:
+    """The event of an envelope. `signature`: of the payload, empty without one.
+
+    Call it in a transaction; `is_stored` False: nothing is read or written.
+    """
+
+    def __init__(
+        self, key: FoundKey, envelope: Envelope, signature: str, now: datetime, *, is_stored: bool = True
+    ) -> None:
+        sender, intent, timestamp = envelope.event
+        names = [Name(sender, timestamp)] if timestamp and is_stored else []
+        if signature and intent in ACTING_INTENTS and is_stored:
+            names.append(Name("", signature))
+        self._event = Event(key.network_id, key.customer, intent, names)
+        self._key, self._envelope, self._now = key, envelope, now
+
+    def find(self, *, may_name: bool) -> Seen | None:
+        """The known state of the event; None when it is new, or when its stored state has expired.
+
+        `may_name`: a signature with which a known event comes again names it from now on.
+
+        Raises:
+            EnvelopeRefused: `idempotency_conflict`, it came with another payload.
+        """
+        rows = find_seen(self._event)
+        if expired := [row.row_id for row in rows if row.expires_at <= self._now]:
+            free(expired)
+            rows = [row for row in rows if row.row_id not in expired]
+        if not rows:
+            return None
+        seen = rows[0]
+        if seen.digest != _digest_payload(self._envelope):
+            text = "another payload came with this from, intent and timestamp"
+            raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
+        if may_name and seen.is_done and (new := set(self._event.names) - {row.name for row in rows}):
+            self._add(sorted(new), DONE, seen.expires_at, seen.answer)
+        return seen
+
+    def claim(self) -> list[int]:
+        """Note that the event runs, so that others wait for it; until its lease ends, as its process may die."""
+        until = self._now + timedelta(milliseconds=self._envelope.ttl_ms) + LEASE_GRACE
+        return self._add(self._event.names, RUNNING, until)
+
+    def store(self, answer: str, claim: Sequence[int] = ()) -> None:
+        """Keep the answer for requests with the same event. `claim`: its rows, if it was claimed."""
+        until = _kept_until(self._envelope, self._now)
+        if claim:
+            SeenEnvelope.objects.filter(pk__in=claim).update(
+                state=DONE, answer=answer, http_status=HTTPStatus.OK, expires_at=until
+            )
+        else:
+            self._add(self._event.names, DONE, until, answer)
+
+    def _add(self, names: Iterable[Name], state: str, until: datetime, answer: str = "") -> list[int]:
+        return add_seen(
+            self._event,
+            names,
+            key_id=self._key.key_id,
+            payload_digest=_digest_payload(self._envelope),
+            state=state,
+            answer=answer,
+            http_status=HTTPStatus.OK.value if answer else None,
+            expires_at=until,
+        )
+
+
+def hold(claim: Sequence[int]) -> bool:
+    """Lock the rows of a running event; whether it is still its claimant's: its lease may have ended."""
+    ours = SeenEnvelope.objects.select_for_update().filter(pk__in=claim, state=RUNNING).values_list("pk")
+    return len(ours) == len(claim)
+
+
+def free(row_ids: Sequence[int]) -> None:
+    """Forget an event that ended with an error, or expired."""
+    if row_ids:
+        SeenEnvelope.objects.filter(pk__in=row_ids).delete()
+
+
+def _digest_payload(envelope: Envelope) -> str:
+    """A digest that differs between envelopes with the same event: of the recipient, and the payload unsigned."""
+    payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
+    return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
+
+
+def _kept_until(envelope: Envelope, now: datetime) -> datetime:
+    """When the answer of an envelope may be dropped: a read's not before its timestamp is too old."""
+    if envelope.intent in ACTING_INTENTS:
+        return now + ACTS_KEPT
+    sent_at = read_moment(envelope.timestamp)
+    return max(now + READS_KEPT, sent_at + timedelta(seconds=MAX_AGE_S)) if sent_at else now + READS_KEPT

@@ -1,0 +1,330 @@
+"""Decides about envelopes in the database: one transaction for each, in the order of the protocol.
+
+Each rule is a function of another module; this module has their order. One thread of each process calls it.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from accounts.models import Credential
+from agents.core.ports import Clock
+from agnt.models import Booking, Venue
+from agnt.service.bookings import describe_booking, make_booking, record_bookings
+from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome, VenuesChanged
+from agnt.service.intake.events import KnownEvent, free, hold
+from agnt.service.intake.handlers import answer_read, find_venue, refuse_unknown_venue
+from agnt.service.intake.rows import add_interaction, count_call
+from agnt.service.key_checks import (
+    Rate,
+    Signed,
+    check_hops,
+    check_permission,
+    check_rate,
+    check_signature,
+    make_rate,
+    refuse_key,
+)
+from agnt.service.keys import FoundKey, find_keys
+from agnt.service.metrics import DUPLICATE, OK
+from agnt.service.ports import VenueAnswer
+from agnt.service.venues.index import VenueIndex, VenueIndexes
+from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.fields import ACTING_INTENTS, NETWORK
+from agnt.wire.payloads import Confirm, read_payload
+from kit import sql
+from kit.clock import approximate_now
+from kit.failpoints import reach
+
+logger = logging.getLogger(__name__)
+
+RETRY_SOON_S = 2
+TRIES = 5
+LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
+Result = TypeVar("Result")
+
+_encode = msgspec.json.Encoder().encode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Intake:
+    """Decides about envelopes, and writes what becomes of them.
+
+    A unique constraint makes equal envelopes one event, in all processes. `clock`: for deadlines. `now`: for days,
+    ages and what is stored.
+    """
+
+    def __init__(
+        self,
+        indexes: VenueIndexes,
+        *,
+        clock: Clock = time.monotonic,
+        now: Callable[[], datetime] = approximate_now,
+    ) -> None:
+        self._indexes = indexes
+        self._clock = clock
+        self._now = now
+
+    def decide(self, arrival: Arrival) -> Outcome:
+        """Look up the key of a request, count the request, and answer it unless a venue has to be asked.
+
+        While the database takes no writes, reads are answered without limits, and nothing else is.
+        """
+        key = arrival.key = _find_key(arrival.digest)
+        envelope, index = arrival.envelope, None
+        if key is None:
+            if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
+                return envelope
+            return refuse_key()
+        if isinstance(envelope, Envelope) and envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS:
+            index = self._indexes.find(key.network_id, key.venues_version)
+            if index is None:
+                return VenuesChanged(key)
+        is_flushed = index is None  # a crash of the machine may undo the count and the log of a read
+        try:
+            rate, outcome = _commit(partial(self._decide, arrival, key, index), is_flushed=is_flushed)
+        except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
+            logger.exception("agnt.intake_not_written")
+            try:
+                return self._answer(arrival, key, index, None, is_stored=False)
+            except EnvelopeRefused as refused:
+                return refused
+        arrival.rate = rate
+        return _reached(outcome)
+
+    def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+        """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
+        try:
+            return _reached(_commit(partial(self._settle, arrival, asked, result)))
+        except sql.DATABASE_AWAY:
+            logger.exception("agnt.intake_not_written")
+            return refuse_writing()
+
+    def refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> None:
+        """Write a refusal that was decided elsewhere; the request is counted, unless it was."""
+        try:
+            arrival.rate = _commit(partial(self._refuse, arrival, key, refused))
+        except sql.DATABASE_AWAY:
+            logger.exception("agnt.intake_not_written")
+
+    def _decide(self, arrival: Arrival, key: FoundKey, index: VenueIndex | None) -> tuple[Rate, Outcome]:
+        rate = self._count(arrival, key)
+        if key.is_stale:
+            Credential.touch([key.credential_id])
+        try:
+            return rate, self._answer(arrival, key, index, rate)
+        except EnvelopeRefused as refused:
+            self._log_refusal(arrival, key, refused)
+            return rate, refused
+
+    def _refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> Rate:
+        self._log_refusal(arrival, key, refused)
+        return self._count(arrival, key)
+
+    def _count(self, arrival: Arrival, key: FoundKey) -> Rate:
+        """Count a call once, whatever becomes of it; a request that looks again was counted before."""
+        now = self._now()
+        return arrival.rate or make_rate(key.tier, count_call(key.key_id, now.astimezone(UTC).date()), now)
+
+    def _answer(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        index: VenueIndex | None,
+        rate: Rate | None,
+        *,
+        is_stored: bool = True,
+    ) -> Outcome:
+        """The outcome of a request, by the first rule that refuses it; nothing is written before the last rule.
+
+        Raises:
+            EnvelopeRefused: what it is refused with.
+        """
+        envelope, now, signed = arrival.envelope, self._now(), Signed()
+        if isinstance(envelope, EnvelopeRefused):
+            raise envelope
+        if arrival.is_envelope:
+            check_hops(key, envelope)
+            check_permission(key, envelope)
+        if rate is not None:
+            check_rate(rate, now)
+        if arrival.is_envelope:
+            signed = check_signature(
+                key,
+                envelope,
+                header=arrival.body_signature,
+                body=arrival.body,
+                text=arrival.text,
+                now_s=now.timestamp(),
+            )
+        event = KnownEvent(key, envelope, signed.signature, now, is_stored=is_stored)
+        if known := event.find(may_name=not signed.late):
+            if not known.is_done:
+                return InProgress(key)
+            self._log(arrival, key, DUPLICATE)
+            return Answered(_repeat(known.answer.encode(), envelope), is_replay=True)
+        if signed.late:
+            raise signed.late
+        if arrival.is_envelope:
+            check_timestamp(envelope, now_s=now.timestamp(), is_strict=key.is_strict)
+        order, dropped = read_payload(envelope, is_strict=key.is_strict)
+        if self._clock() >= arrival.deadline:
+            raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
+        if index is not None:
+            result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=now)
+            body = self._respond(arrival, result)
+            event.store(body.decode())
+            if is_stored:
+                self._log(arrival, key, OK, dropped=dropped)
+            return Answered(body)
+        if not is_stored:
+            raise refuse_writing()
+        venue = find_venue(key.network_id, envelope, order)
+        asked = AskVenue(claim=[], key=key, envelope=envelope, venue=venue, order=order, dropped=dropped)
+        if venue.is_asked:
+            return msgspec.structs.replace(asked, claim=event.claim())
+        if not isinstance(order, Confirm):
+            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
+        return self._finish(arrival, asked, event, VenueAnswer())
+
+    def _settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+        is_ours = hold(asked.claim)
+        try:
+            if isinstance(result, EnvelopeRefused):
+                raise result
+            if self._clock() >= arrival.deadline or not is_ours:
+                raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue answered too late")
+            if not Venue.objects.filter(pk=asked.venue.pk).exists():
+                raise refuse_unknown_venue()
+        except EnvelopeRefused as refused:
+            if is_ours:
+                free(asked.claim)
+            self._log_refusal(arrival, asked.key, refused, asked.venue.pk)
+            return refused
+        return self._finish(arrival, asked, KnownEvent(asked.key, asked.envelope, "", self._now()), result)
+
+    def _finish(
+        self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: VenueAnswer | Json
+    ) -> Answered:
+        """Write the booking, or what the venue's agent answered, with the answer."""
+        key, order, booking = asked.key, asked.order, None
+        if isinstance(order, Confirm) and isinstance(result, VenueAnswer):
+            made = make_booking(key, asked.envelope.sender, asked.venue, order, self._now(), result)
+            record_bookings([made])
+            booking, result = made.booking, describe_booking(made.booking, result.note)
+        body = self._respond(arrival, result)
+        event.store(body.decode(), asked.claim)
+        self._log(arrival, key, OK, dropped=asked.dropped, venue_id=asked.venue.pk, booking=booking)
+        return Answered(body, has_charged=booking is not None)
+
+    def _respond(self, arrival: Arrival, result: Any) -> bytes:
+        """The body of a response that succeeded."""
+        if not arrival.is_envelope:
+            return _encode(result)
+        elapsed_s = self._clock() - arrival.began
+        return _encode(respond(arrival.heading, describe_result(result), elapsed_s=elapsed_s, now=self._now()))
+
+    def _log_refusal(
+        self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused, venue_id: int | None = None
+    ) -> None:
+        self._log(
+            arrival,
+            key,
+            refused.code.value,
+            http_status=refused.status,
+            venue_id=venue_id,
+            about=refused.about,
+        )
+
+    def _log(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        status: str,
+        *,
+        http_status: int = HTTPStatus.OK,
+        dropped: Sequence[str] = (),
+        venue_id: int | None = None,
+        booking: Booking | None = None,
+        about: Json | None = None,
+    ) -> None:
+        """Write an interaction. `about`: what the log says beside what is known of its sender."""
+        if not arrival.is_envelope:
+            return
+        heading = arrival.heading
+        about = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent} | (about or {})
+        if dropped:
+            about["dropped"] = list(dropped)
+        if isinstance(heading, Envelope) and heading.via:
+            about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
+        add_interaction(
+            heading.intent,
+            about,
+            network_id=key.network_id,
+            key_id=key.key_id,
+            at=arrival.at,
+            sender=heading.sender,
+            recipient=heading.to,
+            status=status,
+            http_status=int(http_status),
+            latency_ms=max(0, round((self._clock() - arrival.began) * 1000)),
+            venue_id=venue_id,
+            booking_id=booking.pk if booking else None,
+        )
+
+
+def refuse_writing() -> EnvelopeRefused:
+    """The error for what has to be stored while the database takes no writes; nothing was done."""
+    return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)
+
+
+def _find_key(digest: str) -> FoundKey | None:
+    """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
+    try:
+        return find_keys([digest]).get(digest)
+    except sql.DATABASE_AWAY:
+        connection.close()
+        return find_keys([digest]).get(digest)
+
+
+def _commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
+    """Run work in a transaction; again when it lost a lock, its connection or its event, and so wrote nothing."""
+    atomic = transaction.atomic if is_flushed else sql.atomic_unflushed
+    for tries_left in reversed(range(TRIES)):
+        connection.ensure_connection()
+        used, is_run = connection.connection, False
+        try:
+            with atomic():
+                result = work()
+                is_run = True
+            break
+        except IntegrityError:  # another request has added the event: now it is known
+            if not tries_left:
+                raise
+        except OperationalError as failure:
+            is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
+            if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
+                raise
+    return result
+
+
+def _reached(outcome: Outcome) -> Outcome:
+    if reach and isinstance(outcome, Answered) and outcome.has_charged:
+        reach("agnt-confirmed")
+    return outcome
+
+
+def _repeat(answer: bytes, envelope: Envelope) -> bytes:
+    """A stored answer. If another hop sent the event again, the answer names that hop and has its context."""
+    fields = _decode_fields(answer)
+    if bytes(fields["to"]) == _encode(envelope.sender):
+        return answer
+    return _encode(fields | {"to": envelope.sender, "agent_context": envelope.agent_context})
