@@ -42,10 +42,12 @@ def follow(hub: HubProcess) -> None:
     changed = run(CHANGE, **owner, KEY_ID=key["id"])
     assert (changed["tier"], changed["scope"], changed["senders"]) == ("free", "query", ["trips_1"])
     assert run(SEARCH, **program)["payload"]["count"] == 1
-    refused = run(BOOK.replace("-sf", "-s"), **program)
+    refused = run(BOOK.replace("-s --fail-with-body", "-s"), **program)
     assert refused["payload"]["error"]["code"] == "tier_required"
     assert run(REVOKE, **owner, KEY_ID=key["id"]) is None
-    assert run(SEARCH.replace("-sf", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
+    assert (
+        run(SEARCH.replace("-s --fail-with-body", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
+    )
 
 
 async def test_the_page_offers_a_venue(embedded_hub: HubProcess) -> None:

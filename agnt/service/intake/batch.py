@@ -151,24 +151,24 @@ class Batch:
         key, envelope = self._keys.get(arrival.digest), arrival.envelope
         rate = self.rates.get(number, arrival.rate)
         try:
-            if isinstance(envelope, EnvelopeRefused) and (key is not None or arrival.is_body_refused):
+            if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
                 raise envelope
-            if key is None or isinstance(envelope, EnvelopeRefused):
+            if key is None:
                 raise refuse_key()
-            return self._serve(number, arrival, key, envelope, rate)
+            if rate is not None:
+                check_rate(rate, self._now)
+            if isinstance(envelope, EnvelopeRefused):
+                raise envelope
+            return self._serve(number, arrival, key, envelope)
         except EnvelopeRefused as refused:
             if key is not None:
                 self._log(arrival, key, refused.code.value, refused.status)
             return Refused(refused)
 
-    def _serve(
-        self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope, rate: Rate | None
-    ) -> Outcome:
+    def _serve(self, number: int, arrival: Arrival, key: FoundKey, envelope: Envelope) -> Outcome:
         if arrival.is_envelope:
             check_hops(key, envelope)
             check_permission(key, envelope)
-        if rate is not None:
-            check_rate(rate, self._now)
         signed_late = self._check_signature(arrival, key, envelope) if arrival.is_envelope else None
         if known := self._known.find(key, envelope):
             if not known.is_done:
