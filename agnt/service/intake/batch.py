@@ -141,10 +141,10 @@ class Batch:
             envelope = (work if isinstance(work, Arrival) else work.arrival).envelope
             if key is not None and isinstance(envelope, Envelope):
                 came.append((key, envelope))
-        self._known.load(came)
         self._venues = find_venues(
             {name for key, envelope in came for name in name_venues(key.network_id, envelope)}
         )
+        self._known.load(came, self._venues)
 
     def _decide(self, number: int, arrival: Arrival) -> Outcome:
         """The outcome of a request, by the first rule that refuses it."""

@@ -29,7 +29,10 @@ class VenueName(NamedTuple):
 
 
 def find_venues(names: Collection[VenueName]) -> dict[VenueName, Venue]:
-    """The active venues with these names, in one query. A UUID comes before a slug that reads like one."""
+    """The venues with these names, in one query, also those that are not active.
+
+    A UUID comes before a slug that reads like one.
+    """
     if not names:
         return {}
     agents = {one.name for one in names if one.is_agent}
@@ -37,7 +40,7 @@ def find_venues(names: Collection[VenueName]) -> dict[VenueName, Venue]:
     ids = {public_id for name in others if (public_id := _read_uuid(name))}
     named = Q(public_id__in=ids) | Q(folded__in={name.lower() for name in others}) | Q(agent_name__in=agents)
     networks = {one.network_id for one in names}
-    rows = Venue.objects.filter(network_id__in=networks, is_active=True).alias(folded=Lower("slug")).filter(named)
+    rows = Venue.objects.filter(network_id__in=networks).alias(folded=Lower("slug")).filter(named)
     by_id: dict[tuple[int, uuid.UUID | None], Venue] = {}
     by_slug: dict[tuple[int, str], Venue] = {}
     by_agent: dict[tuple[int, str], Venue] = {}
@@ -108,7 +111,7 @@ def get_venue(network_id: int, envelope: Envelope, order: Confirm, venues: Mappi
         EnvelopeRefused: `venue_not_found`; `invalid_envelope`: `to` names the agent of another venue.
     """
     venue = venues.get(VenueName(network_id, order.venue_id))
-    if venue is None:
+    if venue is None or not venue.is_active:
         raise refuse_unknown_venue()
     if envelope.to != NETWORK and get_recipient(network_id, envelope, venues).pk != venue.pk:
         raise refuse_fields("to and venue_id name two venues", ["to", "payload.venue_id"])
@@ -122,7 +125,7 @@ def get_recipient(network_id: int, envelope: Envelope, venues: Mapping[VenueName
         EnvelopeRefused: `venue_not_found`.
     """
     venue = venues.get(VenueName(network_id, envelope.to, is_agent=True))
-    if venue is None:
+    if venue is None or not venue.is_active:
         raise refuse_unknown_venue()
     return venue
 

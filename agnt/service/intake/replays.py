@@ -4,15 +4,17 @@ What an envelope adds, later envelopes of the batch see at once; the batch write
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
+from agnt.models import Venue
 from agnt.service.intake import rows as intake_rows
+from agnt.service.intake.handlers import VenueName
 from agnt.service.intake.rows import Event, NewSeen, Seen, UsedSignature
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import SIGNATURE_KEYS
 from agnt.wire.signing import MAX_AGE_S, canonical_json
 
@@ -28,14 +30,16 @@ class KnownEvents:
         self._now = now
         self._is_stored = is_stored
         self._seen: dict[Event, Seen] = {}
+        self._venues: Mapping[VenueName, Venue] = {}
         self._signatures: dict[UsedSignature, str] = {}
         self._new_seen: dict[Event, NewSeen] = {}
         self._new_signatures: dict[UsedSignature, str] = {}
         self._finished: list[Seen] = []
         self._freed: list[int] = []
 
-    def load(self, came: Collection[tuple[FoundKey, Envelope]]) -> None:
-        """Read what is known of these envelopes."""
+    def load(self, came: Collection[tuple[FoundKey, Envelope]], venues: Mapping[VenueName, Venue]) -> None:
+        """Read what is known of these envelopes. `venues`: those that the envelopes name."""
+        self._venues = venues
         if not self._is_stored:
             return
         events, signatures = set(), set()
@@ -74,7 +78,8 @@ class KnownEvents:
             self._freed.append(seen.row_id)
             del self._seen[event]
             return None
-        if seen.digest != _digest_payload(envelope):
+        # The second digest: of an answer that was stored before slugs were resolved, or of a venue that is gone.
+        if seen.digest not in (self._digest(key, envelope), _digest_payload(envelope.to, envelope.payload)):
             text = "another payload came with this from, intent and timestamp"
             raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
         return seen
@@ -85,7 +90,9 @@ class KnownEvents:
             return
         until = _kept_until(envelope, self._now)
         if running is None:
-            self._add(key, envelope, Seen(0, _digest_payload(envelope), True, body.decode(), HTTPStatus.OK, until))
+            self._add(
+                key, envelope, Seen(0, self._digest(key, envelope), True, body.decode(), HTTPStatus.OK, until)
+            )
             return
         running.is_done, running.http_status, running.expires_at = True, HTTPStatus.OK, until
         running.answer = body.decode()
@@ -95,7 +102,7 @@ class KnownEvents:
         """Note that an event runs, so that others wait for it; until its lease ends, as its process may die."""
         if envelope.timestamp:
             until = self._now + timedelta(milliseconds=envelope.ttl_ms) + LEASE_GRACE
-            self._add(key, envelope, Seen(0, _digest_payload(envelope), False, "", 0, until))
+            self._add(key, envelope, Seen(0, self._digest(key, envelope), False, "", 0, until))
 
     def find_claim(self, key: FoundKey, envelope: Envelope, seen_id: int) -> Seen | None:
         """An event that was claimed, unless its lease ended and another request took it over."""
@@ -115,6 +122,13 @@ class KnownEvents:
         intake_rows.write_signatures(self._new_signatures, self._now)
         return ids
 
+    def _digest(self, key: FoundKey, envelope: Envelope) -> str:
+        """The digest of an envelope with the id of its venue, however the envelope names the venue."""
+        name, payload = envelope.payload.get("venue_id"), envelope.payload
+        if isinstance(name, str) and (venue := self._venues.get(VenueName(key.network_id, name))):
+            payload = payload | {"venue_id": str(venue.public_id)}
+        return _digest_payload(envelope.to, payload)
+
     def _add(self, key: FoundKey, envelope: Envelope, seen: Seen) -> None:
         event = event_of(key, envelope)
         self._seen[event] = seen
@@ -126,10 +140,10 @@ def event_of(key: FoundKey, envelope: Envelope) -> Event:
     return Event(key.network_id, key.customer, *envelope.event)
 
 
-def _digest_payload(envelope: Envelope) -> str:
+def _digest_payload(to: str, payload: Json) -> str:
     """A digest that differs between envelopes with the same event: of the recipient, and the payload unsigned."""
-    payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
-    return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
+    unsigned = {name: value for name, value in payload.items() if name not in SIGNATURE_KEYS}
+    return hashlib.sha256(to.encode() + b"\n" + canonical_json(unsigned)).hexdigest()
 
 
 def _digest_event(event: Event) -> str:
