@@ -19,13 +19,15 @@ from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Sen
 PATH = "/a2a/v1"
 STATUS_PATH = "/a2a/v1/status"
 VENUES_PATH = "/network/venues"
-PATHS = frozenset({PATH, STATUS_PATH, VENUES_PATH})
+LIST_PARAMETERS = ("category", "location", "limit")
+PATHS = frozenset({PATH, f"{PATH}/", STATUS_PATH, VENUES_PATH})
 REQUEST_TIMEOUT = 408
 KEY_PREFIX = "agnt_live_"
 KEY_NAMES = frozenset({"key", "api_key", "apikey", "token", "access_token", "authorization", "x-api-key"})
 METHOD_NOT_ALLOWED = 405
 UNENCRYPTED = frozenset({"http", "ws"})
 MAX_LIMIT_DIGITS = 9
+MAX_UNKNOWN_CHARS = 300
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ class AgntEndpoint:
         """Answer one request; nothing a client sends makes this raise."""
         began = self._clock()
         trace = request.enter_trace()
-        methods = ("POST",) if request.path == PATH else ("GET", "HEAD")
+        methods = ("GET", "HEAD") if request.path in (STATUS_PATH, VENUES_PATH) else ("POST",)
         arrival = self._arrive(request, began)
         try:
             check_transport(request, methods, is_https=self._is_https)
@@ -159,13 +161,17 @@ async def _read_bounded(request: HttpRequest) -> bytes:
 
 
 def _read_query(request: HttpRequest) -> Json:
-    """The query parameters of a list; unknown ones are ignored.
+    """The query parameters of a list.
 
     Raises:
-        EnvelopeRefused: `invalid_envelope`, one came twice, or is no text or number.
+        EnvelopeRefused: `invalid_envelope`, one is unknown, came twice, or is no text or number.
     """
+    query = str(request.scope.get("query_string", b""), "latin-1")
+    given = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
+    if unknown := sorted(given.difference(LIST_PARAMETERS)):
+        raise refuse_fields(f"unknown parameters: {', '.join(unknown)}"[:MAX_UNKNOWN_CHARS], unknown)
     payload: Json = {}
-    for name in ("category", "location", "limit"):
+    for name in LIST_PARAMETERS:
         values = request.query_values(name)
         if len(values) > 1 or any("\0" in value for value in values):
             raise refuse_fields(f"{name}: want one value", [name])

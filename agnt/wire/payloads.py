@@ -1,6 +1,7 @@
 """The payloads of the four intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,11 @@ from agnt.wire.fields import (
 MAX_CATEGORY_CHARS = 80
 MAX_LOCATION_CHARS = 120
 MAX_QUERY_CHARS = 500
+_TIME_OF_DAY = r"([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+# Without the last group, `$` also matches before a line break at the end.
+TIME_PATTERN = rf"^({_TIME_OF_DAY}|{_DAY}([T ]{_TIME})?)?$(?!\n)"
 DEFAULT_LISTED, MAX_LISTED = 50, 100
 DEFAULT_FOUND, MAX_FOUND = 10, 25
 
@@ -29,7 +35,14 @@ Category = Annotated[str, Meta(max_length=MAX_CATEGORY_CHARS, description="Exact
 Location = Annotated[str, Meta(max_length=MAX_LOCATION_CHARS, description="A part of the area or the city.")]
 ListLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_LISTED} it counts as that.")]
 SearchLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_FOUND} it counts as that.")]
-SlotTime = Annotated[str, Meta(max_length=MAX_TIME_CHARS, description="As the venue writes it.")]
+SlotTime = Annotated[
+    str,
+    Meta(
+        max_length=MAX_TIME_CHARS,
+        pattern=TIME_PATTERN,
+        description="`19:30`, or a day of ISO 8601, also with a time.",
+    ),
+]
 
 
 class _Signed(
@@ -148,7 +161,20 @@ def _join_times(given: Json) -> Json:
     time = given.get("time", given.get("slot_time", ""))
     if given.get("slot_time", time) != time:
         raise refuse_fields("time and slot_time differ", ["payload.time", "payload.slot_time"])
+    if time and not _is_time(time):
+        raise refuse_fields(
+            "the time: want 19:30, 2026-12-24 or 2026-12-24T19:30",
+            [f"payload.{key}" for key in ("time", "slot_time") if key in given],
+        )
     return others | {"slot_time": time}
+
+
+def _is_time(text: str) -> bool:
+    """Whether a text of the right shape is a time of day, or a day that is in the calendar, with a time or not."""
+    try:
+        return ":" in text[:3] or bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 class _Shape(NamedTuple):

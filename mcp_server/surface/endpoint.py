@@ -119,7 +119,8 @@ class McpEndpoint:
         self._envelopes = envelopes
         self._public_url = public_url
         calls = ToolCalls(runner)
-        self._sdk = ServingSdk(lambda module: module.build_manager(calls, envelopes, version))
+        self._sdk = ServingSdk(lambda module: module.build_manager(calls, None, version))
+        self._sdk_of_keys = ServingSdk(lambda module: module.build_manager(calls, envelopes, version))
         address, scopes = f"{public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
         self._challenge = f'Bearer resource_metadata="{address}", scope="{scopes}"'.encode()
 
@@ -164,6 +165,7 @@ class McpEndpoint:
     async def close(self) -> None:
         """End what is open."""
         await self._sdk.close()
+        await self._sdk_of_keys.close()
 
     async def _answer_key(
         self, envelopes: EnvelopeCalls, request: HttpRequest, response: "Response", key: str
@@ -180,7 +182,7 @@ class McpEndpoint:
         if caller is None:
             raise Unauthenticated
         read_message(body)
-        manager = await self._sdk.get_manager()
+        manager = await self._sdk_of_keys.get_manager()
         scope = {**request.scope, KEY_CALLER_KEY: caller}
         await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
 

@@ -22,7 +22,7 @@ RESPONSES = {
 
 def check_described(answer: httpx.Response) -> None:
     """Fail unless the description names the answer's status, its headers, and the shape of its body."""
-    path = answer.request.url.path
+    path = answer.request.url.path.rstrip("/")
     described = DESCRIBED[path]["responses"][str(answer.status_code)]
     named = {name.lower() for name in described.get("headers", {})}
     sent = {name for name in answer.headers if name.startswith(OWN_HEADERS) or name in OTHER_HEADERS}

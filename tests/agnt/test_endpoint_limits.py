@@ -14,6 +14,7 @@ from tests.agnt.wire import (
     Program,
     add_venue,
     count,
+    envelope,
     error_of,
     mint,
     network_id,
@@ -60,6 +61,37 @@ async def test_the_limits_of_other_tiers(embedded_hub: HubProcess, tier: str, li
         refused = await asking.confirm("cafe")
         assert (refused.status_code, error_of(refused)) == (429, "rate_limited")
         assert count(embedded_hub, login, "agnt_booking") == 1
+
+
+async def test_beyond_the_limit_every_intent_is_429(embedded_hub: HubProcess) -> None:
+    async with opened(embedded_hub, "free", "query") as (login, asking):
+        await asking.send()
+        sql(embedded_hub, USED, 100, network_id(embedded_hub, login))
+        answers = [
+            await asking.send(),
+            await asking.send("venue.list"),
+            await asking.send("booking.search"),
+            await asking.confirm("cafe"),
+            await asking.send("x.y"),
+            await asking.client.get("/network/venues", headers=bearer(asking.key.token)),
+        ]
+    assert [answer.status_code for answer in answers] == [429] * 6
+
+
+async def test_a_slash_at_the_end_is_the_same_address(embedded_hub: HubProcess) -> None:
+    async with opened(embedded_hub, "free") as (_, asking):
+        sent = envelope("network.ping")
+        answer = await asking.client.post("/a2a/v1/", json=sent, headers=bearer(asking.key.token))
+    assert result_of(answer)["active_venues"] == 1
+
+
+async def test_the_list_refuses_unknown_parameters(embedded_hub: HubProcess) -> None:
+    async with opened(embedded_hub, "free") as (_, asking):
+        headers = bearer(asking.key.token)
+        refused = await asking.client.get("/network/venues?city=canggu&category=bar&zip=", headers=headers)
+        fine = await asking.client.get("/network/venues?limit=3", headers=headers)
+    assert (refused.status_code, fine.status_code) == (422, 200)
+    assert "city, zip" in refused.text
 
 
 async def test_calls_at_once_are_counted_each(hub: HubProcess) -> None:

@@ -78,6 +78,24 @@ async def test_a_replay_gets_the_stored_response(hub: HubProcess, login: str, as
     assert result_of(first)["booking_id"] in payload
 
 
+async def test_slug_and_id_of_a_venue_are_one_venue_in_an_event(
+    hub: HubProcess, login: str, asking: Program
+) -> None:
+    sent = envelope("booking.confirm", {"venue_id": "cafe"})
+    first = await asking.post(sent)
+    venue_id = result_of(first)["venue"]["venue_id"]
+    for name in (venue_id, venue_id.upper(), "CAFE", "cafe"):
+        again = await asking.post(sent | {"payload": {"venue_id": name}})
+        assert again.content == first.content, name
+    assert (await asking.post(sent | {"payload": {"venue_id": "other"}})).status_code == 409
+    by_id = envelope("booking.confirm", {"venue_id": venue_id})
+    second = await asking.post(by_id)
+    assert (await asking.post(by_id | {"payload": {"venue_id": "cafe"}})).content == second.content
+    sql(hub, "UPDATE agnt_venue SET is_active = ? WHERE public_id = ?", False, venue_id.replace("-", ""))
+    assert (await asking.post(sent)).content == first.content
+    assert charges(hub, login) == [2, 2, 2]
+
+
 async def test_an_event_is_of_its_customer_whatever_the_key(hub: HubProcess, login: str, asking: Program) -> None:
     sent = envelope("booking.confirm", {"venue_id": "cafe"})
     first = result_of(await asking.post(sent))

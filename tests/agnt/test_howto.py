@@ -45,13 +45,15 @@ def follow(hub: HubProcess) -> None:
     changed = run(CHANGE, **owner, KEY_ID=key["id"])
     assert (changed["tier"], changed["scope"], changed["senders"]) == ("free", "query", ["trips_1"])
     assert run(SEARCH, **program)["payload"]["count"] == 1
-    refused = run(BOOK.replace("-sf", "-s"), **program)
+    refused = run(BOOK.replace("-s --fail-with-body", "-s"), **program)
     assert refused["payload"]["error"]["code"] == "tier_required"
     secret = run(SECRET, **owner, VENUE=venue["id"])
     assert secret["previous"] is None
     assert run(ROTATE, **owner, VENUE=venue["id"])["previous"] == secret["secret"]
     assert run(REVOKE, **owner, KEY_ID=key["id"]) is None
-    assert run(SEARCH.replace("-sf", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
+    assert (
+        run(SEARCH.replace("-s --fail-with-body", "-s"), **program)["payload"]["error"]["code"] == "unauthorized"
+    )
 
 
 async def test_the_page_offers_a_venue(embedded_hub: HubProcess) -> None:

@@ -16,7 +16,7 @@ from lab.hub_process import HubProcess
 from tests.agnt.venues import Keeper
 from tests.agnt.wire import add_venue, count, mint, stamp
 from tests.channel.agents import sql
-from tests.mcp.clients import MODES, mcp_client, run_typescript, text_of
+from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, run_typescript, text_of
 from tests.sdks.clients import Run
 
 TOOLS = {"agnt.ping", "agnt.list_venues", "agnt.search_venues", "agnt.confirm_booking"}
@@ -61,6 +61,13 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
 async def call_by_typescript(hub: HubProcess, token: str, *calls: tuple[str, str, Json]) -> Run:
     """What the TypeScript client sees: the tools, and the result of each call (step, tool, arguments)."""
     return await run_typescript("calls.mjs", f"{hub.url}/mcp", token, json.dumps(calls))
+
+
+async def test_the_instructions_name_the_tools_of_a_key_alone(keeper: Keeper) -> None:
+    async with mcp_client(keeper.hub.url, keeper.key.token, HANDSHAKE) as client:
+        told = client.instructions or ""
+    assert all(name in told for name in TOOLS)
+    assert not [name for name in ("list_agents", "ask_agent", "get_task") if name in told]
 
 
 async def test_a_key_has_the_four_intents_as_tools(keeper: Keeper, connect: Connect) -> None:

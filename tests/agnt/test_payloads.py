@@ -89,6 +89,38 @@ def test_both_names_of_the_time() -> None:
     assert refused_fields("booking.confirm", both) == ["payload.time", "payload.slot_time"]
 
 
+TIMES = (
+    "19:30",
+    "7:30",
+    "19:30:00",
+    "2026-12-24",
+    "2026-12-24T19:30",
+    "2026-12-24 19:30:00+08:00",
+    "2026-12-24T11:30Z",
+)
+NO_TIMES = (
+    "soon",
+    "25:00",
+    "19:61",
+    "19",
+    "2026-13-01",
+    "2026-02-30",
+    "2026-12-24T25:00",
+    "19:30; DROP",
+    "19:30\n",
+    "1930-",
+    "\u0661\u0669:30",
+)
+
+
+def test_the_shape_of_a_time() -> None:
+    for time in ("", *TIMES):
+        assert read("booking.confirm", {"venue_id": "v", "time": time})[0] == Confirm(venue_id="v", slot_time=time)
+    for time in NO_TIMES:
+        for name in ("time", "slot_time"):
+            assert refused_fields("booking.confirm", {"venue_id": "v", name: time}) == [f"payload.{name}"], time
+
+
 def test_unknown_keys() -> None:
     unknown = {"zeta": 1, "alpha": {"deep": []}, "limit": 3}
     assert refused_fields("venue.list", unknown) == ["payload.alpha", "payload.zeta"]

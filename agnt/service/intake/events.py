@@ -7,13 +7,15 @@ its payload. By a unique constraint each name belongs to one event.
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from http import HTTPStatus
 
-from agnt.models import SeenEnvelope
+from agnt.models import SeenEnvelope, Venue
+from agnt.service.intake.handlers import find_named
 from agnt.service.intake.rows import Event, Name, Seen, add_seen, find_seen
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import ACTING_INTENTS, SIGNATURE_KEYS
 from agnt.wire.signing import MAX_AGE_S, canonical_json
 
@@ -54,7 +56,8 @@ class KnownEvent:
         if not rows:
             return None
         seen = rows[0]
-        if seen.digest != _digest_payload(self._envelope):
+        # The second digest: of an answer that was stored before slugs were resolved, or of a venue that is gone.
+        if seen.digest not in (self._digest, _digest_payload(self._envelope.to, self._envelope.payload)):
             text = "another payload came with this from, intent and timestamp"
             raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
         if may_name and seen.is_done and (new := set(self._event.names) - {row.name for row in rows}):
@@ -76,12 +79,21 @@ class KnownEvent:
         else:
             self._add(self._event.names, DONE, until, answer)
 
+    @cached_property
+    def _digest(self) -> str:
+        """The digest of the envelope with the id of its venue, however the envelope names the venue."""
+        payload, venues = self._envelope.payload, Venue.objects.filter(network_id=self._key.network_id)
+        name = payload.get("venue_id")
+        if isinstance(name, str) and (venue := find_named(venues, name)):
+            payload = payload | {"venue_id": str(venue.public_id)}
+        return _digest_payload(self._envelope.to, payload)
+
     def _add(self, names: Iterable[Name], state: str, until: datetime, answer: str = "") -> list[int]:
         return add_seen(
             self._event,
             names,
             key_id=self._key.key_id,
-            payload_digest=_digest_payload(self._envelope),
+            payload_digest=self._digest,
             state=state,
             answer=answer,
             http_status=HTTPStatus.OK.value if answer else None,
@@ -101,10 +113,10 @@ def free(row_ids: Sequence[int]) -> None:
         SeenEnvelope.objects.filter(pk__in=row_ids).delete()
 
 
-def _digest_payload(envelope: Envelope) -> str:
+def _digest_payload(to: str, payload: Json) -> str:
     """A digest that differs between envelopes with the same event: of the recipient, and the payload unsigned."""
-    payload = {name: value for name, value in envelope.payload.items() if name not in SIGNATURE_KEYS}
-    return hashlib.sha256(envelope.to.encode() + b"\n" + canonical_json(payload)).hexdigest()
+    unsigned = {name: value for name, value in payload.items() if name not in SIGNATURE_KEYS}
+    return hashlib.sha256(to.encode() + b"\n" + canonical_json(unsigned)).hexdigest()
 
 
 def _kept_until(envelope: Envelope, now: datetime) -> datetime:

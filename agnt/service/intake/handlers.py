@@ -55,7 +55,7 @@ def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
         EnvelopeRefused: `venue_not_found`; `invalid_envelope`: `to` names the agent of another venue.
     """
     active = Venue.objects.filter(network_id=network_id, is_active=True)
-    named = _find_named(active, order.venue_id) if isinstance(order, Confirm) else None
+    named = find_named(active, order.venue_id) if isinstance(order, Confirm) else None
     if isinstance(order, Confirm) and named is None:
         raise refuse_unknown_venue()
     recipient = named if envelope.to == NETWORK else active.filter(agent_name=envelope.to).first()
@@ -66,7 +66,7 @@ def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
     return recipient
 
 
-def _find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
+def find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
     """The venue with this UUID or slug; a UUID comes before a slug that reads like one."""
     with suppress(ValueError):
         if found := venues.filter(public_id=uuid.UUID(name)).first():

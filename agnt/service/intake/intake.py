@@ -149,13 +149,15 @@ class Intake:
             EnvelopeRefused: what it is refused with.
         """
         envelope, now, signed = arrival.envelope, self._now(), Signed()
+        if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
+            raise envelope
+        if rate is not None:
+            check_rate(rate, now)
         if isinstance(envelope, EnvelopeRefused):
             raise envelope
         if arrival.is_envelope:
             check_hops(key, envelope)
             check_permission(key, envelope)
-        if rate is not None:
-            check_rate(rate, now)
         if arrival.is_envelope:
             signed = check_signature(
                 key,
