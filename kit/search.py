@@ -35,7 +35,7 @@ def match_words(text: str, *columns: str) -> Q:
     found = Q()
     for word in text.split()[:MOST_WORDS]:
         part = stem(word.removeprefix("@").strip(PUNCTUATION) or word)
-        found &= reduce(or_, [_contains(column, part) for column in columns])
+        found &= reduce(or_, [contains(column, part) for column in columns])
     return found
 
 
@@ -45,11 +45,11 @@ def filter_by_words(found: Rows, column: str, words: Sequence[str]) -> Rows:
         return found
     found = found.alias(searched=Left(column, SEARCHED_CHARS))
     for word in words:
-        found = found.filter(_contains("searched", word))
+        found = found.filter(contains("searched", word))
     return found
 
 
-def _contains(column: str, part: str) -> Q:
+def contains(column: str, part: str) -> Q:
     """Rows whose column has a part in any case. SQLite, and PostgreSQL in some locales, know only ASCII's."""
     spellings = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize()}
     return reduce(or_, [Q(**{f"{column}__icontains": one}) for one in sorted(spellings)])

@@ -15,7 +15,6 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.intake.thread import Intake
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
-from agnt.service.venues.index import VenueIndexes
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub, Venues
 from tests.agnt.wire import envelope, error_of
@@ -53,9 +52,9 @@ def clock() -> MovedClock:
 @pytest.fixture
 async def hub(clock: MovedClock) -> AsyncIterator[Hub]:
     """A hub whose days are those of the clock."""
-    indexes, callers = VenueIndexes(), OpenRequests()
-    intake = Intake(indexes, now=clock)
-    made = Hub(EnvelopeRunner(intake, indexes, Venues(), AgntCounts(), callers))
+    callers = OpenRequests()
+    intake = Intake(now=clock)
+    made = Hub(EnvelopeRunner(intake, Venues(), AgntCounts(), callers))
     yield made
     await made.client.aclose()
     await made.runner.close()

@@ -37,12 +37,6 @@ class InProgress(Struct, frozen=True):
     key: FoundKey
 
 
-class VenuesChanged(Struct, frozen=True):
-    """The index of the key's network has to be loaded first; nothing was written."""
-
-    key: FoundKey
-
-
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then a `Settlement` writes the end. `seen_id`: the running event, 0 for none."""
 
@@ -50,7 +44,7 @@ class AskVenue(VenueAsk, frozen=True, kw_only=True):
     dropped: list[str]
 
 
-Outcome = Answered | Refused | InProgress | VenuesChanged | AskVenue
+Outcome = Answered | Refused | InProgress | AskVenue
 
 
 def _refuse_unread() -> EnvelopeRefused:

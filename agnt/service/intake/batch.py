@@ -26,7 +26,6 @@ from agnt.service.intake.arrivals import (
     Outcome,
     Refused,
     Settlement,
-    VenuesChanged,
     Work,
 )
 from agnt.service.intake.handlers import (
@@ -52,7 +51,7 @@ from agnt.service.key_checks import (
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
-from agnt.service.venues.index import VenueIndexes
+from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import NETWORK
@@ -75,7 +74,7 @@ class Batch:
         self,
         works: Sequence[Work],
         keys: dict[str, FoundKey],
-        indexes: VenueIndexes,
+        venue_search: VenueSearch,
         now: datetime,
         *,
         clock: Clock = time.monotonic,
@@ -85,7 +84,7 @@ class Batch:
         self.rates: dict[int, Rate] = {}  # by the number of the work
         self._works = works
         self._keys = keys
-        self._indexes = indexes
+        self._venue_search = venue_search
         self._now = now
         self._clock = clock
         self._is_read_only = is_read_only
@@ -186,10 +185,7 @@ class Batch:
             raise refuse_writing()
         if envelope.to != NETWORK or isinstance(order, Confirm):
             return self._serve_venue(number, arrival, key, envelope, order, dropped)
-        index = self._indexes.find(key.network_id, key.venues_version)
-        if index is None:
-            return VenuesChanged(key)
-        result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=self._now)
+        result = answer_read(self._venue_search, key, order, sender=envelope.sender, now=self._now)
         body = self._answer(arrival, result)
         self._known.store(key, envelope, body, None)
         self._log(arrival, key, OK, HTTPStatus.OK, dropped=dropped)

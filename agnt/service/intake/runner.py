@@ -18,14 +18,12 @@ from agnt.service.intake.arrivals import (
     Outcome,
     Refused,
     Settlement,
-    VenuesChanged,
     Work,
 )
 from agnt.service.intake.thread import Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import OK, AgntCounts
 from agnt.service.ports import VenueAsks
-from agnt.service.venues.index import VenueIndexes
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -42,7 +40,6 @@ class EnvelopeRunner:
     def __init__(
         self,
         intake: Intake,
-        indexes: VenueIndexes,
         venue_asks: VenueAsks,
         counts: AgntCounts,
         callers: OpenRequests,
@@ -50,7 +47,6 @@ class EnvelopeRunner:
         clock: Clock = time.monotonic,
     ) -> None:
         self._intake = intake
-        self._indexes = indexes
         self._venue_asks = venue_asks
         self._counts = counts
         self._callers = callers
@@ -91,8 +87,6 @@ class EnvelopeRunner:
             if isinstance(outcome, InProgress):
                 late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
                 await self._pause(arrival, outcome, late)
-            elif isinstance(outcome, VenuesChanged):
-                await self._load_venues(arrival, outcome, late)
             elif isinstance(outcome, AskVenue):
                 return await self._ask(arrival, outcome)
             else:
@@ -129,7 +123,7 @@ class EnvelopeRunner:
         outcome = arrival.outcome
         if isinstance(outcome, AskVenue):
             self._intake.submit(Settlement(arrival=arrival, asked=outcome, refusal=late))
-        elif isinstance(outcome, InProgress | VenuesChanged):
+        elif isinstance(outcome, InProgress):
             self._intake.submit(Expiry(arrival=arrival, key=outcome.key, refusal=late))
         elif outcome is None and arrival.key is not None:
             self._intake.submit(Expiry(arrival=arrival, key=arrival.key, refusal=late))
@@ -154,19 +148,6 @@ class EnvelopeRunner:
             await asyncio.sleep(min(left_s, pause_s))
             if left_s <= pause_s:
                 raise late
-
-    async def _load_venues(self, arrival: Arrival, changed: VenuesChanged, late: EnvelopeRefused) -> None:
-        """Wait for the venues of a network.
-
-        Raises:
-            EnvelopeRefused: `late`, the time is up.
-        """
-        with self._logged(arrival, changed.key, late):
-            try:
-                async with asyncio.timeout(self._left_s(arrival)):
-                    await self._indexes.load(changed.key.network_id, changed.key.venues_version)
-            except TimeoutError:
-                raise late from None
 
     @contextmanager
     def _logged(self, arrival: Arrival, key: FoundKey, late: EnvelopeRefused) -> Iterator[None]:

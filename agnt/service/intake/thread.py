@@ -14,7 +14,7 @@ from agents.core.ports import Clock
 from agnt.service.intake.arrivals import Answered, Arrival, Refused, Work
 from agnt.service.intake.batch import RETRY_SOON_S, Batch
 from agnt.service.keys import FoundKey, find_keys
-from agnt.service.venues.index import VenueIndexes
+from agnt.service.venues.search import VenueSearch
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit import sql
 from kit.async_db import DbThread
@@ -40,12 +40,11 @@ class Intake:
 
     def __init__(
         self,
-        indexes: VenueIndexes,
         *,
         clock: Clock = time.monotonic,
         now: Callable[[], datetime] = approximate_now,
     ) -> None:
-        self._indexes = indexes
+        self._venue_search = VenueSearch()
         self._clock = clock
         self._now = now
         self._thread = DbThread("agnt")
@@ -140,7 +139,7 @@ class Intake:
         return batch
 
     def _make(self, works: Sequence[Work], keys: dict[str, FoundKey], *, is_read_only: bool = False) -> Batch:
-        return Batch(works, keys, self._indexes, self._now(), clock=self._clock, is_read_only=is_read_only)
+        return Batch(works, keys, self._venue_search, self._now(), clock=self._clock, is_read_only=is_read_only)
 
 
 def _find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
