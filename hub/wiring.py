@@ -52,7 +52,6 @@ from agnt.service.asks.breakers import StoredBreakers
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.own_calls import EnvelopeCalls
 from agnt.service.intake.runner import EnvelopeRunner
-from agnt.service.venues.index import VenueIndexes
 from gateway.service.agent_protocol.steps import StepRunner
 from gateway.service.client import Gateway
 from gateway.service.seats.seat import GATEWAY_LINK
@@ -355,8 +354,7 @@ def build_services() -> HubServices:
 
 
 def _agnt(callers: OpenRequests, venue_asker: VenueAsker, counts: Counts) -> AgntEndpoint:
-    indexes = VenueIndexes()
-    runner = EnvelopeRunner(Intake(indexes), indexes, venue_asker, counts.agnt, callers)
+    runner = EnvelopeRunner(Intake(), venue_asker, counts.agnt, callers)
     return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 

@@ -65,6 +65,8 @@ class Agents(APIView):
     def get(self, request: Request) -> Response:
         """Published agents the caller may ask, by handle; with `mine`, the caller's own instead, drafts too.
 
+        `q`: words of the handle, name, tagline, skills or description; agents are then sorted by relevance.
+
         Without `limit` up to 5000. `claudeMd` and `personalizationPrompt` are null in a list.
         """
         query, caller = read_query(DirectoryQuery, request), caller_of(request)
@@ -72,8 +74,7 @@ class Agents(APIView):
         found = agents.kept().owned_by(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
-        found = found.matching(query["q"]).select_related("owner", "session")
-        listed = found.defer(*LONG_TEXT_FIELDS).order_by("handle_key")
+        listed = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).matching(query["q"])
         shown = partial(show_agents, viewer_id=caller.pk, with_papers=False)
         return page(request, listed, shown, most=MOST_LISTED)
 

@@ -12,8 +12,8 @@ from accounts.models import User
 from agents.models.session import Session
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import approximate_now
+from kit.full_text import KIND, NAME, TEXT, FullText, search
 from kit.money import MICRO
-from kit.search import match_words
 
 HUB_MODES = ("text/plain", "application/json")  # where an owner names none; callers can always ask for these
 MAX_BUDGET = 100_000
@@ -27,6 +27,13 @@ QUEUE_WAIT_S = 60
 MAX_QUEUE_WAIT_S = 600
 MAX_LIMIT_USD = 1_000_000
 COST_LIMITS = (MinValueValidator(0), MaxValueValidator(MAX_LIMIT_USD * MICRO))
+
+
+AGENT_WORDS = FullText(  # as the last `AddFullText` of the migrations has it
+    "agents_agent",
+    {"handle": NAME, "name": NAME, "tagline": KIND, "skills": KIND, "description": TEXT},
+    json=["skills"],
+)
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -50,8 +57,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
 
     def matching(self, text: str) -> "AgentQuerySet":
-        """The agents whose handle, name or tagline have the words of a text (`kit.search`)."""
-        return self.filter(match_words(text, "handle", "name", "tagline"))
+        """The agents that have the words of a text, by relevance, then by handle. Call it last: it may ask."""
+        return search(self, AGENT_WORDS, text, "handle_key")
 
     def at(self, handle: str) -> "AgentQuerySet":
         """The agents of a handle, `owner/slug`, in any case."""

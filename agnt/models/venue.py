@@ -12,15 +12,34 @@ from django.utils import timezone
 
 from agents.models import Agent
 from agnt.models.network import Network
+from kit.full_text import KIND, NAME, PLACE, TEXT, FullText
 
 MAX_DESCRIPTION_CHARS = 4000
 HIGHEST_RANK = 1_000_000
 
 
+VENUE_WORDS = FullText(  # as the last `AddFullText` of the migrations has it
+    "agnt_venue",
+    {
+        "name": NAME,
+        "slug": NAME,
+        "agent_name": NAME,
+        "area": PLACE,
+        "city": PLACE,
+        "category": KIND,
+        "tags": KIND,
+        "description": TEXT,
+    },
+    json=["tags"],
+)
+
+
 class VenueQuerySet(models.QuerySet["Venue"]):
+    ORDER = ("-priority_rank", "name", "pk")
+
     def in_order(self) -> "VenueQuerySet":
         """As envelopes and pages list them."""
-        return self.order_by("-priority_rank", "name", "pk")
+        return self.order_by(*self.ORDER)
 
 
 class Venue(models.Model):

@@ -17,7 +17,7 @@ from accounts.models import User
 from agnt.models import Booking, Network, UsageEvent, Venue
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAnswer
-from agnt.service.venues.index import describe_venue
+from agnt.service.venues.search import describe_venue
 from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
 from agnt.wire.errors import Json
 from agnt.wire.payloads import Confirm

@@ -16,6 +16,7 @@ from hub.models import JobRun
 from hub.postgresql import CONNECTIONS_EACH
 from kit import sql
 from kit.clock import db_now
+from kit.full_text import has_trigrams
 
 REDIS_WITHIN_S = 2.0
 SWEEP_LATE_S = 60
@@ -64,6 +65,12 @@ def check_postgresql() -> Iterator[CheckMessage]:
             f"PostgreSQL takes {values['max_connections']} connections; this hub may open {needed}.",
             hint="Raise max_connections, or run fewer processes: each opens up to 10, and so does the worker.",
             id="clawbridge.W007",
+        )
+    if not has_trigrams():
+        yield Caution(
+            "Searches find no words with typing errors: the database has no extension pg_trgm.",
+            hint="As an administrator of the database run CREATE EXTENSION pg_trgm, then start the hub again.",
+            id="clawbridge.W011",
         )
 
 

@@ -14,7 +14,6 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.service.venues.index import VenueIndexes
 from agnt.wire.payloads import Confirm
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
@@ -62,9 +61,9 @@ class Hub:
     """The endpoint of one process with its own venues."""
 
     def __init__(self, runner: EnvelopeRunner | None = None) -> None:
-        self.venues, self.callers, indexes = Venues(), OpenRequests(), VenueIndexes()
+        self.venues, self.callers = Venues(), OpenRequests()
         self.counts = AgntCounts()
-        made = runner or EnvelopeRunner(Intake(indexes), indexes, self.venues, self.counts, self.callers)
+        made = runner or EnvelopeRunner(Intake(), self.venues, self.counts, self.callers)
         self.runner = made
         endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
 

@@ -15,7 +15,6 @@ from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
-from agnt.service.venues.index import VenueIndexes
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub, Venues
 from tests.agnt.wire import envelope, error_of
@@ -53,8 +52,7 @@ def clock() -> MovedClock:
 @pytest.fixture
 async def hub(clock: MovedClock) -> AsyncIterator[Hub]:
     """A hub whose days are those of the clock."""
-    indexes, callers = VenueIndexes(), OpenRequests()
-    made = Hub(EnvelopeRunner(Intake(indexes, now=clock), indexes, Venues(), AgntCounts(), callers))
+    made = Hub(EnvelopeRunner(Intake(now=clock), Venues(), AgntCounts(), OpenRequests()))
     yield made
     await made.client.aclose()
     await made.runner.close()

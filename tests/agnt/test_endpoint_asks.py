@@ -20,7 +20,6 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer
-from agnt.service.venues.index import VenueIndexes
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -273,9 +272,9 @@ async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: Mint
     sent = confirm("slow")
     first = asyncio.create_task(hub.post(key, sent))
     await hub.venues.until_asked()
-    indexes, venues = VenueIndexes(), Venues()
-    counted = CountedIntake(indexes)
-    other = Hub(EnvelopeRunner(counted, indexes, venues, AgntCounts(), OpenRequests()))
+    venues = Venues()
+    counted = CountedIntake()
+    other = Hub(EnvelopeRunner(counted, venues, AgntCounts(), OpenRequests()))
     assert error_of(await other.post(key, sent | {"ttl_ms": 3000})) == "in_progress"
     assert counted.taken <= 20
     await other.client.aclose()

@@ -29,6 +29,10 @@ def test_locks_limits_and_bills_are_the_same_on_postgresql(distributed_storages:
     pass_on_postgresql(distributed_storages, 499, "-m", "not slow", *files_of(LOCKED))
 
 
+def test_searches_find_the_same_on_postgresql(distributed_storages: DistributedStorages) -> None:
+    pass_on_postgresql(distributed_storages, 530, *files_of(("venue_search",)), "tests/native/test_search.py")
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("part", DEEP)
 def test_rest_pages_and_events_are_the_same_on_postgresql(

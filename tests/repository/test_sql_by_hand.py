@@ -11,6 +11,7 @@ MAY = (
     "a2a_bridge/service/tasks/journal_rows.py",
     "kit/sql.py",
     "kit/concurrent_index.py",
+    "kit/full_text.py",
     "agnt/service/intake/rows.py",
 )
 # Statements that the ledger runs with a turn.

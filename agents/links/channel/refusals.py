@@ -34,11 +34,11 @@ MAX_LISTED = 500
 
 
 def askable_agents(user_id: int, words: str) -> list[ListedAgent]:
-    """Published agents a user may ask, by handle; `words` of a handle, name or tagline narrow them down."""
+    """Published agents a user may ask, by handle; with `words` those found, the best first."""
     if not words.isprintable():
         return []
-    found = Agent.objects.askable_by(user_id).matching(words).select_related("owner")
-    agents: list[Agent] = list(found.order_by("handle_key")[:MAX_LISTED])
+    found = Agent.objects.askable_by(user_id).select_related("owner").matching(words)
+    agents: list[Agent] = list(found[:MAX_LISTED])
     online = online_sessions({agent.session_id for agent in agents})
     return [
         ListedAgent(

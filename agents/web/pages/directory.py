@@ -44,7 +44,7 @@ class DirectoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryFilter:
-    """The search of a visitor. `text`: words that must each be in handle, name or tagline."""
+    """The search of a visitor. `text`: words that are looked for (`kit.full_text`)."""
 
     text: str = ""
     online: bool = False
@@ -99,8 +99,8 @@ def read_filter(request: HttpRequest) -> DirectoryFilter:
 
 
 def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
-    """The agents wanted that the visitor may ask, by handle."""
-    found: AgentQuerySet = Agent.objects.askable_by(visitor_id).order_by("handle_key")
+    """The agents wanted that the visitor may ask, by relevance, then by handle."""
+    found: AgentQuerySet = Agent.objects.askable_by(visitor_id)
     if wanted.mine:
         found = found.filter(owner_id=visitor_id)
     if wanted.online:

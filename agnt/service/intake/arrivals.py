@@ -31,12 +31,6 @@ class InProgress(Struct, frozen=True):
     key: FoundKey
 
 
-class VenuesChanged(Struct, frozen=True):
-    """The index of the key's network has to be loaded first; nothing was written."""
-
-    key: FoundKey
-
-
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event."""
 
@@ -44,7 +38,7 @@ class AskVenue(VenueAsk, frozen=True, kw_only=True):
     dropped: list[str]
 
 
-Outcome = Answered | EnvelopeRefused | InProgress | VenuesChanged | AskVenue
+Outcome = Answered | EnvelopeRefused | InProgress | AskVenue
 
 
 def _refuse_unread() -> EnvelopeRefused:

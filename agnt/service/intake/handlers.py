@@ -1,4 +1,4 @@
-"""The intents that the hub answers from rows: reads from the index of venues; the venue that an envelope names."""
+"""The intents that the hub answers from rows: lists and searches of venues; the venue that an envelope names."""
 
 import uuid
 from contextlib import suppress
@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from agnt.models import Venue
-from agnt.service.venues.index import VenueIndex
+from agnt.service.keys import FoundKey
+from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import NETWORK
@@ -19,27 +20,18 @@ NETWORK_VERSION = "1.0"
 REFERRAL_FEE_PCT = 7
 
 
-def answer_read(index: VenueIndex, order: Order, *, tier: str, sender: str, now: datetime) -> Json:
+def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str, now: datetime) -> Json:
     """The result of an order that books nothing."""
+    if not isinstance(order, Search | VenueList):
+        return {
+            "active_venues": venues.count(key.network_id),
+            "tier": key.tier,
+            "agent_id": sender,
+            "network_version": NETWORK_VERSION,
+        }
+    found = venues.find(key.network_id, key.venues_version, order, now)
     if isinstance(order, VenueList):
-        return _list(index, order)
-    if isinstance(order, Search):
-        return _search(index, order, now)
-    return {
-        "active_venues": index.count,
-        "tier": tier,
-        "agent_id": sender,
-        "network_version": NETWORK_VERSION,
-    }
-
-
-def _list(index: VenueIndex, order: VenueList) -> Json:
-    found = index.list_venues(order)
-    return {"venues": found.venues, "count": found.count}
-
-
-def _search(index: VenueIndex, order: Search, now: datetime) -> Json:
-    found = index.search(order, now)
+        return {"venues": found.venues, "count": found.count}
     return {
         "results": found.venues,
         "count": found.count,

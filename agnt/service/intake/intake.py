@@ -18,7 +18,7 @@ from accounts.models import Credential
 from agents.core.ports import Clock
 from agnt.models import Booking, Venue
 from agnt.service.bookings import describe_booking, make_booking, record_bookings
-from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome, VenuesChanged
+from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
 from agnt.service.intake.events import KnownEvent, free, hold
 from agnt.service.intake.handlers import answer_read, find_venue, refuse_unknown_venue
 from agnt.service.intake.rows import add_interaction, count_call
@@ -35,7 +35,7 @@ from agnt.service.key_checks import (
 from agnt.service.keys import FoundKey, find_keys
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
-from agnt.service.venues.index import VenueIndex, VenueIndexes
+from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import ACTING_INTENTS, NETWORK
@@ -64,12 +64,11 @@ class Intake:
 
     def __init__(
         self,
-        indexes: VenueIndexes,
         *,
         clock: Clock = time.monotonic,
         now: Callable[[], datetime] = approximate_now,
     ) -> None:
-        self._indexes = indexes
+        self._venue_search = VenueSearch()
         self._clock = clock
         self._now = now
 
@@ -79,22 +78,21 @@ class Intake:
         While the database takes no writes, reads are answered without limits, and nothing else is.
         """
         key = arrival.key = _find_key(arrival.digest)
-        envelope, index = arrival.envelope, None
+        envelope = arrival.envelope
         if key is None:
             if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
                 return envelope
             return refuse_key()
-        if isinstance(envelope, Envelope) and envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS:
-            index = self._indexes.find(key.network_id, key.venues_version)
-            if index is None:
-                return VenuesChanged(key)
-        is_flushed = index is None  # a crash of the machine may undo the count and the log of a read
+        is_read = (
+            isinstance(envelope, Envelope) and envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS
+        )
         try:
-            rate, outcome = _commit(partial(self._decide, arrival, key, index), is_flushed=is_flushed)
+            # A crash of the machine may undo the count and the log of a read.
+            rate, outcome = _commit(partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read)
         except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written")
             try:
-                return self._answer(arrival, key, index, None, is_stored=False)
+                return self._answer(arrival, key, None, is_read=is_read, is_stored=False)
             except EnvelopeRefused as refused:
                 return refused
         arrival.rate = rate
@@ -115,12 +113,12 @@ class Intake:
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
 
-    def _decide(self, arrival: Arrival, key: FoundKey, index: VenueIndex | None) -> tuple[Rate, Outcome]:
+    def _decide(self, arrival: Arrival, key: FoundKey, *, is_read: bool) -> tuple[Rate, Outcome]:
         rate = self._count(arrival, key)
         if key.is_stale:
             Credential.touch([key.credential_id])
         try:
-            return rate, self._answer(arrival, key, index, rate)
+            return rate, self._answer(arrival, key, rate, is_read=is_read)
         except EnvelopeRefused as refused:
             self._log_refusal(arrival, key, refused)
             return rate, refused
@@ -138,9 +136,9 @@ class Intake:
         self,
         arrival: Arrival,
         key: FoundKey,
-        index: VenueIndex | None,
         rate: Rate | None,
         *,
+        is_read: bool,
         is_stored: bool = True,
     ) -> Outcome:
         """The outcome of a request, by the first rule that refuses it; nothing is written before the last rule.
@@ -180,8 +178,8 @@ class Intake:
         order, dropped = read_payload(envelope, is_strict=key.is_strict)
         if self._clock() >= arrival.deadline:
             raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
-        if index is not None:
-            result = answer_read(index, order, tier=key.tier, sender=envelope.sender, now=now)
+        if is_read:
+            result = answer_read(self._venue_search, key, order, sender=envelope.sender, now=now)
             body = self._respond(arrival, result)
             event.store(body.decode())
             if is_stored:

@@ -12,12 +12,11 @@ from weakref import WeakValueDictionary
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
 from agnt.service.intake.answers import Answer, make_answer, make_refusal
-from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, VenuesChanged
+from agnt.service.intake.arrivals import Answered, Arrival, AskVenue
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsks
-from agnt.service.venues.index import VenueIndexes
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread
 from kit.tasks import TaskSet
@@ -44,7 +43,6 @@ class EnvelopeRunner:
     def __init__(
         self,
         intake: Intake,
-        indexes: VenueIndexes,
         venue_asks: VenueAsks,
         counts: AgntCounts,
         callers: OpenRequests,
@@ -52,7 +50,6 @@ class EnvelopeRunner:
         clock: Clock = time.monotonic,
     ) -> None:
         self._intake = intake
-        self._indexes = indexes
         self._venue_asks = venue_asks
         self._counts = counts
         self._callers = callers
@@ -123,10 +120,7 @@ class EnvelopeRunner:
                 raise outcome
             if isinstance(outcome, Answered):
                 return outcome
-            if isinstance(outcome, VenuesChanged):
-                await self._load_venues(arrival, outcome.key)
-            else:
-                await self._pause(arrival, outcome.key)
+            await self._pause(arrival, outcome.key)
 
     async def _write(self, arrival: Arrival, work: Callable[[], R]) -> R:
         """Run work in the database thread, when it is the turn of the key's network."""
@@ -140,18 +134,6 @@ class EnvelopeRunner:
             self.waiting -= 1
             if arrival.key is not None:
                 self._networks[arrival.digest] = arrival.key.network_id
-
-    async def _load_venues(self, arrival: Arrival, key: FoundKey) -> None:
-        """Wait for the venues of the key's network.
-
-        Raises:
-            EnvelopeRefused: the time is up.
-        """
-        try:
-            async with asyncio.timeout(self._left_s(arrival)):
-                await self._indexes.load(key.network_id, key.venues_version)
-        except TimeoutError:
-            await self._give_up(arrival, key)
 
     async def _pause(self, arrival: Arrival, key: FoundKey) -> None:
         """Wait before the next look at a request with the same event.

@@ -15,9 +15,10 @@ from accounts.models import User
 from agents.models import Agent
 from agnt import limits
 from agnt.models import Network, Venue
+from agnt.models.venue import VENUE_WORDS, VenueQuerySet
 from agnt.service.venues.fields import AGENT_OR_URL, NEEDED, BadVenue, Fields, check_fields
 from kit.clock import db_now
-from kit.search import match_words
+from kit.full_text import search
 
 NO_AGENT = "there is no such agent of yours"
 
@@ -110,19 +111,19 @@ def list_venues(owner: User) -> QuerySet[Venue]:
 def find_venues(
     owner: User, *, words: str = "", category: str = "", location: str = "", is_active: bool | None = None
 ) -> QuerySet[Venue]:
-    """The venues of `list_venues` that fit the conditions.
+    """The venues of `list_venues` that fit the conditions, by relevance if words are given.
 
-    `words`: each is in the name, the slug or the agent name (`kit.search`). `category`: the whole category.
+    `words`: as envelopes search for them (`kit.full_text`). `category`: the whole category.
     `location`: a part of the area or the city. Empty, or None: no condition. Case does not count.
     """
-    found = list_venues(owner).filter(match_words(words, "name", "slug", "agent_name"))
+    found = list_venues(owner)
     if category:
         found = found.filter(category__iexact=category)
     if location:
         found = found.filter(Q(area__icontains=location) | Q(city__icontains=location))
     if is_active is not None:
         found = found.filter(is_active=is_active)
-    return found
+    return search(found, VENUE_WORDS, words, *VenueQuerySet.ORDER)
 
 
 def find_agent(owner: User, handle: str) -> Agent | None:
