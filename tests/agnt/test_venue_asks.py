@@ -188,7 +188,6 @@ async def test_an_agent_that_never_answers_costs_the_ttl_and_is_told(keeper: Kee
         assert error_of(answer) == "ttl_exceeded"
         assert time.monotonic() - began >= 6.9
         assert keeper.bookings() == (0, 0)
-        assert keeper.breaker("v") == ONE_FAILURE
         cancel = await agent.heard("cancel")
         assert cancel["chatId"] == agent.prompts[0]["chatId"]
         # The same envelope again is the same event for the venue, too.

@@ -210,9 +210,13 @@ async def test_a_venue_that_never_answers_and_one_that_is_not_there(keeper: Keep
 
     async with raw_server(hold) as far:
         keeper.add_url("holds", f"{far.url}/a2a/v1")
-        late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=7000)
-        assert error_of(late) == "ttl_exceeded"
-        assert keeper.breaker("holds")["failures"] == 1
+
+        async def counts() -> bool:
+            late = await asker.send("booking.confirm", {"venue_id": "holds"}, ttl_ms=7000)
+            assert error_of(late) == "ttl_exceeded"
+            return keeper.breaker("holds")["failures"] > 0
+
+        await eventually(counts, "a time-out counts, unless the hub was slow itself")
         is_over.set()
     keeper.add_url("gone", f"{far.url}/a2a/v1")
     assert error_of(await asker.confirm("gone")) == "venue_unreachable"

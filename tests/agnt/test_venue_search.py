@@ -200,7 +200,7 @@ def test_ten_thousand_venues_are_searched_in_time(bali: int) -> None:
             network_id=bali,
             slug=f"v{number}",
             name=f"Venue {number}",
-            description=" ".join(words[(number * step) % 10] for step in (1, 3, 7)) + " ☕ of the house" * 10,
+            description=" ".join(words[(number * step) % 10] for step in (1, 3, 7)) + " ☕ of the day" * 10,
             area=f"Area {number % 100}",
             city="Badung",
         )
