@@ -9,6 +9,8 @@ from playwright.async_api import Page, expect
 
 from agnt.wire.errors import Json
 from agnt.wire.signing import SigningKeys, read_key, verify_body, verify_payload
+from lab.hub_process import HubProcess
+from tests.agnt.wire import mint, program
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.visitor import Visitor
 
@@ -37,6 +39,15 @@ async def test_a_file_is_imported_once(visitor: Visitor) -> None:
     await expect(page.get_by_text("3 venues added, 0 changed, 0 as they were.")).to_be_visible()
     assert len(sent) == 1
     await visitor.check_calm()
+
+
+async def test_a_long_sender_leaves_every_column_of_the_log_in_sight(visitor: Visitor, site: HubProcess) -> None:
+    asker = program(site, mint(site, "logger"))
+    async with asker.client:
+        assert (await asker.send(from_="x" * 128)).status_code == 200
+    await visitor.sign_in("logger", then="/desk/network/log")
+    beyond = await visitor.page.locator(".table-scroll").evaluate("(one) => one.scrollWidth - one.clientWidth")
+    assert beyond == 0
 
 
 async def fill(page: Page, **fields: str) -> None:
