@@ -11,6 +11,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
+from kit.full_text import AddFullText
+
 Name = tuple[str, str]
 
 
@@ -44,5 +46,7 @@ def _create_tables(known: set[Name]) -> None:
         for model in models:
             if model._meta.managed and not model._meta.proxy:
                 editor.create_model(model)
+                if index := getattr(model, "full_text", None):
+                    AddFullText(index).database_forwards(model._meta.app_label, editor, None, None)
         recorder.migration_qs.bulk_create(recorder.Migration(app=app, name=name) for app, name in sorted(known))
         emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)

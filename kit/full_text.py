@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
 
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from django.db.migrations.operations.base import Operation
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
-
-from kit import sql
 
 MOST_WORDS = 12  # of a query; the rest are ignored
 MOST_CHARS = 64  # of a word
@@ -139,7 +137,9 @@ def _without_accents(word: str) -> str:
 @lru_cache(maxsize=1)
 def has_trigrams() -> bool:
     """Whether a PostgreSQL database has the extension by which words with typing errors are found."""
-    return bool(sql.rows("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
+        return cursor.fetchone() is not None
 
 
 class AddFullText(Operation):

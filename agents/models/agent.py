@@ -241,6 +241,7 @@ class Agent(models.Model):
     published_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
+    full_text: ClassVar = AGENT_WORDS
     objects: ClassVar[Any] = AgentQuerySet.as_manager()
 
     class Meta:

@@ -107,6 +107,7 @@ class Venue(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    full_text: ClassVar = VENUE_WORDS
     objects: ClassVar[models.Manager["Venue"]] = models.Manager.from_queryset(VenueQuerySet)()
 
     class Meta:

@@ -68,7 +68,7 @@ class ListAgents(Struct, frozen=True, forbid_unknown_fields=True):
 
     query: Annotated[
         str,
-        Meta(max_length=MAX_QUERY_CHARS, description="Words that must each be in the handle, name or tagline."),
+        Meta(max_length=MAX_QUERY_CHARS, description="Words of the handle, name, tagline, skills or description."),
     ] = ""
     online_only: Annotated[bool, Meta(description="Leave out agents that cannot be asked now.")] = False
 

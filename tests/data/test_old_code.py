@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 RELEASE = "ae5309f"  # that of tests/repository/test_migrations.py
 ITS_TESTS = "tests/native/test_rest_agents.py"  # in process; asks to its hubs are the other tests here
-SCHEMA = ["*/migrations/*.py", "kit/concurrent_index.py"]  # all that makes it
+SCHEMA = ["*/migrations/*.py", "kit/concurrent_index.py", "kit/full_text.py"]  # all that makes it
 
 
 class OldHub(HubProcess):
