@@ -9,7 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PLACE = ROOT / ".pytest_cache" / "templates"
-OF_TABLES = ("*/migrations/*.py", "requirements/base.txt", "lab/hub_storage.py", "lab/servers.py")
+OF_TABLES = (
+    *("*/migrations/*.py", "hub/embedded_schema.py", "kit/full_text.py", "requirements/base.txt"),
+    *("lab/hub_storage.py", "lab/servers.py"),
+)
 
 
 def kept(name: str, make: Callable[[Path], None]) -> Path:

@@ -18,6 +18,7 @@ NOT_LOOKED_AT = {
     "hub_jobrun",
     "django_session",
     "django_migrations",
+    "sqlite_schema",
     "sqlite_sequence",
     "accounts_loginattempt",
     "accounts_devicegrant",
@@ -42,11 +43,11 @@ def snapshot(hub: HubProcess) -> Tables:
 
 
 def tables_looked_at(hub: HubProcess, connection: Any) -> list[str]:
-    """The names of the tables of a hub, but those that every request may touch."""
+    """The names of the tables of a hub, but those that every request may touch and those of indexes."""
     named = (
         "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         if hub.home.is_grown
-        else "SELECT name FROM sqlite_master WHERE type = 'table'"
+        else "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
     )
     return [name for (name,) in connection.execute(named).fetchall() if name not in NOT_LOOKED_AT]
 
