@@ -49,7 +49,7 @@ class _Step(NamedTuple):
 
 def read_words(text: str) -> list[str]:
     """The words that are looked for, each once; `the` and its like are none, unless there are no others."""
-    words = dict.fromkeys(one[:MOST_CHARS] for one in _WORD.findall(unicodedata.normalize("NFC", text.lower())))
+    words = dict.fromkeys(one[:MOST_CHARS] for one in _WORD.findall(_without_accents(text.lower())))
     return [*(word for word in words if word not in _STOP_WORDS)][:MOST_WORDS] or [*words][:MOST_WORDS]
 
 
@@ -103,7 +103,6 @@ def _within(index: FullText, wanted: str, match: str) -> str:
 
 
 def _postgresql_steps(index: FullText, words: Sequence[str], where: Sequence[str]) -> Iterator[_Step]:
-    words, where = [*map(_without_accents, words)], [*map(_without_accents, where)]
     place = _join(" & ", where, "'{}':*B")
     has_words = f"{index.table}.words @@ to_tsquery('english', %s)"
     ranked = f"round(ts_rank({_PG_WEIGHTS}, {index.table}.words, to_tsquery('english', %s))::numeric, 1)"

@@ -51,8 +51,9 @@ class KnownEvent:
         """
         rows = find_seen(self._event)
         if expired := [row.row_id for row in rows if row.expires_at <= self._now]:
-            free(expired)
-            rows = [row for row in rows if row.row_id not in expired]
+            # Not by the ids alone: the request that claimed them may have finished the event since they were read.
+            SeenEnvelope.objects.filter(pk__in=expired, expires_at__lte=self._now).delete()
+            rows = find_seen(self._event)
         if not rows:
             return None
         seen = rows[0]
@@ -108,7 +109,7 @@ def hold(claim: Sequence[int]) -> bool:
 
 
 def free(row_ids: Sequence[int]) -> None:
-    """Forget an event that ended with an error, or expired."""
+    """Forget an event that ended with an error. Call it while the rows are locked."""
     if row_ids:
         SeenEnvelope.objects.filter(pk__in=row_ids).delete()
 

@@ -6,6 +6,7 @@ Each rule is a function of another module; this module has their order. One thre
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -39,7 +40,7 @@ from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import ACTING_INTENTS, NETWORK
-from agnt.wire.payloads import Confirm, read_payload
+from agnt.wire.payloads import Confirm, Search, VenueList, read_payload
 from kit import sql
 from kit.clock import approximate_now
 from kit.failpoints import reach
@@ -86,6 +87,8 @@ class Intake:
         is_read = (
             isinstance(envelope, Envelope) and envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS
         )
+        if is_read and isinstance(envelope, Envelope):
+            self._search_first(key, envelope)
         try:
             # A crash of the machine may undo the count and the log of a read.
             rate, outcome = _commit(partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read)
@@ -97,6 +100,13 @@ class Intake:
                 return refused
         arrival.rate = rate
         return _reached(outcome)
+
+    def _search_first(self, key: FoundKey, envelope: Envelope) -> None:
+        """Keep what a list or search finds, so that the search holds no lock of the transaction that counts it."""
+        with suppress(EnvelopeRefused):
+            order, _ = read_payload(envelope, is_strict=key.is_strict)
+            if isinstance(order, Search | VenueList):
+                self._venue_search.find(key.network_id, key.venues_version, order, self._now())
 
     def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""

@@ -66,7 +66,7 @@ def find_seen(event: Event) -> list[Seen]:
         Seen(row_id, Name(sender, timestamp), digest, state, answer, _read_time(expires_at))
         for row_id, sender, timestamp, digest, state, answer, expires_at in found
     ]
-    return sorted(rows, key=lambda row: event.names.index(row.name))
+    return sorted((row for row in rows if row.name in event.names), key=lambda row: event.names.index(row.name))
 
 
 def add_seen(event: Event, names: Iterable[Name], **columns: object) -> list[int]:

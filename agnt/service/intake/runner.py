@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from asyncio import Semaphore
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import NoReturn, TypeVar
@@ -26,7 +27,9 @@ logger = logging.getLogger(__name__)
 LOOK_AFTER_S = 0.05
 LOOK_EVERY_S = 0.4  # the longest pause: each look is a transaction
 OF_A_NETWORK = 8  # in the queue of the thread
-MOST_WAITING = 4_096
+MOST_WAITING = 1_024  # of a network
+MOST_KEYS = 10_000  # whose networks are remembered
+UNKNOWN = 0  # the network of keys that were not used here, or are none
 END_WITHIN_S = 5.0
 STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
 
@@ -58,8 +61,13 @@ class EnvelopeRunner:
         self._asking: set[asyncio.Task[Answer]] = set()
         self._thread = DbThread("agnt")
         self._networks: dict[str, int] = {}  # of the keys that were used here, by digest
-        self._rooms: WeakValueDictionary[int | str, Semaphore] = WeakValueDictionary()  # by network
-        self.waiting = 0  # envelopes that wait for the database, or use it
+        self._rooms: WeakValueDictionary[int, Semaphore] = WeakValueDictionary()  # by network
+        self._waiting: Counter[int] = Counter()  # by network
+
+    @property
+    def waiting(self) -> int:
+        """How many envelopes wait for the database, or use it."""
+        return self._waiting.total()
 
     @property
     def open_asks(self) -> int:
@@ -108,14 +116,15 @@ class EnvelopeRunner:
         Raises:
             EnvelopeRefused: what the request is refused with.
         """
-        if self.waiting >= MOST_WAITING:
+        if self._waiting[self._networks.get(arrival.digest, UNKNOWN)] >= MOST_WAITING:
             text = "too many envelopes wait here"
             raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, text, retry_after_s=RETRY_SOON_S)
         while True:
             outcome = await self._write(arrival, partial(self._intake.decide, arrival))
             if isinstance(outcome, AskVenue):
                 result = await self._ask_venue(arrival, outcome)
-                outcome = await self._write(arrival, partial(self._intake.settle, arrival, outcome, result))
+                # Not behind other envelopes of the network: the time of the caller is nearly over.
+                outcome = await self._thread.call(partial(self._intake.settle, arrival, outcome, result))
             if isinstance(outcome, EnvelopeRefused):
                 raise outcome
             if isinstance(outcome, Answered):
@@ -124,15 +133,19 @@ class EnvelopeRunner:
 
     async def _write(self, arrival: Arrival, work: Callable[[], R]) -> R:
         """Run work in the database thread, when it is the turn of the key's network."""
-        network = self._networks.get(arrival.digest, arrival.digest)
+        network = self._networks.get(arrival.digest, UNKNOWN)
         room = self._rooms.setdefault(network, Semaphore(OF_A_NETWORK))
-        self.waiting += 1
+        self._waiting[network] += 1
         try:
             async with room:
                 return await self._thread.call(work)
         finally:
-            self.waiting -= 1
+            self._waiting[network] -= 1
+            if not self._waiting[network]:
+                del self._waiting[network]
             if arrival.key is not None:
+                if len(self._networks) >= MOST_KEYS:
+                    self._networks.clear()
                 self._networks[arrival.digest] = arrival.key.network_id
 
     async def _pause(self, arrival: Arrival, key: FoundKey) -> None:
