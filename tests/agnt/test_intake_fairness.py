@@ -3,15 +3,17 @@
 import asyncio
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from accounts.models import User
 from agnt.models import ApiKey, KeyUsage, Venue
+from agnt.service.intake.runner import MOST_WAITING
 from agnt.service.keys import MintedKey, mint_key
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub
-from tests.agnt.wire import envelope, result_of
+from tests.agnt.wire import envelope, error_of, result_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,5 +49,17 @@ async def test_a_network_with_slow_searches_does_not_hold_up_another() -> None:
     assert left, "the other network was answered after all searches"
     used = await db_call(lambda: KeyUsage.objects.get(key=busy.key).calls)()
     assert used == len(sent) + 1
+    await hub.client.aclose()
+    await hub.runner.close()
+
+
+async def test_keys_that_are_none_keep_no_network_out() -> None:
+    key, hub = await db_call(own)("quiet", ["by the sea"]), Hub()
+    result_of(await hub.post(key, envelope()))
+    unknown = [replace(key, token=f"agnt_live_{number:032}") for number in range(MOST_WAITING + 20)]
+    flood = [asyncio.create_task(hub.post(one, envelope(ttl_ms=15_000))) for one in unknown]
+    await asyncio.sleep(0.05)
+    result_of(await hub.post(key, envelope()))
+    assert {error_of(await one) for one in flood} <= {"unauthorized", "internal_error", "ttl_exceeded"}
     await hub.client.aclose()
     await hub.runner.close()
