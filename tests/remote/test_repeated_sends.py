@@ -54,7 +54,7 @@ async def test_a_question_that_found_no_server_is_asked_when_it_comes_again(near
             await publish(hub, far, "quinn")
         task, (status, _), error = await ask_all(client)
         assert texts(task["status"]["message"]["parts"]) == OFFLINE
-        assert (status, error["type"]) == (502, "error")
+        assert (status, error["type"]) == (424, "error")
         async with serving(app, port):
             task, (status, completed), reply = await ask_all(client)
             assert "echo: hi" in words(task)

@@ -17,7 +17,7 @@ SIGNED_IN = {"CLAWBRIDGE_HUB": "", "CLAWBRIDGE_TOKEN": ""}  # by what `login` st
 async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shell) -> None:
     shell.env["CLAWBRIDGE_TOKEN"] = embedded_hub.mint("lister", "session")
     word = uuid4().hex  # other agents of this hub have handles that begin alike
-    async with online(embedded_hub, Echo, agent={"tagline": f"Says \x9b2J{word}"}) as agent:
+    async with online(embedded_hub, Echo, agent={"tagline": f"Says \x9b2J {word}"}) as agent:
         none = await shell.run("tasks")
         assert (none.code, none.output) == (0, "")
         assert "No question yet" in none.errors
@@ -26,7 +26,7 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
         listed = await shell.run("agents", word)
         assert listed.output == (
             f"{'AGENT':{len(agent.handle) + 1}}  STATE   ABOUT\n"
-            f"@{agent.handle}  online  Says \N{REPLACEMENT CHARACTER}2J{word}\n"
+            f"@{agent.handle}  online  Says \N{REPLACEMENT CHARACTER}2J {word}\n"
         )
         tasks = await shell.run("tasks", f"@{agent.handle}", "--limit", "1")
         assert re.search(rf"completed  @{agent.handle}  task-\w+  two lines\n$", tasks.output)
