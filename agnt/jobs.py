@@ -4,6 +4,7 @@ import logging
 from datetime import UTC, timedelta
 
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
+from agnt.service.cancellations import find_old
 from agnt.service.invoicing.batch import run_batch
 from agnt.service.invoicing.invoicers import make_invoicer
 from agnt.service.invoicing.port import InvoicerDown
@@ -36,9 +37,10 @@ def check_metering() -> int:
 
 @job("agnt.forget_seen")
 def forget_seen() -> int:
-    """Delete envelopes and signatures whose time is over; how many."""
+    """Delete envelopes, signatures and cancellations whose time is over; how many."""
     now = db_now()
-    return sum(batches.delete(model.objects.filter(expires_at__lt=now)) for model in (SeenEnvelope, SeenSignature))
+    seen = [model.objects.filter(expires_at__lt=now) for model in (SeenEnvelope, SeenSignature)]
+    return sum(map(batches.delete, [*seen, find_old()]))
 
 
 @job("agnt.forget_interactions")

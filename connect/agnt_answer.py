@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from asyncio import timeout
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,9 +16,9 @@ from typing import Any
 from agnt.client import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from agnt.client.answers import MAX_RETRY_AFTER_S, parse_json
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, describe_error
-from agnt.wire.fields import ACTING_INTENTS, PING, build_envelope
+from agnt.wire.fields import ACTING_INTENTS, CANCEL, CONFIRM, PING, build_envelope
 from agnt.wire.hops import describe_via
-from agnt.wire.replies import BadReply, read_reply
+from agnt.wire.replies import BadReply, read_cancelled, read_reply
 from agnt.wire.signing import SigningKeys, read_key
 from connect.answers import AnswerFailed
 from connect.command import Command
@@ -31,8 +31,8 @@ MAX_RESULT_BYTES = 262_144
 MAX_RESULT_LEVELS = 32
 MAX_MESSAGE_CHARS = 500
 ARTIFACT = "envelope"
-CONFIRM = "booking.confirm"
 WANTS_ENVELOPE = "this agent takes AGNT envelopes: send one data part with the fields of an AGPEnvelope"
+READERS = {CONFIRM: read_reply, CANCEL: read_cancelled}
 Json = dict[str, Any]
 
 
@@ -97,8 +97,8 @@ class AgntAnswer:
         except AnswerFailed as failed:
             raise _fail(question, str(failed)) from None
         result = _read_result("".join(printed), question)
-        if ask.intent == CONFIRM:
-            _check_reply(result, question)
+        if read := READERS.get(ask.intent):
+            _check_reply(result, question, read)
         return result
 
 
@@ -163,10 +163,10 @@ def _read_result(printed: str, question: Question) -> Json:
     return result
 
 
-def _check_reply(result: Json, question: Question) -> None:
+def _check_reply(result: Json, question: Question, read: Callable[[Json], object]) -> None:
     """Tell the owner of a program what a network will not take; it gets the payload as it is."""
     try:
-        read_reply(result)
+        read(result)
     except BadReply as bad:
         logger.warning("what the program printed for envelope %s is no reply to it: %s", question.chat_id, bad)
 

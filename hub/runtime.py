@@ -27,7 +27,7 @@ from gateway.service.sessions.writing import write_orphaned_records
 from gateway.service.triad.proposals import are_open, close_due
 from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
-from hub.job_thread import JOIN_WITHIN_S, make_job_threads, make_sender_thread
+from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
 from hub.wiring import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
@@ -80,6 +80,7 @@ class Runtime:
         self._threads = [
             self._deliverer,
             hub_services.pusher,
+            *([JobThread("cancellations", hub_services.canceller)] if settings.AGNT else []),
             *(make_job_threads() if settings.IS_EMBEDDED else []),
         ]
 
@@ -163,6 +164,7 @@ class Runtime:
                 await attempt(self._write_orphaned, SESSIONS_FAILED)
         # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
         on_queued(self._deliverer.wake)
+        hub_services.canceller.start()
         for thread in self._threads:
             thread.start()
         announcements.set_carrier(hub_services.message_sender.queue_messages)

@@ -49,6 +49,7 @@ from agnt.endpoint.http import AgntEndpoint
 from agnt.endpoint.status import StatusReports
 from agnt.service.asks.asker import VenueAsker
 from agnt.service.asks.breakers import StoredBreakers
+from agnt.service.asks.canceller import Canceller
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.own_calls import EnvelopeCalls
 from agnt.service.intake.runner import EnvelopeRunner
@@ -127,6 +128,7 @@ class HubServices:
     gateway_health: TeamHealth
     agnt: AgntEndpoint
     venue_asker: VenueAsker
+    canceller: Canceller
     pushes: Pushes
     pusher: JobThread
     streams: ConcurrencyLimit
@@ -342,6 +344,7 @@ def build_services() -> HubServices:
         gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
         venue_asker=venue_asker,
+        canceller=Canceller(venue_asker),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,

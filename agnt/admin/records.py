@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, site
-from agnt.models import Booking, Breaker, Interaction, Invoice, UsageEvent
+from agnt.models import Booking, Breaker, Cancellation, Interaction, Invoice, UsageEvent
 from agnt.service.bookings import StatusRefused, change_status
 
 Action = Callable[[OwnerScopedAdmin, HttpRequest, QuerySet[Booking]], None]
@@ -52,7 +52,7 @@ class BookingAdmin(OwnerScopedAdmin):
     )
     fields = (
         *("public_id", "venue", "key", "sender", "slot_id", "slot_time", "party_size", "user_note"),
-        *("status", "network", "created_at", "updated_at"),
+        *("status", "venue_booking_id", "venue_reply", "network", "created_at", "updated_at"),
     )
 
 
@@ -92,6 +92,17 @@ class BreakerAdmin(RecordAdmin):
     list_display = ("network", "venue", "opened_at_s", "probe_until_s", "openings")
     list_select_related = ("network", "venue")
     fields = (*list_display, "failures")
+
+
+@admin.register(Cancellation, site=site)
+class CancellationAdmin(RecordAdmin):
+    """What venues were told to cancel, or will be."""
+
+    list_display = ("public_id", "venue", "reason", "state", "attempts", "last_error", "created_at", "network")
+    list_select_related = ("network", "venue")
+    list_filter = ("state", "reason", "created_at")
+    search_fields = ("public_id", "venue__slug")
+    fields = (*list_display, "reservation", "next_attempt_at", "ended_at")
 
 
 @admin.register(Interaction, site=site)

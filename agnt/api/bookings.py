@@ -1,7 +1,8 @@
 """The bookings of the caller's own network, and what its owner does about them."""
 
+import json
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -32,7 +33,10 @@ Status = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
 
 
 class ApiBooking(TypedDict):
-    """A booking. `actions`: the statuses that you can give it now. `keyId` null: the key was deleted."""
+    """A booking. `actions`: the statuses that you can give it now. `keyId` null: the key was deleted.
+
+    `venueBookingId`: the venue's own id. `venueReply`: what it answered; null: it was not asked.
+    """
 
     id: Annotated[Uuid, Source("public_id")]
     venueId: Annotated[Uuid, Source("venue.public_id")]
@@ -46,6 +50,8 @@ class ApiBooking(TypedDict):
     userNote: str
     status: Status
     actions: list[Status]
+    venueBookingId: str | None
+    venueReply: dict[str, Any] | None
     chargedUsd: str
     createdAt: Time
     updatedAt: Time
@@ -113,7 +119,13 @@ def _show_own(request: Request, booking_id: UUID) -> ApiBooking:
 def show_bookings(bookings: Sequence[Booking]) -> list[ApiBooking]:
     """Bookings that were loaded with their venues, keys and charges."""
     return [
-        show(ApiBooking, one, actions=[status.value for status in list_actions(one)], chargedUsd=_charged_usd(one))
+        show(
+            ApiBooking,
+            one,
+            actions=[status.value for status in list_actions(one)],
+            venueReply=json.loads(one.venue_reply) if one.venue_reply else None,
+            chargedUsd=_charged_usd(one),
+        )
         for one in bookings
     ]
 

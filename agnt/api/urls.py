@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agnt.api import bookings, interactions, keys, network, venue_files, venue_secrets, venues
+from agnt.api import bookings, cancellations, interactions, keys, network, venue_files, venue_secrets, venues
 
 urlpatterns = [
     path("network", network.NetworkRules.as_view(), name="network"),
@@ -22,6 +22,12 @@ urlpatterns = [
     ),
     path("network/bookings", bookings.NetworkBookings.as_view(), name="network-bookings"),
     path("network/bookings/<uuid:booking_id>", bookings.OneNetworkBooking.as_view(), name="network-booking"),
+    path("network/cancellations", cancellations.NetworkCancellations.as_view(), name="network-cancellations"),
+    path(
+        "network/cancellations/<uuid:booking_id>/retry",
+        cancellations.RetryCancellation.as_view(),
+        name="network-cancellation-retry",
+    ),
     path("network/usage", network.NetworkUsage.as_view(), name="network-usage"),
     path("network/interactions", interactions.NetworkInteractions.as_view(), name="network-interactions"),
 ]

@@ -73,7 +73,16 @@ OPERATIONS = (
         " are refused; a network that is not strict ignores those of a payload.",
         tag="agnt",
         security=(AGNT_KEY,),
-        request=Either([shapes.AgntPing, shapes.AgntVenueList, shapes.AgntSearch, shapes.AgntConfirm]),
+        request=Either(
+            [
+                shapes.AgntPing,
+                shapes.AgntVenueList,
+                shapes.AgntSearch,
+                shapes.AgntConfirm,
+                shapes.AgntStatusOrder,
+                shapes.AgntCancel,
+            ]
+        ),
         parameters=[
             Parameter(
                 name=SIGNATURE_HEADER,
@@ -90,6 +99,8 @@ OPERATIONS = (
                         shapes.AgntListResponse,
                         shapes.AgntSearchResponse,
                         shapes.AgntConfirmResponse,
+                        shapes.AgntStatusResponse,
+                        shapes.AgntCancelResponse,
                         shapes.AgntAgentResponse,
                     ]
                 ),

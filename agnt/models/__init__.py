@@ -1,6 +1,7 @@
 """The tables of AGNT. A network is the tenant: the venues and keys of one owner."""
 
 from agnt.models.booking import Booking, Invoice, UsageEvent
+from agnt.models.cancellation import Cancellation
 from agnt.models.envelopes import Interaction, SeenEnvelope, SeenSignature
 from agnt.models.key import ApiKey, KeyUsage
 from agnt.models.network import Network
@@ -10,6 +11,7 @@ __all__ = [
     "ApiKey",
     "Booking",
     "Breaker",
+    "Cancellation",
     "Interaction",
     "Invoice",
     "KeyUsage",

@@ -14,7 +14,8 @@ from agnt.models.venue import Venue
 class Booking(models.Model):
     """A booking that an outside program confirmed. A venue with bookings is deactivated, not deleted.
 
-    `sender`: `from` of the envelope. `slot_time`: as it was sent.
+    `sender`: `from` of the envelope. `slot_time`: as it was sent. `venue_booking_id`: the venue's own id of it.
+    `venue_reply`: the payload with which the venue accepted, JSON; empty: the venue was not asked.
     """
 
     class Status(models.TextChoices):
@@ -34,6 +35,8 @@ class Booking(models.Model):
     party_size = models.PositiveIntegerField(null=True, blank=True)
     user_note = models.CharField(max_length=500, blank=True, default="")
     status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
+    venue_booking_id = models.CharField(max_length=128, blank=True, default="", db_default="")
+    venue_reply = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

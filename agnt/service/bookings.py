@@ -4,27 +4,32 @@ A booking is `pending` until the owner confirms it; a confirmed one ends as comp
 pending one can be cancelled too. A charge stays, however the booking ends.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import QuerySet
 from msgspec import Struct
 
 from accounts.models import User
-from agnt.models import Booking, Network, UsageEvent, Venue
+from agnt.models import Booking, Cancellation, Network, UsageEvent, Venue
+from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import describe_venue
 from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
 from agnt.wire.errors import Json
+from agnt.wire.fields import SIGNATURE_KEYS
 from agnt.wire.payloads import Confirm
-from kit.clock import db_now
+from agnt.wire.replies import SCHEMA
+from kit.clock import db_now, iso
 from webhooks.service import outbox
 
 PRICE_CENTS = 25
+MAX_REPLY_CHARS = 16_384
 Status = Booking.Status
 # From which a booking may get each status.
 BEFORE: Final[Mapping[Status, tuple[Status, ...]]] = {
@@ -87,10 +92,13 @@ def make_booking(
     order: Confirm,
     now: datetime,
     answer: VenueAnswer,
+    *,
+    order_id: UUID | None = None,
 ) -> NewBooking:
-    """The booking of an order, as the venue confirmed it."""
+    """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has."""
     size = order.party_size if answer.party_size is None else answer.party_size
     booking = Booking(
+        public_id=order_id or uuid4(),
         network_id=key.network_id,
         venue=venue,
         key_id=key.key_id,
@@ -99,19 +107,24 @@ def make_booking(
         slot_time=answer.slot_time or order.slot_time,
         party_size=size,
         user_note=order.user_note,
+        venue_booking_id=answer.booking_id,
+        venue_reply=_write_reply(answer.payload),
         created_at=now,
         updated_at=now,
     )
     return NewBooking(key.owner_id, key.customer, booking)
 
 
-def describe_booking(booking: Booking, note: str = "") -> Json:
-    """The result of `booking.confirm`. `note`: what the venue says besides."""
+def describe_booking(booking: Booking) -> Json:
+    """The result of `booking.confirm`, with the reply of the venue, if it was asked."""
+    reply: Json = json.loads(booking.venue_reply) if booking.venue_reply else {}
     more = {
         "slot_id": booking.slot_id,
         "slot_time": booking.slot_time,
         "party_size": booking.party_size,
-        "note": note,
+        "note": reply.get("note"),
+        "venue_booking_id": booking.venue_booking_id,
+        "venue_reply": reply,
     }
     result: Json = {
         "booking_id": str(booking.public_id),
@@ -121,10 +134,32 @@ def describe_booking(booking: Booking, note: str = "") -> Json:
     return result | {name: value for name, value in more.items() if value}
 
 
+def describe_state(booking: Booking) -> Json:
+    """The result of `booking.status` and `booking.cancel`: the booking as it is now, and when it was changed."""
+    return describe_booking(booking) | {"updated_at": iso(booking.updated_at)}
+
+
+def find_change(network_id: int, booking_id: str, status: str) -> Json:
+    """The state of a booking, if it is not in this status any more; else nothing."""
+    found = Booking.objects.filter(network_id=network_id, public_id=UUID(booking_id)).exclude(status=status)
+    now = found.values_list("status", "updated_at").first()
+    return {"status": now[0], "updated_at": iso(now[1])} if now else {}
+
+
+def find_of_caller(key: FoundKey, booking_id: str) -> Booking | None:
+    """The booking with this public id that a key of the same customer made, with its venue, if there is one."""
+    own = Booking.objects.select_related("venue", "network")
+    own = own.filter(network_id=key.network_id, key__customer=key.customer)
+    return own.filter(public_id=public_id).first() if (public_id := read_uuid(booking_id)) else None
+
+
 @transaction.atomic
-def change_status(network: Network, booking_id: str, status: Status) -> Booking:
+def change_status(
+    network: Network, booking_id: str, status: Status, *, by: Cancellation.Reason = Cancellation.Reason.OWNER
+) -> Booking:
     """Give a booking a status, and queue the event of it; with its venue. `booking_id`: its public id.
 
+    A venue that is asked is told when its booking is cancelled. `by`: the cause that its owner reads.
     Of two changes at once the first stands. The same change again, or at once, writes and queues nothing.
 
     Raises:
@@ -142,6 +177,8 @@ def change_status(network: Network, booking_id: str, status: Status) -> Booking:
     booking = Booking.objects.select_related("venue").get(pk=found.pk)
     if is_changed:
         booking_deliveries(network, booking, EVENT_OF_STATUS[status])
+        if status == Status.CANCELLED:
+            owe_booking(booking, by)
     elif booking.status != status:
         raise StatusRefused(booking.status)
     return booking
@@ -155,13 +192,26 @@ def list_bookings(owner: User) -> QuerySet[Booking]:
 
 def find_booking(network: Network, booking_id: str) -> Booking | None:
     """The booking of a network with this public id, with its venue, if there is one."""
+    public_id = read_uuid(booking_id)
+    return network.bookings.select_related("venue").filter(public_id=public_id).first() if public_id else None
+
+
+def read_uuid(text: str) -> UUID | None:
+    """The UUID in a text, if it is one."""
     try:
-        public_id = UUID(booking_id)
+        return UUID(text)
     except ValueError:
         return None
-    return network.bookings.select_related("venue").filter(public_id=public_id).first()
 
 
 def list_actions(booking: Booking) -> list[Status]:
     """The statuses that the owner can give a booking now."""
     return [status for status, before in BEFORE.items() if booking.status in before]
+
+
+def _write_reply(payload: Json) -> str:
+    """The payload of a venue as it is kept: without a signature, and of a long one the fields of a reply alone."""
+    kept = {name: value for name, value in payload.items() if name not in SIGNATURE_KEYS}
+    if len(text := json.dumps(kept)) > MAX_REPLY_CHARS:
+        text = json.dumps({name: value for name, value in kept.items() if name in SCHEMA["properties"]})
+    return text if kept else ""

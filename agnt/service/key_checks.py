@@ -14,6 +14,7 @@ from agnt.service.keys import FoundKey, load_signing_keys
 from agnt.service.networks import build_hop_name
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from agnt.wire.fields import CANCEL, CONFIRM, STATUS
 from agnt.wire.hops import verify_last_hop
 from agnt.wire.signing import verify_body, verify_payload
 
@@ -23,7 +24,7 @@ DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.ENTERPRISE: 500_000,
 }
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
-CONFIRMING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
+BOOKING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
 
 
 class Rate(Struct, frozen=True):
@@ -75,11 +76,10 @@ def check_permission(key: FoundKey, envelope: Envelope) -> None:
     Raises:
         EnvelopeRefused: `tier_required`, `scope_denied`.
     """
-    if envelope.intent == "booking.confirm":
-        if key.tier not in CONFIRMING_TIERS:
-            raise EnvelopeRefused(ErrorCode.TIER_REQUIRED, "booking.confirm takes the tier pro or enterprise")
-        if key.scope not in CONFIRMING_SCOPES:
-            raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "booking.confirm takes the scope booking or full")
+    if envelope.intent == CONFIRM and key.tier not in CONFIRMING_TIERS:
+        raise EnvelopeRefused(ErrorCode.TIER_REQUIRED, "booking.confirm takes the tier pro or enterprise")
+    if envelope.intent in (CONFIRM, STATUS, CANCEL) and key.scope not in BOOKING_SCOPES:
+        raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, f"{envelope.intent} takes the scope booking or full")
     if not key.may_send_as(envelope.sender):
         raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "this key may not send as this sender", fields=["from"])
 

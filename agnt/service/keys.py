@@ -49,7 +49,16 @@ class MintedKey:
     secret: str
 
 
-class FoundKey(Struct, frozen=True, kw_only=True):
+class NetworkRef(Struct, frozen=True, kw_only=True):
+    """A network, its owner, and the user as whom the hub asks the agents of its venues."""
+
+    network_id: int
+    owner_id: int
+    owner_login: str
+    service_user_id: int
+
+
+class FoundKey(NetworkRef, frozen=True, kw_only=True):
     """A live key with the rules of its network, as one envelope needs them.
 
     `senders`: the `from` names that it may use, empty: any. `secret`, `previous_secret`: sealed, see
@@ -58,10 +67,6 @@ class FoundKey(Struct, frozen=True, kw_only=True):
 
     key_id: int
     credential_id: int
-    network_id: int
-    owner_id: int
-    owner_login: str
-    service_user_id: int
     tier: str
     scope: str
     customer: str

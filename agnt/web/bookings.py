@@ -17,6 +17,7 @@ from accounts.models import User
 from agents.web.desk import require_owner
 from agnt.models import Booking, UsageEvent
 from agnt.service.bookings import BookingNotFound, StatusRefused, change_status, list_actions, list_bookings
+from agnt.service.cancellations import list_cancellations
 from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.web.log import LogRow
 from kit.filters import Filter, one_of
@@ -89,6 +90,7 @@ def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse
         "row": BookingRow(own),
         "charge": charge,
         "amount": describe_cents(charge.amount_cents) if charge else "",
+        "told": list_cancellations(owner).filter(public_id=own.public_id).first(),
         "envelopes": [LogRow(one) for one in envelopes],
     }
     return render(request, "agnt/booking.html", context)

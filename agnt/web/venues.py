@@ -25,6 +25,8 @@ from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
 from agnt.models import Venue
 from agnt.service.asks.breakers import list_open_breakers
+from agnt.service.bookings import read_uuid
+from agnt.service.cancellations import list_cancellations, send_again
 from agnt.service.keys import OVERLAP, derive_venue_secrets, rotate_venue_secret
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import (
@@ -46,6 +48,7 @@ from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]
 MOST_FAILURES = 5
+MOST_CANCELLATIONS = 20
 VENUE_OVERLAPS = {"0": "no time, it is known to others", **OVERLAPS}
 FEE = forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
 STATES = {"active": True, "inactive": False}
@@ -152,6 +155,9 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         messages.success(request, act(own))
         gone = action == "delete"
         return HttpResponseRedirect(reverse("desk-network-venues") if gone else request.get_full_path())
+    if action == "retry":
+        _retry(request, owner, own)
+        return HttpResponseRedirect(request.get_full_path())
     if action == "rotate":
         chosen = request.POST.get("overlap", "")
         overlap = timedelta(seconds=int(chosen)) if chosen in VENUE_OVERLAPS else OVERLAP
@@ -170,6 +176,9 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         "overlaps": VENUE_OVERLAPS,
         "bookings": own.bookings.count(),
         "is_open": list_open_breakers(owner).filter(venue=own).exists(),
+        "cancellations": list_cancellations(owner)
+        .filter(venue=own)
+        .order_by("-created_at", "-pk")[:MOST_CANCELLATIONS],
         "failures": own.interactions.filter(metadata__has_key="rule").order_by("-at", "-pk")[:MOST_FAILURES],
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
@@ -188,6 +197,16 @@ def _find_chosen(owner: User, chosen: Mapping[str, str]) -> QuerySet[Venue]:
 def _change(own: Venue, fields: dict[str, Any]) -> None:
     if not change_venue(own, fields):
         raise Http404  # it was deleted meanwhile
+
+
+def _retry(request: HttpRequest, owner: User, own: Venue) -> None:
+    """Tell a venue again to cancel what was given up."""
+    wanted = read_uuid(request.POST.get("booking", ""))
+    found = list_cancellations(owner).filter(venue=own, public_id=wanted).first() if wanted else None
+    if found and send_again(found):
+        messages.success(request, f"{own.name} is told again.")
+    else:
+        messages.error(request, "Nothing is changed: this cancellation was not given up.")
 
 
 def _activate(own: Venue) -> str:

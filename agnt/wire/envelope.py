@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from agnt.wire.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import (
+    CONFIRM,
     DEFAULT_TTL_MS,
     INTENTS,
     MAX_BODY_BYTES,
@@ -154,7 +155,7 @@ def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> Non
     moment = read_moment(envelope.timestamp)
     if moment is not None:
         check_age(moment.timestamp(), now_s)
-    elif is_strict and envelope.intent == "booking.confirm":
+    elif is_strict and envelope.intent == CONFIRM:
         raise refuse_fields("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
 
 

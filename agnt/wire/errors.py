@@ -28,6 +28,8 @@ class ErrorCode(StrEnum):
     SCOPE_DENIED = "scope_denied"
     TLS_REQUIRED = "tls_required"
     VENUE_NOT_FOUND = "venue_not_found"
+    BOOKING_NOT_FOUND = "booking_not_found"
+    BOOKING_ENDED = "booking_ended"
     SLOT_UNAVAILABLE = "slot_unavailable"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
     IN_PROGRESS = "in_progress"
@@ -58,6 +60,8 @@ MEANINGS = {
     ErrorCode.SCOPE_DENIED: Meaning(403),
     ErrorCode.TLS_REQUIRED: Meaning(403),
     ErrorCode.VENUE_NOT_FOUND: Meaning(404),
+    ErrorCode.BOOKING_NOT_FOUND: Meaning(404),
+    ErrorCode.BOOKING_ENDED: Meaning(409),
     ErrorCode.SLOT_UNAVAILABLE: Meaning(409),
     ErrorCode.IDEMPOTENCY_CONFLICT: Meaning(409),
     ErrorCode.IN_PROGRESS: Meaning(409, is_retryable=True),
@@ -73,6 +77,7 @@ class EnvelopeRefused(Exception):
 
     `fields`: what is wrong in the envelope. `supported`: the protocols that are spoken here. `retry_after_s`: 0
     where no time is known. `status`: the HTTP status. `about`: for the log of the network alone.
+    `may_be_booked`: a venue was asked, and may have booked although this is the answer.
     """
 
     def __init__(
@@ -92,6 +97,7 @@ class EnvelopeRefused(Exception):
         self.retry_after_s = math.ceil(retry_after_s)
         self.status = status or MEANINGS[code].status
         self.about: Json = {}
+        self.may_be_booked = False
 
     @property
     def is_retryable(self) -> bool:

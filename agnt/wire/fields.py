@@ -8,8 +8,9 @@ from agnt.wire.errors import Json
 PROTOCOL: Final = "openclaw/a2a/v1"
 NETWORK = "network:agnt"
 PING = "network.ping"
-INTENTS = frozenset({PING, "venue.list", "booking.search", "booking.confirm"})
-ACTING_INTENTS = frozenset({"booking.confirm", "booking.cancel"})  # acting twice does harm
+CONFIRM, STATUS, CANCEL = "booking.confirm", "booking.status", "booking.cancel"
+INTENTS = frozenset({PING, "venue.list", "booking.search", CONFIRM, STATUS, CANCEL})
+ACTING_INTENTS = frozenset({CONFIRM, CANCEL})  # acting twice does harm
 MAX_BODY_BYTES = 262_144
 MAX_CONTEXT_BYTES = 16_384
 DEFAULT_TTL_MS = 5_000

@@ -1,4 +1,4 @@
-"""The payloads of the four intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
+"""The payloads of the intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -11,12 +11,15 @@ from msgspec.structs import FieldInfo
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
 from agnt.wire.fields import (
+    CANCEL,
+    CONFIRM,
     MAX_ID_CHARS,
     MAX_NOTE_CHARS,
     MAX_PARTY_SIZE,
     MAX_TIME_CHARS,
     PING,
     SIGNATURE_KEYS,
+    STATUS,
 )
 
 MAX_CATEGORY_CHARS = 80
@@ -87,6 +90,12 @@ class AgntConfirmOrder(_Signed, kw_only=True):
     user_note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
 
 
+class AgntBookingOrder(_Signed, kw_only=True):
+    """The payload of `booking.status` and `booking.cancel`."""
+
+    booking_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS, description="The UUID of the booking.")]
+
+
 class Ping(Struct, frozen=True):
     """`network.ping`: whatever its payload holds is ignored."""
 
@@ -117,7 +126,13 @@ class Confirm(Struct, frozen=True, kw_only=True):
     user_note: str = ""
 
 
-Order = Ping | VenueList | Search | Confirm
+class FollowUp(Struct, frozen=True, kw_only=True):
+    """`booking.status` and `booking.cancel`. `booking_id`: as it was sent, which may be no UUID."""
+
+    booking_id: str
+
+
+Order = Ping | VenueList | Search | Confirm | FollowUp
 
 
 def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[str]]:
@@ -180,7 +195,7 @@ def _is_time(text: str) -> bool:
 class _Shape(NamedTuple):
     """How an intent is read. `fields`: of the described payload. `settle`: makes the arguments of `type`."""
 
-    type: type[VenueList | Search | Confirm]
+    type: type[VenueList | Search | Confirm | FollowUp]
     settle: Callable[[Json], Json]
     fields: Mapping[str, FieldInfo]
 
@@ -193,5 +208,7 @@ def _fields_of(described: type[_Signed]) -> dict[str, FieldInfo]:
 _SHAPES = {
     "venue.list": _Shape(VenueList, _clamp(MAX_LISTED), _fields_of(AgntListOrder)),
     "booking.search": _Shape(Search, _clamp(MAX_FOUND), _fields_of(AgntSearchOrder)),
-    "booking.confirm": _Shape(Confirm, _join_times, _fields_of(AgntConfirmOrder)),
+    CONFIRM: _Shape(Confirm, _join_times, _fields_of(AgntConfirmOrder)),
+    STATUS: _Shape(FollowUp, dict, _fields_of(AgntBookingOrder)),
+    CANCEL: _Shape(FollowUp, dict, _fields_of(AgntBookingOrder)),
 }

@@ -1,4 +1,4 @@
-"""The reply of a venue to `booking.confirm`: its schema, its parser, and the words for its writers.
+"""The replies of a venue to `booking.confirm` and `booking.cancel`: schemas, parsers, and words for their writers.
 
 Needs Python alone: the hub reads replies by this module, the connector warns the owner of a program by it, and
 docs/reference/agnt.md prints the schema.
@@ -22,6 +22,7 @@ SCHEMA: Json = {
         "status": {"type": "string", "enum": [*ACCEPTED, DECLINED, SLOT_UNAVAILABLE, RATE_LIMITED]},
         "reason": {"type": "string", "maxLength": MAX_NOTE_CHARS},
         "retry_after_s": {"type": "integer", "minimum": 1, "maximum": MAX_WAIT_S},
+        "booking_id": {"type": "string", "maxLength": MAX_ID_CHARS},
         "slot_id": {"type": "string", "maxLength": MAX_ID_CHARS},
         "slot_time": {"type": "string", "maxLength": MAX_TIME_CHARS},
         "party_size": {"type": "integer", "minimum": 1, "maximum": MAX_PARTY_SIZE},
@@ -30,6 +31,7 @@ SCHEMA: Json = {
 }
 EXAMPLES: tuple[tuple[str, Json], ...] = (
     ("to accept", {"status": "confirmed"}),
+    ("to accept, with your own id of the booking", {"status": "confirmed", "booking_id": "T-104"}),
     ("to accept, and settle it later", {"status": "pending", "note": "we call back by noon"}),
     ("to decline", {"status": DECLINED, "reason": "at most eight at a table"}),
     ("if the slot is taken", {"status": SLOT_UNAVAILABLE, "reason": "full until ten"}),
@@ -45,8 +47,23 @@ HOW_TO_REPLY = "\n".join(
 )
 
 
+CANCELLED, NOT_FOUND = "cancelled", "not_found"
+CANCEL_SCHEMA: Json = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string", "enum": [CANCELLED, NOT_FOUND]}},
+}
+HOW_TO_CANCEL = "\n".join(
+    [
+        "Free what booking_id reserved. Answer with one data part, or with JSON alone:",
+        f"- when it is cancelled, also if it was before: {json.dumps({'status': CANCELLED})}",
+        f"- if you have no such booking: {json.dumps({'status': NOT_FOUND})}",
+    ]
+)
+
+
 class BadReply(ValueError):
-    """A payload is no reply to `booking.confirm`. The text names the rule that it breaks."""
+    """A payload is no reply to what was asked. The text names the rule that it breaks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,22 +77,37 @@ class Reply:
     slot_time: str = ""
     party_size: int | None = None
     note: str = ""
+    booking_id: str = ""
 
 
 def read_reply(payload: Json) -> Reply:
-    """The reply in a payload; keys that are not in `SCHEMA` are ignored.
+    """The reply to an order in a payload; keys that are not in `SCHEMA` are ignored.
 
     Raises:
         BadReply: a field is missing or wrong.
     """
-    for name in SCHEMA["required"]:
+    return Reply(**_read_fields(payload, SCHEMA))
+
+
+def read_cancelled(payload: Json) -> str:
+    """The status in the reply to a cancellation: the venue holds no such reservation any more.
+
+    Raises:
+        BadReply: a field is missing or wrong.
+    """
+    return str(_read_fields(payload, CANCEL_SCHEMA)["status"])
+
+
+def _read_fields(payload: Json, schema: Json) -> Json:
+    """The fields of a payload that its schema has."""
+    for name in schema["required"]:
         if name not in payload:
             raise BadReply(f"{name} is missing")
-    given = {name: payload[name] for name in SCHEMA["properties"] if name in payload}
+    given = {name: payload[name] for name in schema["properties"] if name in payload}
     for name, value in given.items():
-        if wanted := _find_fault(value, SCHEMA["properties"][name]):
+        if wanted := _find_fault(value, schema["properties"][name]):
             raise BadReply(f"{name}: want {wanted}")
-    return Reply(**given)
+    return given
 
 
 def _find_fault(value: Any, rule: Json) -> str:

@@ -20,10 +20,11 @@ from agnt.wire.fields import (
     PROTOCOL,
 )
 from agnt.wire.hops import MAX_HOPS, MAX_UNIX_S
-from agnt.wire.payloads import AgntConfirmOrder, AgntListOrder, AgntSearchOrder
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder
 from kit.describe import Time, Uuid
 
 Protocol = Literal["openclaw/a2a/v1"]
+BookingStatus = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
 BreakerState = Literal["closed", "half_open", "open", "unknown"]
 Name = Annotated[str, Meta(pattern=f"^{NAME}$")]
 
@@ -93,6 +94,20 @@ class AgntConfirm(_Request, kw_only=True):
     payload: AgntConfirmOrder
 
 
+class AgntStatusOrder(_Request, kw_only=True):
+    """What became of a booking of the key's customer."""
+
+    intent: Literal["booking.status"]
+    payload: AgntBookingOrder
+
+
+class AgntCancel(_Request, kw_only=True):
+    """Cancel a booking of the key's customer; again is fine. Its charge stays."""
+
+    intent: Literal["booking.cancel"]
+    payload: AgntBookingOrder
+
+
 class AgntVenue(TypedDict):
     """A venue. `agent_id`: what an envelope is `to` for its agent; empty without one."""
 
@@ -141,16 +156,40 @@ class AgntSearchResult(TypedDict):
     expires_at: Time
 
 
-class AgntBooking(TypedDict):
-    """A booking. Slot, time and size are those of the order, unless the venue confirmed others."""
+class AgntPresent(TypedDict):
+    """The state of a booking when its response is repeated."""
 
+    status: BookingStatus
+    updated_at: Time
+
+
+class _Booking(TypedDict):
     booking_id: Uuid
     venue: AgntVenue
-    status: Literal["pending"]
     slot_id: NotRequired[str]
     slot_time: NotRequired[str]
     party_size: NotRequired[int]
     note: NotRequired[str]
+    venue_booking_id: NotRequired[str]
+    venue_reply: NotRequired[dict[str, Any]]
+
+
+class AgntBooking(_Booking):
+    """A booking. Slot, time and size are those of the order, unless the venue confirmed others.
+
+    `venue_booking_id`: the venue's own id. `venue_reply`: the whole payload with which it accepted. `present`: of
+    a repeated response, once the booking has another status.
+    """
+
+    status: Literal["pending"]
+    present: NotRequired[AgntPresent]
+
+
+class AgntBookingState(_Booking):
+    """A booking as it is now. `updated_at`: when it got its status."""
+
+    status: BookingStatus
+    updated_at: Time
 
 
 class AgntError(TypedDict):
@@ -206,6 +245,20 @@ class AgntConfirmResponse(_Response, kw_only=True):
 
     intent: Literal["booking.confirm"]
     payload: AgntBooking
+
+
+class AgntStatusResponse(_Response, kw_only=True):
+    """The answer to `booking.status`."""
+
+    intent: Literal["booking.status"]
+    payload: AgntBookingState
+
+
+class AgntCancelResponse(_Response, kw_only=True):
+    """The answer to `booking.cancel`."""
+
+    intent: Literal["booking.cancel"]
+    payload: AgntBookingState
 
 
 class AgntAgentResponse(_Response, kw_only=True):

@@ -38,6 +38,7 @@ from agnt.models import (
     ApiKey,
     Booking,
     Breaker,
+    Cancellation,
     Interaction,
     Invoice,
     KeyUsage,
@@ -136,6 +137,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield Invoice.objects.filter(network__owner=user)
     yield Interaction.objects.filter(network__owner=user)
     yield Booking.objects.filter(network__owner=user)
+    yield Cancellation.objects.filter(network__owner=user)
     yield SeenEnvelope.objects.filter(network__owner=user)
     yield SeenSignature.objects.filter(network__owner=user)
     yield KeyUsage.objects.filter(key__network__owner=user)

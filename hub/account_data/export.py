@@ -39,7 +39,7 @@ from agents.models import (
     Turn,
 )
 from agents.transcript.files import BlobGone, open_file
-from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
+from agnt.models import ApiKey, Booking, Cancellation, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -164,6 +164,7 @@ PARTS: Sequence[ExportPart] = (
     ExportPart("api_key", ApiKey, lambda user: Q(network__owner=user)),
     ExportPart("key_usage", KeyUsage, lambda user: Q(key__network__owner=user)),
     ExportPart("booking", Booking, lambda user: Q(network__owner=user)),
+    ExportPart("cancellation", Cancellation, lambda user: Q(network__owner=user)),
     ExportPart("usage_event", UsageEvent, lambda user: Q(network__owner=user)),
     ExportPart("invoice", Invoice, lambda user: Q(network__owner=user)),
     ExportPart("interaction", Interaction, lambda user: Q(network__owner=user)),

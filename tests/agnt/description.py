@@ -17,6 +17,8 @@ RESPONSES = {
     "venue.list": "AgntListResponse",
     "booking.search": "AgntSearchResponse",
     "booking.confirm": "AgntConfirmResponse",
+    "booking.status": "AgntStatusResponse",
+    "booking.cancel": "AgntCancelResponse",
 }
 
 

@@ -14,7 +14,8 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.payloads import Confirm
+from agnt.wire.errors import EnvelopeRefused
+from agnt.wire.payloads import Confirm, FollowUp
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
 from lab.frames import Json
@@ -25,15 +26,25 @@ Answering = Callable[[], Awaitable[VenueAnswer]]
 
 
 class Venues:
-    """Venues that answer as a test says. `asked`: the slug of each one that was asked."""
+    """Venues that answer as a test says. `asked`: the slug of each one that was asked; `asks`: what it was asked.
+
+    `fails`: what they answer to a cancellation, while it is set.
+    """
 
     def __init__(self) -> None:
         self.answering: dict[str, Answering] = {}
         self.asked: list[str] = []
+        self.asks: list[VenueAsk] = []
+        self.fails: EnvelopeRefused | None = None
 
     async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
         venue, envelope = asked.venue, asked.envelope
         self.asked.append(venue.slug)
+        self.asks.append(asked)
+        if isinstance(asked.order, FollowUp):
+            if self.fails:
+                raise self.fails
+            return {"status": "cancelled"}
         if isinstance(asked.order, Confirm):
             return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
         return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}

@@ -7,15 +7,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.processes import Program, free_port
+from lab.waiting import eventually
 from tests.agnt.venues import Keeper, secret_of
 from tests.agnt.wire import add_venue, count, stamp
+from tests.channel.agents import sql
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 PROGRAMS = Path(__file__).parent / "foreign"
@@ -121,26 +125,81 @@ async def test_a_booking_from_the_first_ping_to_the_replay(keeper: Keeper, tmp_p
     assert keeper.bookings() == (1, 1)
 
 
-# What the venue does, as the guest's note asks it; what the caller gets; how often the venue is asked.
+# What the venue does, as the guest's note asks it; what the caller gets; whether the venue may hold a reservation.
 CASES = [
-    ("is full", 409, "slot_unavailable", 1),
-    ("declines", 409, "slot_unavailable", 1),
-    ("takes no orders now", 429, "rate_limited", 1),
-    ("answers nonsense", 502, "venue_unreachable", 1),
-    ("sends no JSON", 502, "venue_unreachable", 1),
-    ("hangs up", 502, "venue_unreachable", 1),
-    ("fails", 502, "venue_unreachable", 1),
-    ("waits 3000", 504, "ttl_exceeded", 1),
+    ("is full", 409, "slot_unavailable", False),
+    ("declines", 409, "slot_unavailable", False),
+    ("takes no orders now", 429, "rate_limited", False),
+    ("answers nonsense", 502, "venue_unreachable", True),
+    ("sends no JSON", 502, "venue_unreachable", True),
+    ("hangs up", 502, "venue_unreachable", True),
+    ("fails", 502, "venue_unreachable", True),
+    ("waits 3000", 504, "ttl_exceeded", True),
 ]
+DUE = "UPDATE agnt_cancellation SET next_attempt_at = ? WHERE state IN ('asking', 'owed')"
 
 
-@pytest.mark.parametrize(("note", "status", "code", "times"), CASES, ids=[case[0] for case in CASES])
+async def until_told(keeper: Keeper, venue: Place) -> None:
+    """Return once the venue was told to cancel the one order, and its owner reads that it acknowledged it."""
+    now = datetime.now(UTC)
+    sql(keeper.hub, DUE, f"{now:%Y-%m-%d %H:%M:%S.%f}")
+    token = keeper.hub.mint(keeper.login, "session")
+    async with web(keeper.hub.url, headers=bearer(token)) as client:
+
+        async def is_told() -> bool:
+            items = (await client.get("/api/v1/network/cancellations")).json()["items"]
+            return [one["state"] for one in items] == ["told"]
+
+        await eventually(is_told, "the venue is told", within_s=WITHIN_S)
+    order, cancel = [one["envelope"] for one in venue.asked]
+    assert all(one["isSigned"] for one in venue.asked)
+    assert cancel["intent"] == "booking.cancel"
+    assert cancel["payload"]["booking_id"] == order["payload"]["booking_id"]
+
+
+@pytest.mark.parametrize(("note", "status", "code", "is_told"), CASES, ids=[case[0] for case in CASES])
 async def test_what_a_venue_that_does_not_confirm_makes_of_a_booking(
-    keeper: Keeper, tmp_path: Path, note: str, status: int, code: str, times: int
+    keeper: Keeper, tmp_path: Path, note: str, status: int, code: str, *, is_told: bool
 ) -> None:
     with place(keeper, tmp_path) as venue:
         [answer] = await ask(keeper, order(note, ttl_ms=1500))
         assert (answer["status"], answer["error"]) == (status, code)
-        assert len(venue.asked) == times
+        assert len(venue.asked) == 1
+        if is_told:
+            await until_told(keeper, venue)
+        else:
+            assert count(keeper.hub, keeper.login, "agnt_cancellation") == 0
     assert keeper.bookings() == (0, 0)
     assert count(keeper.hub, keeper.login, "agnt_interaction", f"status = '{code}'") == 1
+
+
+async def test_a_venue_whose_hub_was_killed_while_it_was_asked_is_told_to_cancel(
+    keeper: Keeper, tmp_path: Path
+) -> None:
+    with place(keeper, tmp_path) as venue:
+        asking = asyncio.create_task(ask(keeper, order("waits 1500", ttl_ms=15_000)))
+
+        async def is_asked() -> bool:
+            return bool(venue.asked)
+
+        await eventually(is_asked, "the venue is asked", within_s=WITHIN_S)
+        keeper.hub.kill9()
+        await asyncio.gather(asking, return_exceptions=True)
+        await asyncio.to_thread(keeper.hub.serve, 0)
+        await until_told(keeper, venue)
+    assert keeper.bookings() == (0, 0)
+
+
+async def test_a_caller_cancels_and_its_venue_is_told_by_the_venues_own_id(keeper: Keeper, tmp_path: Path) -> None:
+    with place(keeper, tmp_path) as venue:
+        [booked] = await ask(keeper, order())
+        about = {"booking_id": booked["payload"]["booking_id"]}
+        cancelled, now = await ask(
+            keeper,
+            {"intent": "booking.cancel", "payload": about},
+            {"intent": "booking.status", "payload": about},
+        )
+        assert (cancelled["payload"]["status"], now["payload"]["status"]) == ("cancelled", "cancelled")
+        await until_told(keeper, venue)
+        assert venue.asked[1]["envelope"]["payload"]["venue_booking_id"] == "T-104"
+    assert keeper.bookings() == (1, 1)

@@ -26,7 +26,8 @@ from agnt.models import Venue
 from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data, refuse_late, refuse_unreachable
 from agnt.service.ports import VenueAsk
 from agnt.wire.errors import ErrorCode, Json
-from agnt.wire.replies import HOW_TO_REPLY
+from agnt.wire.fields import CANCEL, CONFIRM
+from agnt.wire.replies import HOW_TO_CANCEL, HOW_TO_REPLY
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
 
@@ -34,6 +35,7 @@ from kit.tasks import TaskSet
 NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
 TURN_WAITS_LONGER_S = 1.0  # so that the ask cancels the turn, which tells the agent: a timeout does not
 NO_ANSWER = "want an answer within ttl_ms"
+HOW_TO = {CONFIRM: HOW_TO_REPLY, CANCEL: HOW_TO_CANCEL}
 HOW_TO_ANSWER = "Answer with one data part, or with JSON alone: the object that is the result."
 
 
@@ -46,20 +48,19 @@ class AgentRoute(msgspec.Struct, frozen=True):
 
 def find_agent(asked: VenueAsk) -> AgentRoute | None:
     """The way to a venue's agent; None: it is no published agent of the network's owner."""
-    found = Agent.objects.published().filter(pk=asked.venue.agent_id or 0, owner=asked.key.owner_id)
-    logins = User.objects.filter(pk=asked.key.service_user_id).values("login")
+    found = Agent.objects.published().filter(pk=asked.venue.agent_id or 0, owner=asked.network.owner_id)
+    logins = User.objects.filter(pk=asked.network.service_user_id).values("login")
     row = found.annotate(login=Subquery(logins)).values_list("session_id", "handle", "login").first()
     return AgentRoute(Target(None, row[0], row[1]), row[2]) if row else None
 
 
 def write_question(venue: Venue, ask: Ask) -> str:
     """An envelope as the text of a question."""
-    is_order = ask.intent == "booking.confirm"
     return "\n".join(
         [
             f"{ask.intent} for {venue.name}, from the outside program {_name_program(ask)}:",
             msgspec.json.encode(ask.payload).decode(),
-            HOW_TO_REPLY if is_order else HOW_TO_ANSWER,
+            HOW_TO.get(ask.intent, HOW_TO_ANSWER),
         ]
     )
 
@@ -89,7 +90,7 @@ class VenueAgents:
             TurnAsk(
                 chat_id=time_ordered(),
                 target=route.target,
-                caller_id=asked.key.service_user_id,
+                caller_id=asked.network.service_user_id,
                 caller_login=route.login,
                 surface=Surface.AGNT,
                 question=text,
@@ -134,9 +135,11 @@ class VenueAgents:
         except Denied as denied:
             # An agent that is away is the failure of its venue; all else says nothing of the venue's health.
             blame = Blame.VENUE if isinstance(denied, Offline) else Blame.UNKNOWN
-            raise refuse_unreachable(f"the agent takes no turn: {denied.reason}", blame) from None
+            rule = f"the agent takes no turn: {denied.reason}"
+            raise refuse_unreachable(rule, blame, was_sent=False) from None
         except (NotPublished, FileGone, Unavailable) as refused:
-            raise refuse_unreachable(f"the agent takes no turn: {type(refused).__name__}", Blame.UNKNOWN) from None
+            rule = f"the agent takes no turn: {type(refused).__name__}"
+            raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False) from None
 
     def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: Ending) -> None:
         if not started.cancelled() and started.exception() is None:

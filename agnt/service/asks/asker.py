@@ -22,6 +22,7 @@ from agnt.service.asks.replies import (
     NOT_IN_TIME,
     VENUE_BUSY,
     VenueFailed,
+    read_acknowledgement,
     read_confirmation,
     refuse_unreachable,
 )
@@ -32,7 +33,7 @@ from agnt.service.ports import VenueAnswer, VenueAsk
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
 from agnt.wire.hops import check_hop_limit
-from agnt.wire.payloads import Confirm
+from agnt.wire.payloads import Confirm, FollowUp
 from kit.async_db import DbCalls
 from kit.concurrency import ConcurrencyLimit
 from kit.tasks import TaskSet
@@ -86,6 +87,7 @@ class VenueAsker:
         order = asked.order
         if isinstance(order, Confirm):
             payload = {
+                "booking_id": str(asked.order_id or ""),
                 "venue_id": str(asked.venue.public_id),
                 "slot_id": order.slot_id,
                 "slot_time": order.slot_time,
@@ -95,7 +97,8 @@ class VenueAsker:
             given = {name: value for name, value in payload.items() if value}
             return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
         given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
-        return await self._ask(asked, given, deadline - AHEAD_S, lambda result: result)
+        read = read_acknowledgement if isinstance(order, FollowUp) else _read_any
+        return await self._ask(asked, given, deadline - AHEAD_S, read)
 
     async def close(self) -> None:
         """Finish what is being recorded."""
@@ -107,7 +110,7 @@ class VenueAsker:
     ) -> Result:
         """Ask a venue, and let `read` read the payload of its answer. An error of `read` is a result."""
         ask = _make_ask(asked, payload, deadline)
-        venue_key = VenueKey(asked.key.network_id, asked.venue.pk)
+        venue_key = VenueKey(asked.network.network_id, asked.venue.pk)
         # Before the breakers: an ask that is refused here must not be the probe of one.
         with self._open_asks.hold(venue_key) if asked.venue.agent_id is None else nullcontext():
             return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
@@ -149,7 +152,8 @@ class VenueAsker:
             has_agent = asked.venue.agent_id is not None
             route = find_agent(asked) if has_agent else None
             if route is None and has_agent:
-                raise refuse_unreachable("want a published agent of the owner", Blame.UNKNOWN)
+                rule = "want a published agent of the owner"
+                raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
             return self._breakers.enter(venue_key, may_probe=may_probe), route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
@@ -201,7 +205,13 @@ def _tell(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
         failed.refusal.about = failed.describe()
         told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **failed.refusal.about}
         logger.warning("agnt.venue_failed", extra=told)
+    failed.refusal.may_be_booked = failed.may_be_booked
     return failed.refusal
+
+
+def _read_any(payload: Json) -> Json:
+    """The payload of a venue's agent, which says what it holds."""
+    return payload
 
 
 def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:
@@ -225,9 +235,9 @@ def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:
         agent_context=envelope.agent_context if envelope.to != NETWORK else {},
         ttl_ms=min(left_ms, MAX_TTL_MS),
     )
-    if envelope.timestamp:
-        ask = replace(ask, timestamp=envelope.timestamp)
+    if timestamp := asked.asked_at or envelope.timestamp:
+        ask = replace(ask, timestamp=timestamp)
     if envelope.via:
-        own = build_hop_name(asked.key.owner_login, settings.PUBLIC_URL)
+        own = build_hop_name(asked.network.owner_login, settings.PUBLIC_URL)
         ask = replace(ask, sender=own, origin=envelope.origin, via=envelope.via)
     return ask

@@ -13,7 +13,7 @@ from agnt.client.breakers import Blame, blame_status
 from agnt.service.ports import VenueAnswer
 from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import MAX_BODY_BYTES, build_envelope
-from agnt.wire.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_reply
+from agnt.wire.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
 from kit import strict_json
 from kit.redaction import show_foreign
 
@@ -32,18 +32,27 @@ class VenueFailed(Exception):
     """A venue gave no answer, or did not accept. The text names the rule that the venue broke, for its owner.
 
     `refusal`: what the caller is answered. `blame`: what the breakers count. `said`: what the venue answered.
+    `was_sent`: the venue may have read the ask.
     """
 
-    def __init__(self, rule: str, refusal: EnvelopeRefused, *, blame: Blame, said: str = "") -> None:
+    def __init__(
+        self, rule: str, refusal: EnvelopeRefused, *, blame: Blame, said: str = "", was_sent: bool = True
+    ) -> None:
         super().__init__(rule)
         self.refusal = refusal
         self.blame = blame
         self.said = said
+        self.was_sent = was_sent
 
     @property
     def is_fault(self) -> bool:
         """Whether the venue has something to mend. A venue that declines has not."""
         return self.refusal.code not in (ErrorCode.SLOT_UNAVAILABLE, ErrorCode.RATE_LIMITED)
+
+    @property
+    def may_be_booked(self) -> bool:
+        """Whether the venue may have booked: it got the ask, and did not refuse it."""
+        return self.was_sent and self.blame is not Blame.NONE
 
     def describe(self) -> Json:
         """The failure for the log of the network, without secrets."""
@@ -56,9 +65,10 @@ def refuse_late(rule: str, blame: Blame) -> VenueFailed:
     return VenueFailed(rule, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), blame=blame)
 
 
-def refuse_unreachable(rule: str, blame: Blame, said: str = "") -> VenueFailed:
+def refuse_unreachable(rule: str, blame: Blame, said: str = "", *, was_sent: bool = True) -> VenueFailed:
     """The failure of a venue that was not reached, or whose answer is of no use."""
-    return VenueFailed(rule, EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE), blame=blame, said=said)
+    refusal = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
+    return VenueFailed(rule, refusal, blame=blame, said=said, was_sent=was_sent)
 
 
 def decline(reason: str) -> VenueFailed:
@@ -142,7 +152,8 @@ def blame_venue(failed: CallFailed) -> VenueFailed:
             refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
         case _:
             refusal = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
-    return VenueFailed(f"{failed.code}: {failed}", refusal, blame=failed.blame, said=failed.said)
+    rule = f"{failed.code}: {failed}"
+    return VenueFailed(rule, refusal, blame=failed.blame, said=failed.said, was_sent=failed.was_sent)
 
 
 def read_confirmation(payload: Json) -> VenueAnswer:
@@ -159,7 +170,27 @@ def read_confirmation(payload: Json) -> VenueAnswer:
         raise pause(said.reason, said.retry_after_s)
     if said.status not in ACCEPTED:
         raise decline(said.reason or said.note)
-    return VenueAnswer(slot_id=said.slot_id, slot_time=said.slot_time, party_size=said.party_size, note=said.note)
+    return VenueAnswer(
+        slot_id=said.slot_id,
+        slot_time=said.slot_time,
+        party_size=said.party_size,
+        note=said.note,
+        booking_id=said.booking_id,
+        payload=payload,
+    )
+
+
+def read_acknowledgement(payload: Json) -> Json:
+    """The payload with which a venue acknowledges a cancellation.
+
+    Raises:
+        VenueFailed: it is no reply to one.
+    """
+    try:
+        read_cancelled(payload)
+    except BadReply as bad:
+        raise _unusable(str(bad), payload) from None
+    return payload
 
 
 def _read_text(text: str) -> Any:

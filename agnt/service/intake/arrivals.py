@@ -34,6 +34,7 @@ class InProgress(Struct, frozen=True):
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event."""
 
+    key: FoundKey
     claim: list[int]
     dropped: list[str]
 

@@ -65,10 +65,14 @@ class KnownEvent:
             self._add(sorted(new), DONE, seen.expires_at, seen.answer)
         return seen
 
+    @property
+    def lease_end(self) -> datetime:
+        """Until when others wait for an event that is claimed now, as its process may die."""
+        return self._now + timedelta(milliseconds=self._envelope.ttl_ms) + LEASE_GRACE
+
     def claim(self) -> list[int]:
-        """Note that the event runs, so that others wait for it; until its lease ends, as its process may die."""
-        until = self._now + timedelta(milliseconds=self._envelope.ttl_ms) + LEASE_GRACE
-        return self._add(self._event.names, RUNNING, until)
+        """Note that the event runs, so that others wait for it until its lease ends."""
+        return self._add(self._event.names, RUNNING, self.lease_end)
 
     def store(self, answer: str, claim: Sequence[int] = ()) -> None:
         """Keep the answer for requests with the same event. `claim`: its rows, if it was claimed."""

@@ -1,4 +1,4 @@
-"""The intents that the hub answers from rows: lists and searches of venues; the venue that an envelope names."""
+"""The intents that the hub answers from rows: lists and searches of venues, and what became of a booking."""
 
 import uuid
 from contextlib import suppress
@@ -7,13 +7,15 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
-from agnt.models import Venue
+from agnt.models import Booking, Venue
+from agnt.service.bookings import StatusRefused, change_status, describe_state, find_of_caller
+from agnt.service.cancellations import Reason
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import NETWORK
-from agnt.wire.payloads import Confirm, Order, Search, VenueList
+from agnt.wire.payloads import Confirm, FollowUp, Order, Search, VenueList
 from kit.clock import iso
 
 NETWORK_VERSION = "1.0"
@@ -21,7 +23,13 @@ REFERRAL_FEE_PCT = 7
 
 
 def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str, now: datetime) -> Json:
-    """The result of an order that books nothing."""
+    """The result of an order that changes nothing.
+
+    Raises:
+        EnvelopeRefused: `booking_not_found`.
+    """
+    if isinstance(order, FollowUp):
+        return describe_state(_find_booking(key, order))
     if not isinstance(order, Search | VenueList):
         return {
             "active_venues": venues.count(key.network_id),
@@ -38,6 +46,29 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
         "fee_pct": REFERRAL_FEE_PCT,
         "expires_at": iso(found.expires_at),
     }
+
+
+def cancel_booking(key: FoundKey, order: FollowUp) -> Booking:
+    """Cancel a booking of the customer; again is fine.
+
+    Raises:
+        EnvelopeRefused: `booking_not_found`, `booking_ended`.
+    """
+    booking = _find_booking(key, order)
+    try:
+        return change_status(booking.network, str(booking.public_id), Booking.Status.CANCELLED, by=Reason.CALLER)
+    except StatusRefused as refused:
+        raise EnvelopeRefused(ErrorCode.BOOKING_ENDED, f"the booking is {refused.status}") from None
+
+
+def refuse_recipient(envelope: Envelope, order: Order) -> None:
+    """Refuse an order about a booking that is not `to` the network, which knows the booking.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope`.
+    """
+    if isinstance(order, FollowUp) and envelope.to != NETWORK:
+        raise refuse_fields(f"to: {envelope.intent} goes to {NETWORK}", ["to"])
 
 
 def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
@@ -64,6 +95,12 @@ def find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
         if found := venues.filter(public_id=uuid.UUID(name)).first():
             return found
     return venues.alias(folded=Lower("slug")).filter(folded=name.lower()).first()
+
+
+def _find_booking(key: FoundKey, order: FollowUp) -> Booking:
+    if booking := find_of_caller(key, order.booking_id):
+        return booking
+    raise EnvelopeRefused(ErrorCode.BOOKING_NOT_FOUND, "this customer has no such booking")
 
 
 def refuse_unknown_venue() -> EnvelopeRefused:

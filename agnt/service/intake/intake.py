@@ -18,10 +18,17 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from accounts.models import Credential
 from agents.core.ports import Clock
 from agnt.models import Booking, Venue
-from agnt.service.bookings import describe_booking, make_booking, record_bookings
+from agnt.service.bookings import describe_booking, describe_state, find_change, make_booking, record_bookings
+from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
 from agnt.service.intake.events import KnownEvent, free, hold
-from agnt.service.intake.handlers import answer_read, find_venue, refuse_unknown_venue
+from agnt.service.intake.handlers import (
+    answer_read,
+    cancel_booking,
+    find_venue,
+    refuse_recipient,
+    refuse_unknown_venue,
+)
 from agnt.service.intake.rows import add_interaction, count_call
 from agnt.service.key_checks import (
     Rate,
@@ -39,8 +46,8 @@ from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import ACTING_INTENTS, NETWORK
-from agnt.wire.payloads import Confirm, Search, VenueList, read_payload
+from agnt.wire.fields import ACTING_INTENTS, CONFIRM, NETWORK
+from agnt.wire.payloads import Confirm, FollowUp, Search, VenueList, read_payload
 from kit import sql
 from kit.clock import approximate_now
 from kit.failpoints import reach
@@ -180,12 +187,13 @@ class Intake:
             if not known.is_done:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE)
-            return Answered(_repeat(known.answer.encode(), envelope), is_replay=True)
+            return Answered(_repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
         if signed.late:
             raise signed.late
         if arrival.is_envelope:
             check_timestamp(envelope, now_s=now.timestamp(), is_strict=key.is_strict)
         order, dropped = read_payload(envelope, is_strict=key.is_strict)
+        refuse_recipient(envelope, order)
         if self._clock() >= arrival.deadline:
             raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
         if is_read:
@@ -197,13 +205,31 @@ class Intake:
             return Answered(body)
         if not is_stored:
             raise refuse_writing()
+        if isinstance(order, FollowUp):
+            return self._cancel(arrival, key, event, order, dropped)
         venue = find_venue(key.network_id, envelope, order)
-        asked = AskVenue(claim=[], key=key, envelope=envelope, venue=venue, order=order, dropped=dropped)
+        asked = AskVenue(
+            claim=[], key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
+        )
         if venue.is_asked:
-            return msgspec.structs.replace(asked, claim=event.claim())
+            asked = msgspec.structs.replace(asked, claim=event.claim())
+            if not isinstance(order, Confirm):
+                return asked
+            held = hold_order(key, envelope, venue, order, event.lease_end)
+            return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at)
         if not isinstance(order, Confirm):
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
         return self._finish(arrival, asked, event, VenueAnswer())
+
+    def _cancel(
+        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: FollowUp, dropped: Sequence[str]
+    ) -> Answered:
+        """Write that a caller cancels its booking."""
+        booking = cancel_booking(key, order)
+        body = self._respond(arrival, describe_state(booking))
+        event.store(body.decode())
+        self._log(arrival, key, OK, dropped=dropped, venue_id=booking.venue_id, booking=booking)
+        return Answered(body)
 
     def _settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
         is_ours = hold(asked.claim)
@@ -214,12 +240,25 @@ class Intake:
                 raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue answered too late")
             if not Venue.objects.filter(pk=asked.venue.pk).exists():
                 raise refuse_unknown_venue()
+            if asked.order_id and not release_order(asked.order_id):
+                raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue was told to cancel meanwhile")
         except EnvelopeRefused as refused:
             if is_ours:
                 free(asked.claim)
+                self._end_order(asked, refused, is_accepted=not isinstance(result, EnvelopeRefused))
             self._log_refusal(arrival, asked.key, refused, asked.venue.pk)
             return refused
         return self._finish(arrival, asked, KnownEvent(asked.key, asked.envelope, "", self._now()), result)
+
+    def _end_order(self, asked: AskVenue, refused: EnvelopeRefused, *, is_accepted: bool) -> None:
+        """Have the venue told to cancel an order that is no booking, if it may hold a reservation of it."""
+        if asked.order_id is None:
+            return
+        if is_accepted or refused.may_be_booked:
+            is_revoked = refused.code == ErrorCode.UNAUTHORIZED
+            owe_order(asked.order_id, Reason.KEY_REVOKED if is_revoked else Reason.NO_ANSWER)
+        else:
+            release_order(asked.order_id)
 
     def _finish(
         self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: VenueAnswer | Json
@@ -227,9 +266,11 @@ class Intake:
         """Write the booking, or what the venue's agent answered, with the answer."""
         key, order, booking = asked.key, asked.order, None
         if isinstance(order, Confirm) and isinstance(result, VenueAnswer):
-            made = make_booking(key, asked.envelope.sender, asked.venue, order, self._now(), result)
+            made = make_booking(
+                key, asked.envelope.sender, asked.venue, order, self._now(), result, order_id=asked.order_id
+            )
             record_bookings([made])
-            booking, result = made.booking, describe_booking(made.booking, result.note)
+            booking, result = made.booking, describe_booking(made.booking)
         body = self._respond(arrival, result)
         event.store(body.decode(), asked.claim)
         self._log(arrival, key, OK, dropped=asked.dropped, venue_id=asked.venue.pk, booking=booking)
@@ -332,9 +373,17 @@ def _reached(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _repeat(answer: bytes, envelope: Envelope) -> bytes:
-    """A stored answer. If another hop sent the event again, the answer names that hop and has its context."""
-    fields = _decode_fields(answer)
-    if bytes(fields["to"]) == _encode(envelope.sender):
-        return answer
-    return _encode(fields | {"to": envelope.sender, "agent_context": envelope.agent_context})
+def _repeat(answer: bytes, envelope: Envelope, network_id: int) -> bytes:
+    """A stored answer. If another hop sent the event again, the answer names that hop and has its context.
+
+    That of a confirm also has the `present` state of its booking, once that is another one.
+    """
+    fields: dict[str, Any] = _decode_fields(answer)
+    changed: Json = {}
+    if bytes(fields["to"]) != _encode(envelope.sender):
+        changed = {"to": envelope.sender, "agent_context": envelope.agent_context}
+    if envelope.intent == CONFIRM:
+        payload: Json = msgspec.json.decode(fields["payload"])
+        if present := find_change(network_id, payload.get("booking_id", ""), payload.get("status", "")):
+            changed["payload"] = payload | {"present": present}
+    return _encode(fields | changed) if changed else answer

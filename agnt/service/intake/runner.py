@@ -184,18 +184,20 @@ class EnvelopeRunner:
         except EnvelopeRefused as refused:
             return refused
         except TimeoutError:
-            return EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
+            failure = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue did not answer within ttl_ms")
         except asyncio.CancelledError:
-            if self._callers.was_dismissed(task):
-                return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked")
-            task.uncancel()
-            return left
+            is_revoked = self._callers.was_dismissed(task)
+            failure = EnvelopeRefused(ErrorCode.UNAUTHORIZED, "this key was revoked") if is_revoked else left
+            if not is_revoked:
+                task.uncancel()
         except Exception:
             logger.exception("agnt.ask_failed", extra={"venue": str(asked.venue.public_id)})
-            return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
+            failure = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
         finally:
             self._asking.discard(task)
             self._callers.leave(asked.key.credential_id, task)
+        failure.may_be_booked = True
+        return failure
 
     def _refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
         return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)

@@ -7,7 +7,7 @@ import { readSecret, verifyPayload } from "./agnt.mjs";
 const secret = readSecret(process.env.AGNT_SECRET);
 
 const answers = {
-  "is free": () => ({ status: "confirmed", slot_time: "20:00", note: "upstairs" }),
+  "is free": () => ({ status: "confirmed", slot_time: "20:00", note: "upstairs", booking_id: "T-104" }),
   "is full": () => ({ status: "slot_unavailable", reason: "full until ten" }),
   declines: () => ({ status: "declined", reason: "at most eight at a table" }),
   "takes no orders now": () => ({ status: "rate_limited", retry_after_s: 90 }),
@@ -25,6 +25,7 @@ async function serve(request, response) {
   if (note === "hangs up") return request.socket.destroy();
   if (note === "fails") return respond(response, envelope, 500, errorOf("internal_error"));
   if (note === "sends no JSON") return response.writeHead(200, { "content-type": "application/json" }).end("<html>");
+  if (envelope.intent === "booking.cancel") return respond(response, envelope, 200, { status: "cancelled" });
   if (note.startsWith("waits ")) await wait(Number(note.split(" ")[1]));
   return respond(response, envelope, 200, (answers[note] ?? answers["is free"])(envelope));
 }

@@ -1,0 +1,114 @@
+"""Cancellations that venues are owed: of orders that are no booking, and of bookings that were cancelled.
+
+An order and its booking have one id, which the venue gets with the order. While the venue is asked, a row stands
+for the reservation that it may make (`agnt.models.Cancellation`). `agnt.service.asks.canceller` sends what is due.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db.models import QuerySet
+from msgspec import Struct
+
+from accounts.models import User
+from agnt.models import Booking, Cancellation, Venue
+from agnt.service.keys import FoundKey
+from agnt.wire.envelope import Envelope
+from agnt.wire.errors import Json
+from agnt.wire.payloads import Confirm
+from kit.clock import db_now, iso
+from kit.durations import seconds
+
+State, Reason = Cancellation.State, Cancellation.Reason
+# A caller that got no answer may send its event again: while the venue was told nothing, that is the same order.
+SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # to owners
+KEPT = timedelta(days=30)  # what has ended
+REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
+
+
+class HeldOrder(Struct, frozen=True):
+    """An order that a venue is asked about. `asked_at`: its timestamp there, empty: none was sent."""
+
+    public_id: UUID
+    asked_at: str
+
+
+def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, until: datetime) -> HeldOrder:
+    """Note that a venue will be asked about an order. Call it in the transaction that claims the event.
+
+    An event that comes again is the same order, unless the venue was told to cancel that: then it is another one,
+    with a timestamp of its own, as the venue may repeat its answer to the first. `until`: when the event is free.
+    """
+    sender, _, timestamp = envelope.event
+    event = {"network_id": key.network_id, "customer": key.customer, "sender": sender, "timestamp": timestamp}
+    due = until + REPEATED_WITHIN
+    asked_at = timestamp
+    if timestamp and (last := _lock_last(event)):
+        if last.venue_id == venue.pk and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
+            Cancellation.objects.filter(pk=last.pk).update(state=State.ASKING, next_attempt_at=due)
+            return HeldOrder(last.public_id, last.asked_at)
+        asked_at = iso(db_now())
+    held = HeldOrder(uuid4(), asked_at)
+    reservation = describe_order(order.slot_id, order.slot_time, order.party_size)
+    row = {"public_id": held.public_id, "asked_at": asked_at, "reservation": reservation, "next_attempt_at": due}
+    Cancellation.objects.create(venue=venue, **event, **row)
+    return held
+
+
+def release_order(public_id: UUID) -> bool:
+    """Forget an order that the venue accepted in time, or holds no reservation of; whether it was still held."""
+    held = Cancellation.objects.filter(public_id=public_id, attempts=0, state__in=Cancellation.UNSETTLED)
+    return bool(held.delete()[0])
+
+
+def owe_order(public_id: UUID, reason: Cancellation.Reason) -> None:
+    """Have the venue told to cancel an order that is no booking: soon, as its caller may send the event again."""
+    wait = timedelta() if reason == Reason.KEY_REVOKED else REPEATED_WITHIN
+    held = Cancellation.objects.filter(public_id=public_id, attempts=0, state=State.ASKING)
+    held.update(state=State.OWED, reason=reason, next_attempt_at=db_now() + wait)
+
+
+def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
+    """Have a venue that is asked told that a booking is cancelled. Call it in the transaction that cancels it."""
+    if not booking.venue.is_asked:
+        return
+    order = describe_order(booking.slot_id, booking.slot_time, booking.party_size)
+    Cancellation.objects.create(
+        public_id=booking.public_id,
+        network_id=booking.network_id,
+        venue=booking.venue,
+        reservation=order | ({"venue_booking_id": booking.venue_booking_id} if booking.venue_booking_id else {}),
+        reason=reason,
+        state=State.OWED,
+        next_attempt_at=db_now(),
+    )
+
+
+def describe_order(slot_id: str, slot_time: str, party_size: int | None) -> Json:
+    """The fields of an order that are given."""
+    order = {"slot_id": slot_id, "slot_time": slot_time, "party_size": party_size}
+    return {name: value for name, value in order.items() if value}
+
+
+def list_cancellations(owner: User) -> QuerySet[Cancellation]:
+    """What the venues of an owner's network were told to cancel, or will be, with their venues."""
+    own = Cancellation.objects.filter(network__owner=owner, state__in=SHOWN)
+    return own.select_related("venue")
+
+
+def send_again(cancellation: Cancellation) -> bool:
+    """Try a cancellation again that was given up; False: it was not."""
+    given_up = Cancellation.objects.filter(pk=cancellation.pk, state=State.GIVEN_UP)
+    return bool(given_up.update(state=State.OWED, attempts=1, next_attempt_at=db_now(), ended_at=None))
+
+
+def find_old() -> QuerySet[Cancellation]:
+    """What ended so long ago that it is kept no longer."""
+    return Cancellation.objects.filter(ended_at__lt=db_now() - KEPT)
+
+
+def _lock_last(event: Mapping[str, Any]) -> Cancellation | None:
+    """The last order of an event that a venue may hold, locked until the transaction ends."""
+    return Cancellation.objects.select_for_update().filter(**event).order_by("-pk").first()
