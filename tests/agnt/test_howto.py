@@ -13,7 +13,7 @@ from tests.agnt.wire import add_venue, mint, new_login, stamp
 
 WITHIN_S = 30
 PAGE = (ROOT / "docs" / "howto" / "offer-venues.md").read_text()
-ADD, MINT, SEARCH, BOOK, LIST, CONFIRM, CHANGE, REVOKE, SECRET, ROTATE = re.findall(
+ADD, MINT, SEARCH, BOOK, STATUS, CANCEL, LIST, CONFIRM, CHANGE, REVOKE, SECRET, ROTATE = re.findall(
     r"```sh\n(.*?)```", PAGE, re.DOTALL
 )
 
@@ -42,6 +42,8 @@ def follow(hub: HubProcess) -> None:
     [booking] = run(LIST, **owner)["items"]
     assert (booking["id"], booking["chargedUsd"]) == (made["booking_id"], "0.25")
     assert run(CONFIRM, **owner, BOOKING=booking["id"])["status"] == "confirmed"
+    for command, status in ((STATUS, "confirmed"), (CANCEL, "cancelled")):
+        assert run(command, **program, BOOKING_ID=booking["id"])["payload"]["status"] == status
     changed = run(CHANGE, **owner, KEY_ID=key["id"])
     assert (changed["tier"], changed["scope"], changed["senders"]) == ("free", "query", ["trips_1"])
     assert run(SEARCH, **program)["payload"]["count"] == 1

@@ -50,6 +50,7 @@ async def test_the_agent_gets_the_envelope_as_text_and_as_a_signed_data_part(
     assert given["agent_context"] == {}
     order = {name: value for name, value in given["payload"].items() if not name.startswith("_")}
     assert order == {
+        "booking_id": booked["booking_id"],
         "venue_id": booked["venue"]["venue_id"],
         "slot_id": "s-1",
         "slot_time": "19:30",

@@ -6,12 +6,13 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agnt.models import Breaker, Network, Venue
+from agnt.models import Breaker, Cancellation, Network, Venue
 from agnt.service.keys import derive_venue_secrets
 from tests.agnt.desk_pages import NETWORK, export, text_of, value_of
 from tests.agnt.network_rows import make_venue
 from tests.native.rows import Person, make_agent
 
+State = Cancellation.State
 FIELDS = {"name": "La Brisa", "slug": "la-brisa", "referral_fee_pct": "7", "priority_rank": "0", "is_active": "on"}
 
 
@@ -66,6 +67,27 @@ def test_the_secret_of_a_venue_is_shown_and_changed(page: Client, alice: Person,
 def test_a_venue_that_is_not_asked_has_no_secret_on_its_page(page: Client, network: Network) -> None:
     venue = make_venue(network.owner)
     assert "Signing secret" not in text_of(page.get(f"{NETWORK}/venues/{venue.public_id}"))
+
+
+def test_the_page_of_a_venue_shows_what_it_was_told_to_cancel(page: Client, network: Network) -> None:
+    own, other = (make_venue(network.owner, word, url=f"https://{word}.example/a2a") for word in ("own", "other"))
+    rows = {state: Cancellation.objects.create(network=network, venue=own, state=state) for state in State}
+    Cancellation.objects.filter(pk=rows[State.GIVEN_UP].pk).update(attempts=78, last_error="no connection")
+    address = f"{NETWORK}/venues/{own.public_id}"
+    shown = text_of(page.get(address))
+    for words in ("to be told", "acknowledged", "given up", "78 attempts", "no connection"):
+        assert words in shown
+    assert str(rows[State.ASKING].public_id) not in shown
+    for venue, row, is_sent in (
+        (other, State.GIVEN_UP, False),
+        (own, State.TOLD, False),
+        (own, State.GIVEN_UP, True),
+    ):
+        sent = {"action": "retry", "booking": str(rows[row].public_id)}
+        said = text_of(page.post(f"{NETWORK}/venues/{venue.public_id}", sent, follow=True))
+        assert ("is told again" in said) is is_sent
+    given_up = Cancellation.objects.get(pk=rows[State.GIVEN_UP].pk)
+    assert (given_up.state, given_up.ended_at) == (State.OWED, None)
 
 
 def test_a_refused_venue_says_what_is_wrong_and_keeps_what_was_typed(

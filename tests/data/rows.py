@@ -34,6 +34,7 @@ from agents.transcript import files
 from agnt.models import (
     Booking,
     Breaker,
+    Cancellation,
     Interaction,
     Invoice,
     KeyUsage,
@@ -231,6 +232,9 @@ def _network(owner: User, word: str, agent: Agent) -> None:
     Breaker.objects.create(network=network, venue=venue, failures=[[1.5, word]])
     KeyUsage.objects.create(key=key, day=now.date(), calls=1)
     booking = Booking.objects.create(network=network, venue=venue, key=key, sender=word, user_note=word)
+    Cancellation.objects.create(
+        network=network, venue=venue, customer=word, sender=word, reservation={"slot_id": word}
+    )
     invoice = Invoice.objects.create(network=network, customer=word, day=now.date(), external_id=word)
     charge = {"key": key, "customer": word, "amount_cents": 25, "at": now}
     UsageEvent.objects.create(network=network, booking=booking, invoice=invoice, **charge)

@@ -195,6 +195,8 @@ OF_A_NETWORK: dict[str, Rule] = {
     f"GET {N}/bookings/{{booking_id}}": Rule(may=May.MINE),
     f"PATCH {N}/bookings/{{booking_id}}": Rule(may=May.MINE, body={"status": "confirmed"}, writes=True),
     f"GET {N}/usage": Rule(may=May.SIGNED_IN),
+    f"GET {N}/cancellations": Rule(may=May.SIGNED_IN),
+    f"POST {N}/cancellations/{{booking_id}}/retry": Rule(may=May.MINE, body={}, writes=True),
     f"GET {N}/interactions": Rule(may=May.SIGNED_IN),
 }
 

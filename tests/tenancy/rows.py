@@ -34,7 +34,7 @@ from agents.models import (  # noqa: E402
     TokenUsage,
     Turn,
 )
-from agnt.models import Booking, Breaker, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue  # noqa: E402
+from agnt.models import Booking, Breaker, Cancellation, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue  # noqa: E402
 from agnt.service.keys import mint_key  # noqa: E402
 from gateway.models import (  # noqa: E402
     EnvelopeKey,
@@ -154,6 +154,14 @@ def _network(owner: User, name: str) -> Names:
         network=network, customer=f"{secret} {name}", day=now.date(), state="sent", sent_at=now
     )  # the job sends those that are open
     booking = Booking.objects.create(network=network, venue=venue, key=key, sender=secret, user_note=secret)
+    Cancellation.objects.create(
+        public_id=booking.public_id,
+        network=network,
+        venue=venue,
+        reservation={"slot_id": secret},
+        last_error=secret,
+        state="given_up",
+    )
     charge = {"key": key, "customer": secret, "amount_cents": 25, "at": now, "invoice": invoice}
     UsageEvent.objects.create(network=network, booking=booking, **charge)
     asked = {"sender": secret, "intent": "booking.confirm", "status": "ok", "http_status": 200, "latency_ms": 1}
