@@ -28,8 +28,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ApiInteraction(TypedDict):
     """One envelope. `status`: `ok`, `duplicate` or the code of the error. `keyId` null: the key was deleted.
 
-    `metadata`: what is known of the program that asked; never a key or a signature. Of a failed ask also the
-    `rule` that the venue broke, and `venue_said`, the beginning of its answer.
+    `metadata`: what is known of the program that asked; never a key or a signature. Of an error also its `reason`;
+    of a failed ask the `rule` that the venue broke, and `venue_said`, the beginning of its answer.
     """
 
     id: Annotated[int, Source("pk")]

@@ -31,6 +31,7 @@ WORDS = {  # of the metadata
     "dropped": "dropped {}",
     "origin": "first sent by {}",
     "via": "via {}",
+    "reason": "refused: {}",
     "rule": "the venue broke the rule: {}",
     "venue_said": "the venue said: {}",
 }

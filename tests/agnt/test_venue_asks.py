@@ -156,14 +156,17 @@ async def test_a_failed_ask_tells_the_owner_what_the_venue_said(keeper: Keeper, 
         for _ in range(2):
             assert error_of(await asker.confirm("v")) == "venue_unreachable"
         result_of(await asker.confirm("v"))
+    assert error_of(await asker.confirm("none")) == "venue_not_found"
     async with web(keeper.hub.url, headers=bearer(keeper.hub.mint(keeper.login, "session"))) as client:
         shown = (await client.get("/api/v1/network/interactions")).json()["items"]
         [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
         page = (await client.get(f"/desk/network/venues/{venue['id']}")).text
         log = (await client.get("/desk/network/log")).text
-    assert "rule" not in shown[0]["metadata"]
-    assert shown[1]["metadata"]["venue_said"] == "the oven is cold"
-    told = shown[2]["metadata"]
+    refused, booked, failed, told = [one["metadata"] for one in shown]
+    assert refused["reason"] == "this network has no such venue"
+    assert "refused: this network has no such venue" in log
+    assert "reason" not in booked
+    assert failed["venue_said"] == "the oven is cold"
     assert "status: want one of pending, confirmed, declined" in told["rule"]
     assert told["venue_said"].startswith('{"status": "maybe"')
     assert len(told["venue_said"]) == 500

@@ -292,7 +292,7 @@ class Intake:
             refused.code.value,
             http_status=refused.status,
             venue_id=venue_id,
-            about=refused.about,
+            about={"reason": str(refused)} | refused.about,
         )
 
     def _log(
