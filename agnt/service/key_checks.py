@@ -23,7 +23,6 @@ DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.ENTERPRISE: 500_000,
 }
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
-CONFIRMING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
 
 
 class Rate(Struct, frozen=True):
@@ -78,7 +77,7 @@ def check_permission(key: FoundKey, envelope: Envelope) -> None:
     if envelope.intent == "booking.confirm":
         if key.tier not in CONFIRMING_TIERS:
             raise EnvelopeRefused(ErrorCode.TIER_REQUIRED, "booking.confirm takes the tier pro or enterprise")
-        if key.scope not in CONFIRMING_SCOPES:
+        if key.scope not in ApiKey.BOOKING_SCOPES:
             raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "booking.confirm takes the scope booking or full")
     if not key.may_send_as(envelope.sender):
         raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "this key may not send as this sender", fields=["from"])
