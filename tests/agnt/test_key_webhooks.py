@@ -1,5 +1,6 @@
 """`/network/webhooks`: the webhooks that an AGNT key owns, and what the owner of its network sees of them."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +10,14 @@ from django.utils import timezone
 from accounts.models import Credential
 from agnt.models import ApiKey, KeyUsage
 from agnt.service.keys import MintedKey, revoke_key
+from lab.callers import bearer
 from lab.frames import Json
+from lab.hub_process import HubProcess
+from lab.receivers import receiving
 from tests.agnt.network_rows import count_calls, make_key
+from tests.agnt.wire import add_venue, envelope, mint, new_login, program, result_of
 from tests.native.rows import Person, api, browser
-from tests.webhooks.subscriptions import subscribed
+from tests.webhooks.subscriptions import check_signed, subscribed
 from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
 
@@ -255,6 +260,27 @@ def test_many_webhooks_of_keys_leave_the_list_short(alice: Person) -> None:
     assert page.count("Of the API key") == 100
     assert "mine.example" in page
     assert "the newest 100 are shown" in page
+
+
+async def test_a_program_is_told_of_its_booking_once(private_hub: HubProcess) -> None:
+    login = new_login()
+    asking = program(private_hub, mint(private_hub, login))
+    add_venue(private_hub, login, "cafe")
+    with receiving() as receiver:
+        body = {"url": receiver.url, "events": ["booking.confirmed"]}
+        answer = await asking.client.post(HOOKS, json=body, headers=bearer(asking.key.token))
+        assert answer.status_code == 201, answer.text
+        made = answer.json()
+        sent = envelope("booking.confirm", {"venue_id": "cafe"})
+        booked, again = await asking.post(sent), await asking.post(sent)
+        assert again.headers["idempotent-replay"] == "true"
+        tried = await asking.client.post(f"{HOOKS}/{made['id']}/test", headers=bearer(asking.key.token))
+        await asyncio.to_thread(receiver.heard, 2)
+    await asking.client.aclose()
+    told = {body["type"]: body for body in (check_signed(one, made["signingSecret"]) for one in receiver.received)}
+    assert told["booking.confirmed"]["data"]["booking_id"] == result_of(booked)["booking_id"]
+    assert told["webhook.test"]["eventId"] == tried.json()["eventId"]
+    assert len(receiver.received) == 2
 
 
 def test_deleting_a_key_takes_its_webhooks_along(key: MintedKey) -> None:
