@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from accounts.models import Credential
 from kit.clock import db_now
 from kit.outbox import JITTER, LEASE, AttemptResult, Sender, SendLimits
 from lab.receivers import receiving
@@ -25,15 +24,12 @@ from tests.webhooks.subscriptions import (
     happen,
     lease_due,
     make_due,
-    mint_key,
     only_delivery,
     subscribed,
-    subscribed_by_key,
 )
 from webhooks import jobs
 from webhooks.models import UNHEALTHY_AFTER, Delivery, Subscription
 from webhooks.service.sending import (
-    EACH_KEY,
     EACH_OWNER,
     EACH_SUBSCRIPTION,
     RETRY_AFTER_S,
@@ -243,34 +239,6 @@ def test_no_user_takes_more_than_a_share(alice: Person, bob: Person) -> None:
     assert len(to) == EACH_OWNER + 1
     assert last.pk in to
     assert lease_due(limits) == []
-
-
-def test_no_key_takes_more_than_a_share(alice: Person) -> None:
-    """Not even with many webhooks: the owner and the other keys share the rest."""
-    keys = [mint_key(alice.user) for _ in range(2)]
-    for key in keys:
-        for _ in range(6):
-            subscribed_by_key(key)
-    mine = subscribed(alice.user).subscription
-    for _ in range(20):
-        happen(alice.user, credentials=[key.pk for key in keys])
-    limits = SendLimits(WebhookOutbox(client()))
-    leased = [one.row.subscription for one in lease_due(limits)]
-    assert [one.credential_id for one in leased].count(keys[0].pk) == EACH_KEY
-    assert len(leased) == 2 * EACH_KEY + EACH_SUBSCRIPTION
-    assert leased.count(mine) == EACH_SUBSCRIPTION
-    assert lease_due(limits) == []
-
-
-def test_what_waits_for_a_key_that_ended_is_not_sent(alice: Person) -> None:
-    ended = {"revoked_at": db_now()}, {"expires_at": db_now()}
-    for fields in ({}, *ended):
-        key = mint_key(alice.user)
-        subscribed_by_key(key)
-        happen(alice.user, credentials=[key.pk])
-        Credential.objects.filter(pk=key.pk).update(**fields)
-    live = Delivery.objects.earliest("pk")
-    assert [one.row for one in lease_due()] == [live]
 
 
 def test_a_slow_receiver_does_not_hold_up_the_others(alice: Person, bob: Person) -> None:

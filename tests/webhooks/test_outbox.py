@@ -9,18 +9,9 @@ import msgspec
 import pytest
 from django.db import connection, transaction
 
-from accounts.models import Credential
 from kit.clock import db_now
 from tests.native.rows import Person
-from tests.webhooks.subscriptions import (
-    fresh,
-    happen,
-    happening,
-    mint_key,
-    only_delivery,
-    subscribed,
-    subscribed_by_key,
-)
+from tests.webhooks.subscriptions import fresh, happen, happening, only_delivery, subscribed
 from webhooks.models import Delivery
 from webhooks.service import outbox
 from webhooks.service.outbox import record
@@ -94,29 +85,6 @@ def test_a_suspended_subscriber_hears_nothing(alice: Person) -> None:
     alice.user.is_active = False
     alice.user.save()
     assert happen(alice.user) == 0
-
-
-def test_a_key_is_told_of_what_names_it_alone(alice: Person, bob: Person) -> None:
-    first, second, other = (mint_key(one.user) for one in (alice, alice, bob))
-    for key in (first, second, other):
-        subscribed_by_key(key)
-    assert happen(alice.user) == 0
-    assert happen(alice.user, credentials=[other.pk]) == 0  # of another user
-    assert happen(alice.user, credentials=[first.pk]) == 1
-    assert only_delivery().subscription.credential == first
-    subscribed(alice.user)
-    assert happen(alice.user, credentials=[first.pk, second.pk]) == 3
-
-
-def test_credentials_are_read_only_if_a_key_wants_the_event(alice: Person, django_assert_num_queries: Any) -> None:
-    key = mint_key(alice.user)
-    subscribed_by_key(key, events="booking.cancelled")
-    subscribed(alice.user)
-    named = Credential.objects.filter(pk=key.pk).values_list("pk", flat=True)
-    with django_assert_num_queries(2):
-        assert happen(alice.user, type="booking.confirmed", credentials=named) == 1
-    with django_assert_num_queries(3):
-        assert happen(alice.user, type="booking.cancelled", credentials=named) == 2
 
 
 def test_many_things_to_many_are_queued_in_few_statements(
