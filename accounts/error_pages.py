@@ -14,7 +14,7 @@ FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pag
 INTERNAL, INTERNAL_TEXT = "internal", "internal error"
 UNAVAILABLE_TEXT = "the hub's database is out of reach or takes no writes; nothing was done, try again shortly"
 RETRY_AFTER_S = 2
-API_PATHS = "/api/"  # what programs call, that read JSON
+API_PATHS = ("/api/", "/network/")  # what programs call, that read JSON
 CODES = {
     400: "validation_failed",
     401: "unauthorized",

@@ -5,6 +5,7 @@ from pathlib import Path
 from kit import env
 
 PUBLIC_URL: str
+IS_HTTPS: bool
 INVOICES_DIR: Path
 
 A2A_SIGNING_KEY = env.master_key("A2A_SIGNING_KEY")

@@ -85,7 +85,7 @@ GATEWAY_PROTOTYPE = env.flag("GATEWAY_PROTOTYPE")
 """`1`: clients that connect to `/a2a` without a subprotocol speak the [dialect of the protocol's
 prototype](gateway.md#the-prototypes-dialect); for teams whose programs are that old. Needs `GATEWAY=1`"""
 AGNT = env.flag("AGNT", default=True)
-"""`0`: serve no AGNT envelopes, neither `/a2a/v1` nor `/network/venues`, and no pages of networks"""
+"""`0`: serve no AGNT envelopes, neither `/a2a/v1` nor `/network/…`, and no pages of networks"""
 DRAIN_S = env.seconds("DRAIN_S", 25)
 """seconds that open questions get to end when the hub stops"""
 CALLER_RATE_PER_MINUTE = env.integer("CALLER_RATE_PER_MINUTE", 30)

@@ -43,6 +43,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("webhooks.surface.rest")),
     path("api/v1/", include("webhooks.surface.rest_deliveries")),
     path("api/v1/", include("agnt.api.urls")),
+    *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
     path("api/a2a/", include("gateway.surface.rest.frames")),
     path("admin/", site.urls),

@@ -69,9 +69,9 @@ class Outbox(ABC):
 
     `name`: of the sender's threads and log events. `receiver`: the column that tells receivers apart, as a path
     from a row. `at_once`: the most rows that one sender sends at once. `shares`: by the path of a column, how many
-    of these rows may have the same value, so that no receiver and no owner holds up the others. `retry_after_s`:
-    the waits between attempts; when all were used, the row is given up. `columns_while_sent`: values that a lease
-    writes into further columns.
+    of these rows may have the same value, so that no receiver and no owner holds up the others; a row without a
+    value does not count. `retry_after_s`: the waits between attempts; when all were used, the row is given up.
+    `columns_while_sent`: values that a lease writes into further columns.
     """
 
     name: ClassVar[str]
@@ -132,7 +132,8 @@ class SendLimits:
         return rows
 
     def _keys(self, row: Any) -> list[tuple[str, Any]]:
-        return [(path, _value(row, path)) for path in self._shares]
+        pairs = [(path, _value(row, path)) for path in self._shares]
+        return [(path, value) for path, value in pairs if value is not None]
 
 
 @dataclass(frozen=True, slots=True)

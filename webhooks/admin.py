@@ -14,15 +14,21 @@ class SubscriptionAdmin(OwnerScopedAdmin):
     """Where events are sent, and whether the deliveries succeed."""
 
     owner_lookup = "owner"
-    list_display = ("url", "events", "status", "consecutive_failures", "owner", "last_delivery_at")
+    list_display = ("url", "events", "status", "consecutive_failures", "owner", "key_name", "last_delivery_at")
     list_filter = ("status",)
-    list_select_related = ("owner",)
+    list_select_related = ("owner", "credential")
     search_fields = ("url", "events")
     ordering = ("-pk",)
     fields = (
         *("url", "events", "session_id", "routing_name", "status", "consecutive_failures", "owner"),
-        *("created_at", "last_delivery_at", "previous_until", "paused_at"),
+        *("key_name", "created_at", "last_delivery_at", "previous_until", "paused_at"),
     )
+    readonly_fields = ("key_name",)
+
+    @admin.display(description="API key", ordering="credential__name")
+    def key_name(self, own: Subscription) -> str:
+        """The name of the key that owns it, if one does."""
+        return own.credential.name if own.credential else ""
 
 
 @admin.register(Delivery, site=site)

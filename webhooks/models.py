@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Credential, User
 
 MAX_URL_CHARS = 2048
 UNHEALTHY_AFTER = 20
@@ -15,7 +15,12 @@ UNHEALTHY_AFTER = 20
 
 class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def owned_by(self, user: User) -> "SubscriptionQuerySet":
+        """Those of a user, and of the user's API keys."""
         return self.filter(owner=user)
+
+    def of_key(self, credential_id: int) -> "SubscriptionQuerySet":
+        """Those of an API key."""
+        return self.filter(credential=credential_id)
 
     def note_success(self, now: datetime) -> None:
         """Reset the count of failures after a delivery that succeeded."""
@@ -30,13 +35,20 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
 
 class Subscription(models.Model):
-    """The address to which the hub sends some events of one user. The secrets are sealed."""
+    """The address to which the hub sends some events of one user. The secrets are sealed.
+
+    `credential`: of the API key that owns the subscription, if any; then it gets the events alone that name this
+    credential, and none while the credential is not live. `owner` is the user whose key it is.
+    """
 
     class Status(models.TextChoices):
         ACTIVE = "active"
         UNHEALTHY = "unhealthy"
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="webhooks")
+    credential = models.ForeignKey(
+        Credential, models.CASCADE, null=True, blank=True, related_name="webhooks", verbose_name="API key"
+    )
     url = models.CharField(max_length=MAX_URL_CHARS)
     events = models.TextField(help_text="Names of events, separated by spaces; * is all of them.")
     session_id = models.CharField(max_length=36, blank=True, help_text="Of this session only.")

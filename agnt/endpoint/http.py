@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
 from accounts.authn import digest
@@ -103,7 +103,7 @@ class AgntEndpoint:
         return await self.runner.run(arrival)
 
     def _arrive(self, request: HttpRequest, began: float) -> Arrival:
-        token = find_token(request)
+        token = find_token(request.headers)
         arrival = Arrival.begin(digest(token) if token else "", began, request.headers.get("user-agent", ""))
         arrival.is_envelope = request.path != VENUES_PATH
         return arrival
@@ -115,31 +115,47 @@ def check_transport(request: HttpRequest, methods: Sequence[str], *, is_https: b
     Raises:
         EnvelopeRefused: `tls_required`; `invalid_envelope` on 405 and 400.
     """
-    if is_https and request.scope.get("scheme", "http") in UNENCRYPTED:
-        raise EnvelopeRefused(ErrorCode.TLS_REQUIRED, "send it over HTTPS, and give this key up: it was readable")
+    check_scheme(request.scope.get("scheme", "http"), is_https=is_https)
     if request.method not in methods:
         raise EnvelopeRefused(
             ErrorCode.INVALID_ENVELOPE, f"want {' or '.join(methods)}", status=METHOD_NOT_ALLOWED
         )
-    if _has_key(request.scope.get("query_string", b"")):
-        text = "a key belongs in the header Authorization, never in the address"
-        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+    check_query(str(request.scope.get("query_string", b""), "latin-1"))
     if request.contradicted:
         text = f"the header {request.contradicted} came with two values"
         raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
 
 
-def find_token(request: HttpRequest) -> str:
+def check_scheme(scheme: str, *, is_https: bool) -> None:
+    """Refuse what came in plain text to a hub with TLS.
+
+    Raises:
+        EnvelopeRefused: `tls_required`.
+    """
+    if is_https and scheme in UNENCRYPTED:
+        raise EnvelopeRefused(ErrorCode.TLS_REQUIRED, "send it over HTTPS, and give this key up: it was readable")
+
+
+def check_query(query: str) -> None:
+    """Refuse a key in the address.
+
+    Raises:
+        EnvelopeRefused: `invalid_envelope` on 400.
+    """
+    if _has_key(query):
+        text = "a key belongs in the header Authorization, never in the address"
+        raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, text, status=MALFORMED)
+
+
+def find_token(headers: Mapping[str, str]) -> str:
     """The AGNT key in the header `Authorization`; empty where there is none, or something else."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    scheme, _, token = headers.get("authorization", "").partition(" ")
     token = token.strip()
     return token if scheme.lower() == "bearer" and token.startswith(KEY_PREFIX) else ""
 
 
-def _has_key(query: bytes) -> bool:
-    if not query:
-        return False
-    pairs = parse_qsl(str(query, "latin-1"), keep_blank_values=True)
+def _has_key(query: str) -> bool:
+    pairs = parse_qsl(query, keep_blank_values=True)
     return any(name.lower() in KEY_NAMES or KEY_PREFIX in value or KEY_PREFIX in name for name, value in pairs)
 
 

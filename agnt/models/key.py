@@ -40,6 +40,8 @@ class ApiKey(models.Model):
         BOOKING = "booking"
         FULL = "full"
 
+    BOOKING_SCOPES: ClassVar = frozenset({Scope.BOOKING, Scope.FULL})
+
     credential = models.OneToOneField(Credential, models.CASCADE, related_name="api_key")
     network = models.ForeignKey(Network, models.CASCADE, related_name="keys")
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)

@@ -24,7 +24,6 @@ DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.ENTERPRISE: 500_000,
 }
 CONFIRMING_TIERS = frozenset({ApiKey.Tier.PRO, ApiKey.Tier.ENTERPRISE})
-BOOKING_SCOPES = frozenset({ApiKey.Scope.BOOKING, ApiKey.Scope.FULL})
 
 
 class Rate(Struct, frozen=True):
@@ -78,7 +77,7 @@ def check_permission(key: FoundKey, envelope: Envelope) -> None:
     """
     if envelope.intent == CONFIRM and key.tier not in CONFIRMING_TIERS:
         raise EnvelopeRefused(ErrorCode.TIER_REQUIRED, "booking.confirm takes the tier pro or enterprise")
-    if envelope.intent in (CONFIRM, STATUS, CANCEL) and key.scope not in BOOKING_SCOPES:
+    if envelope.intent in (CONFIRM, STATUS, CANCEL) and key.scope not in ApiKey.BOOKING_SCOPES:
         raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, f"{envelope.intent} takes the scope booking or full")
     if not key.may_send_as(envelope.sender):
         raise EnvelopeRefused(ErrorCode.SCOPE_DENIED, "this key may not send as this sender", fields=["from"])

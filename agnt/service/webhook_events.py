@@ -1,4 +1,4 @@
-"""Webhook events of bookings: their names, their payloads, and what their deliveries have for readers of AGNT.
+"""Webhook events of bookings: names, payloads, receivers, and what their deliveries have for readers of AGNT.
 
 A confirm leaves the booking pending and yet queues `booking.confirmed`: `status` in the payload is the truth.
 """
@@ -8,7 +8,9 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agnt.models import Booking, Network
+from django.db.models import QuerySet
+
+from agnt.models import ApiKey, Booking, Network
 from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
 from webhooks.wire.catalog import EventForm
@@ -23,7 +25,7 @@ EVENT_OF_STATUS: Final[Mapping[str, str]] = {
 
 
 def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
-    """Queue a delivery of this event for each subscription of the network's owner that wants it; how many.
+    """Queue a delivery of this event for each subscription that wants it, of the owner and of keys; how many.
 
     Call it in the transaction that causes the event.
     """
@@ -31,8 +33,26 @@ def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
 
 
 def booking_event(owner_id: int, booking: Booking, type: str) -> OutboxEvent:
-    """An event with the present state of a booking, for the owner of its network."""
-    return OutboxEvent(type=type, audience=(owner_id,), payload=describe_booking(booking))
+    """An event with the present state of a booking, for the owner of its network and the keys of its customer."""
+    return OutboxEvent(
+        type=type,
+        audience=(owner_id,),
+        payload=describe_booking(booking),
+        credentials=find_credentials(booking),
+    )
+
+
+def find_credentials(booking: Booking) -> QuerySet[ApiKey, int]:
+    """The credentials whose webhooks get the events of a booking; nothing is read before they are needed.
+
+    They are those of the live keys that may book, of the network and the customer of the booking's key. A booking
+    whose key was deleted has none.
+    """
+    customer = ApiKey.objects.filter(bookings=booking.pk).values("customer")
+    keys = ApiKey.objects.live().filter(
+        network_id=booking.network_id, customer__in=customer, scope__in=ApiKey.BOOKING_SCOPES
+    )
+    return keys.values_list("credential_id", flat=True)
 
 
 def describe_booking(booking: Booking) -> dict[str, Any]:

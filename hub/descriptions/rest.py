@@ -11,7 +11,7 @@ from rest_framework.permissions import IsAuthenticated
 from accounts.rest import Body, JSONNegotiation
 from hub.descriptions.errors import add_errors, likely_errors
 from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
-from kit.describe import CALLER, ErrorBody
+from kit.describe import AGNT_KEY, CALLER, ErrorBody
 
 # This would import pydantic, of which the hub has no model: 5 MB, and a third of the time of the document.
 OpenApiSerializerExtension._registry.remove(PydanticExtension)
@@ -56,6 +56,17 @@ class CredentialScheme(OpenApiAuthenticationExtension):
         return [SCHEMES[name] for name in CALLER]
 
 
+class KeyScheme(OpenApiAuthenticationExtension):
+    """An AGNT key."""
+
+    target_class = "agnt.endpoint.webhooks.KeyAuthentication"
+    name = AGNT_KEY
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> Json:
+        """As operations beside the views have it."""
+        return SCHEMES[AGNT_KEY]
+
+
 class HubAutoSchema(AutoSchema):
     """REST_FRAMEWORK's DEFAULT_SCHEMA_CLASS."""
 
@@ -68,7 +79,7 @@ class HubAutoSchema(AutoSchema):
             return None
         if "security" in operation:
             operation["security"] = [{one: []} if isinstance(one, str) else one for one in operation["security"]]
-        statuses = likely_errors(path, method, operation)
+        statuses = likely_errors(path, method, operation) | getattr(self.view, "further_errors", set())
         classes = set(self.view.permission_classes)
         if classes - {IsAuthenticated}:
             statuses.add(403)
@@ -96,7 +107,9 @@ class HubAutoSchema(AutoSchema):
         return super().get_description().partition("\n")[2].strip()
 
     def get_tags(self) -> list[str]:
-        """The resource: what follows the version in the path."""
+        """The tag of the view; without one the resource, which follows the version in the path."""
+        if tag := getattr(self.view, "tag", ""):
+            return [tag]
         parts = self.path.strip("/").split("/")
         return [parts[1] if parts[1] == "channel" else parts[2]]
 

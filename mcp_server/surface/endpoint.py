@@ -131,7 +131,7 @@ class McpEndpoint:
             return
         response = Response(send, [*CORS, request.enter_trace()])
         try:
-            if self._envelopes is not None and (key := find_token(request)):
+            if self._envelopes is not None and (key := find_token(request.headers)):
                 await self._answer_key(self._envelopes, request, response, key)
                 return
             caller, body, message = await self._check(request)

@@ -18,8 +18,9 @@ alice, bob, staff = people.alice, people.bob, people.staff
 
 @pytest.fixture(scope="package")
 def private_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """A hub that may call servers of this machine."""
-    with HubProcess.start(make_storage("embedded"), REMOTE_ALLOW_PRIVATE=1) as running:
+    """A hub that may call servers and webhooks of this machine."""
+    allowed = {"REMOTE_ALLOW_PRIVATE": 1, "WEBHOOK_ALLOW_PRIVATE": 1}
+    with HubProcess.start(make_storage("embedded"), **allowed) as running:
         yield running
 
 

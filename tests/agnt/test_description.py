@@ -165,7 +165,8 @@ async def test_a_hub_without_agnt_neither_serves_nor_describes_it(make_storage: 
             assert "/api/v1/me" in paths
             assert [path for path in DESCRIBED if path in paths] == []
             assert (await client.post("/a2a/v1", json=envelope())).status_code == 404
-            for path in ("/a2a/v1/status", "/network/venues"):
+            assert [path for path in paths if path.startswith("/network/")] == []
+            for path in ("/a2a/v1/status", "/network/venues", "/network/webhooks"):
                 assert (await client.get(path)).status_code == 404
     finally:
         hub.stop()

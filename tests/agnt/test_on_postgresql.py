@@ -16,7 +16,7 @@ DEEP = {  # a Redis number of its own
     "venues": (527, ("api_venues", "api_venue_files")),
     "keys-and-bookings": (528, ("api_keys", "api_network", "admin")),
     "pages": (529, ("pages", "venue_pages", "key_pages")),
-    "bills-and-events": (498, ("invoicers", "webhook_events")),
+    "bills-and-events": (498, ("invoicers", "webhook_events", "key_webhooks")),
 }
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from agnt.models import Network
+from agnt.models import Booking, Network
 from agnt.service.bookings import Status, change_status
+from agnt.service.keys import mint_key, revoke_key
 from agnt.service.webhook_events import EVENT_OF_STATUS, booking_deliveries, sign_headers
 from lab.receivers import Received, Receiver, receiving
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.native.rows import person
-from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed
+from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed, subscribed_by_key
 from webhooks.models import Delivery
 from webhooks.service.outbox import as_json
 from webhooks.service.subscriptions import roll_secret
@@ -107,6 +108,51 @@ def test_only_the_owner_of_the_network_is_told(network: Network) -> None:
     subscribed(network.owner, events="booking.cancelled chat.event")
     assert booking_deliveries(network, booking, "booking.cancelled") == 1
     assert [one.type for one in Delivery.objects.all()] == ["booking.cancelled"]
+
+
+def test_the_keys_of_the_customer_are_told(network: Network, receiver: Receiver) -> None:
+    of_customer = network.keys.get().credential
+    other_keys = {
+        "the same customer": mint_key(network.owner, "2", tier="free", scope="full", customer="ana-pays"),
+        "another customer": mint_key(network.owner, "3", scope="full", customer="other"),
+        "may not book": mint_key(network.owner, "4", scope="query", customer="ana-pays"),
+        "another network": mint_key(network_of("bo").owner, "5", scope="full", customer="ana-pays"),
+        "revoked": mint_key(network.owner, "6", scope="full", customer="ana-pays"),
+    }
+    made = {name: subscribed_by_key(one.key.credential) for name, one in other_keys.items()}
+    made["its own"] = subscribed_by_key(of_customer, receiver.url)
+    made["the owner"] = subscribed(network.owner)
+    revoke_key(other_keys["revoked"].key)
+    booking = booked(network)
+    told = {"its own", "the owner", "the same customer"}
+    by_id = {one.subscription.pk: name for name, one in made.items()}
+    assert {by_id[one.subscription_id] for one in Delivery.objects.all()} == told
+    Delivery.objects.exclude(subscription=made["its own"].subscription).delete()
+    assert deliver() == 1
+    (one,) = receiver.received
+    body = check_signed(one, made["its own"].secret)
+    assert is_signed(one, made["its own"].secret)
+    assert body["data"]["booking_id"] == str(booking.public_id)
+
+    Delivery.objects.all().delete()
+    revoke_key(network.keys.get(credential=of_customer))  # the booking stays the customer's
+    change_status(network, str(booking.public_id), Status.CANCELLED)
+    assert {by_id[one.subscription_id] for one in Delivery.objects.all()} == told - {"its own"}
+
+    Delivery.objects.all().delete()
+    of_customer.delete()
+    gone = Booking.objects.get(pk=booking.pk)
+    assert booking_deliveries(network, gone, "booking.cancelled") == 1  # to the owner
+
+
+def test_without_a_webhook_of_a_key_no_key_is_looked_up(network: Network, django_assert_num_queries: Any) -> None:
+    booking = booked(network)
+    subscribed(network.owner)
+    with django_assert_num_queries(2):
+        assert booking_deliveries(network, booking, "booking.cancelled") == 1
+    subscribed_by_key(network.keys.get().credential)
+    with django_assert_num_queries(3):
+        assert booking_deliveries(network, booking, "booking.cancelled") == 2
 
 
 def test_while_two_secrets_sign_the_header_of_the_contract_has_the_newest(

@@ -63,6 +63,7 @@ class Seeded:
     ended: str = ""
     asked: str = ""
     networks: int = 0
+    key_webhook: int = 0
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -80,7 +81,8 @@ class Seeded:
 
         No agent and no caller is halted: a generated halt may name the demo, as the texts that schemathesis tries
         depend on the modules that are loaded. An operation that takes an AGNT key gets a network of its own, with
-        its first rules and limits. One that sends to a webhook finds it resumed.
+        its first rules and limits; if it is about a webhook, the key has one. One that sends to a webhook finds it
+        resumed.
         """
         for halt in self.call("GET", "/admin/halts")["items"]:
             if halt["liftedAt"] is None:
@@ -97,11 +99,20 @@ class Seeded:
         made = self.http.post(
             f"{self.hub.url}/api/v1/network/keys",
             headers=bearer(owner),
-            json={"name": "a program"},
+            json={"name": "a program", "scope": "booking"},
             timeout=WITHIN_S,
         )
         assert made.ok, made.text
         self.tokens[AGNT_KEY] = made.json()["key"]
+        if "{webhook_id}" in operation.path:
+            subscribed = self.http.post(
+                f"{self.hub.url}/network/webhooks",
+                headers=bearer(self.tokens[AGNT_KEY]),
+                json={"url": HOOK, "events": ["*"]},
+                timeout=WITHIN_S,
+            )
+            assert subscribed.ok, subscribed.text
+            self.key_webhook = subscribed.json()["id"]
 
     def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
         """The credential an operation takes: one to spend where it ends, another user's where it hurts."""
@@ -120,6 +131,7 @@ class Seeded:
         values |= {"agent_name": FORGOTTEN} if name == "deleteOneTeamAgent" else {}
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
+        values |= {"webhook_id": self.key_webhook} if AGNT_KEY in schemes_of(operation) else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
 

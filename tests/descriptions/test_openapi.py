@@ -44,7 +44,7 @@ def served() -> set[tuple[str, str]]:
     """Path and method of every call Django serves; a plain view answers what its decorator lets through: GET."""
     found = set()
     for path, callback in callbacks():
-        if path.startswith("/api/"):
+        if path.startswith(API_PATHS):
             view = getattr(callback, "cls", None)
             names = {name for name in METHODS if hasattr(view, name)} if view else {"get"}
             found |= {(path, name) for name in names}

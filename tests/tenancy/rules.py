@@ -66,12 +66,20 @@ CHAT: dict[str, Rule] = {
 }
 
 OF_ITS_NETWORK = Rule(may=May.BY_HAND, test="test_venues_of_another_network_are_as_absent_as_those_that_are_not")
+OF_ITS_KEY = Rule(may=May.BY_HAND, test="test_webhooks_of_others_are_as_absent_as_those_that_are_not")
 ENVELOPES: dict[str, Rule] = {
     "POST /a2a/v1": OF_ITS_NETWORK,
     "GET /a2a/v1/status": Rule(
         may=May.BY_HAND, test="test_the_breaker_of_a_network_is_told_to_its_own_keys_alone"
     ),
     "GET /network/venues": OF_ITS_NETWORK,
+    "GET /network/webhooks": OF_ITS_KEY,
+    "POST /network/webhooks": OF_ITS_KEY,
+    "GET /network/webhooks/{webhook_id}": OF_ITS_KEY,
+    "PATCH /network/webhooks/{webhook_id}": OF_ITS_KEY,
+    "DELETE /network/webhooks/{webhook_id}": OF_ITS_KEY,
+    "POST /network/webhooks/{webhook_id}/test": OF_ITS_KEY,
+    "POST /network/webhooks/{webhook_id}/roll-secret": OF_ITS_KEY,
 }
 
 OF_TEAM = Rule(may=May.BY_HAND, test="test_the_health_of_a_team_is_its_owners_alone")

@@ -6,7 +6,8 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-from accounts.models import User
+from accounts.models import Credential, User
+from accounts.tokens import mint
 from kit.clock import db_now
 from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle
 from lab.receivers import Received
@@ -20,6 +21,16 @@ NOWHERE = "https://hook.invalid/"
 
 def subscribed(owner: User, url: str = NOWHERE, events: str = "*", **fields: Any) -> WithSecret:
     return subscribe(owner, {"url": url, "events": events, **fields})
+
+
+def mint_key(owner: User) -> Credential:
+    """The credential of an API key."""
+    return mint(owner, Credential.Kind.AGNT, "a key").credential
+
+
+def subscribed_by_key(key: Credential, url: str = NOWHERE, events: str = "*") -> WithSecret:
+    """A webhook that a credential owns."""
+    return subscribe(key.user, {"url": url, "events": events}, credential_id=key.pk)
 
 
 def happening(*audience: User, type: str = "chat.event", **fields: Any) -> OutboxEvent:

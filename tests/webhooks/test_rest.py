@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"
 FIELDS = {
     *("id", "url", "events", "filters", "status", "paused", "consecutiveFailures"),
-    *("createdAt", "lastDeliveryAt", "previousSecretUntil"),
+    *("createdAt", "lastDeliveryAt", "previousSecretUntil", "keyId", "keyName"),
 }
 HERE = "http://127.0.0.1:9/hook"
 DESK = "6f1c2b1e-8f0a-4d4c-9a43-6a3f0c3b1d11"

@@ -1,7 +1,7 @@
 """Writes a delivery row for each subscription to an event, in the transaction that caused the event."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ MAX_HANDLE_CHARS = 160
 _SUBSCRIPTIONS = sql.KeyedQuery(
     lambda owners: Subscription.objects.filter(
         owner_id__in=owners, owner__is_active=True, paused_at=None
-    ).values_list("pk", "owner_id", "events", "session_id", "routing_name"),
+    ).values_list("pk", "owner_id", "credential_id", "events", "session_id", "routing_name"),
     holds_keys=True,
 )
 
@@ -35,7 +35,9 @@ class OutboxEvent:
 
     `audience`: the ids of the users whose subscriptions may get the event; `payload`: JSON with the wire's own
     names. `session_id` (a UUID) and `routing_name` (with its @): what filters of subscriptions compare; None when
-    the event belongs to no session. `traceparent`: of the turn that the event is about, if any.
+    the event belongs to no session. `traceparent`: of the turn that the event is about, if any. `credentials`: the
+    ids of the credentials whose subscriptions may get the event, of the same users; a queryset is read only if one
+    of these users has a subscription of a credential that wants the event.
     """
 
     type: str
@@ -44,6 +46,7 @@ class OutboxEvent:
     session_id: str | None = None
     routing_name: str | None = None
     traceparent: str = ""
+    credentials: Iterable[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class _Subscriber:
 
     subscription_id: int
     owner_id: int
+    credential_id: int | None
     events: str
     session_id: str
     routing_name: str
@@ -62,6 +66,7 @@ class _Subscriber:
             and is_wanted(happening.type, self.events.split())
             and self.session_id in ("", happening.session_id)
             and self.routing_name in ("", happening.routing_name)
+            and (self.credential_id is None or self.credential_id in happening.credentials)
         )
 
 
@@ -73,7 +78,7 @@ def has_subscriptions() -> bool:
 def record(happenings: Sequence[OutboxEvent]) -> int:
     """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
 
-    One query when there are no subscriptions, one more for each 190 deliveries.
+    One query when there are no subscriptions, one more for each 190 deliveries, and those of `credentials`.
     """
     audience = {user_id for happening in happenings for user_id in happening.audience}
     if not audience:

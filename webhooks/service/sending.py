@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts import sealing
+from accounts.models import Credential
 from kit import trace
 from kit.async_db import release_before_waiting
 from kit.clock import db_now
@@ -23,6 +24,7 @@ from webhooks.wire.signing import sign, write_body
 
 RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
 EACH_SUBSCRIPTION = 2
+EACH_KEY = 2
 EACH_OWNER = 8
 USER_AGENT = "clawbridge-webhooks"
 MAX_ERROR_CHARS = 200
@@ -87,6 +89,7 @@ class WebhookOutbox(HttpOutbox):
     receiver = "subscription_id"
     shares: ClassVar[Mapping[str, int]] = {
         "subscription_id": EACH_SUBSCRIPTION,
+        "subscription__credential_id": EACH_KEY,
         "subscription__owner_id": EACH_OWNER,
     }
     retry_after_s = RETRY_AFTER_S
@@ -94,7 +97,9 @@ class WebhookOutbox(HttpOutbox):
 
     def find_sendable(self) -> QuerySet[Any]:
         """See `Outbox`."""
-        rows = super().find_sendable().filter(subscription__owner__is_active=True, subscription__paused_at=None)
+        key = Credential.objects.live().filter(pk=OuterRef("subscription__credential_id"))
+        rows = super().find_sendable().filter(Q(subscription__credential=None) | Exists(key))
+        rows = rows.filter(subscription__owner__is_active=True, subscription__paused_at=None)
         return rows.select_related("subscription")
 
     def prepare(self, row: Delivery, now: datetime) -> SignedRequest | None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import User
+from accounts.quotas import lock_owner
 from kit.clock import db_now
 from webhooks import limits
 from webhooks.models import Subscription
@@ -29,15 +30,22 @@ class WithSecret:
 
 
 @transaction.atomic
-def subscribe(owner: User, details: Mapping[str, Any]) -> WithSecret:
-    """A new subscription, `details` being fields of `Subscription`.
+def subscribe(owner: User, details: Mapping[str, Any], *, credential_id: int | None = None) -> WithSecret:
+    """A new subscription, `details` being fields of `Subscription`. `credential_id`: of the API key that owns it.
 
     Raises:
         accounts.quotas.QuotaExceeded: nothing was written.
     """
-    limits.WEBHOOKS.check(owner.pk)
+    if credential_id is None:
+        limits.WEBHOOKS.check(owner.pk)
+    else:
+        lock_owner(owner.pk)
+        limits.WEBHOOKS_OF_KEY.check_number(Subscription.objects.of_key(credential_id).count())
     secret = new_signing_secret()
-    return WithSecret(Subscription.objects.create(owner=owner, secret=seal_secret(secret), **details), secret)
+    made = Subscription.objects.create(
+        owner=owner, credential_id=credential_id, secret=seal_secret(secret), **details
+    )
+    return WithSecret(made, secret)
 
 
 def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:

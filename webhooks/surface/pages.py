@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
@@ -28,6 +29,7 @@ from webhooks.surface.rest import PAUSED, SubscriptionBody
 from webhooks.wire.catalog import ALIASES, CATALOG, TEST
 
 SHOWN = 30
+SHOWN_OF_KEYS = 100
 MAX_FILTER_CHARS = 161
 FARTHEST = 10**18
 HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "receive-webhooks.md"
@@ -111,16 +113,21 @@ def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpRes
     return _on_own(show)(request, webhook_id)
 
 
-def _on_own(act: OnOwn) -> Callable[[HttpRequest, int], HttpResponse]:
-    """A view of a webhook of one's own; others' and absent ones are the same 404."""
+def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponse]:
+    """A view of a webhook of one's own; others' and absent ones are the same 404.
+
+    `is_of_keys` False: of a webhook that an API key owns, it is 403.
+    """
 
     def view(request: HttpRequest, webhook_id: int) -> HttpResponse:
         caller = signed_in(request)
         if caller is None:
             return to_signin(request)
-        own = Subscription.objects.owned_by(caller.user).filter(pk=webhook_id).first()
+        own = Subscription.objects.owned_by(caller.user).select_related("credential").filter(pk=webhook_id).first()
         if own is None:
             raise Http404
+        if own.credential is not None and not is_of_keys:
+            raise PermissionDenied
         return act(request, own)
 
     return never_cache(view)
@@ -207,11 +214,11 @@ def _address_of(found: Delivery) -> str:
 
 webhook = gzip_page(require_safe(_on_own(_show)))
 deliveries = gzip_page(require_safe(_on_own(_show_deliveries)))
-edit = require_POST(_on_own(_edit))
+edit = require_POST(_on_own(_edit, is_of_keys=False))
 pause = require_POST(_on_own(_pause))
 resume = require_POST(_on_own(_resume))
-test = require_POST(_on_own(_test))
-roll = require_POST(_on_own(_roll))
+test = require_POST(_on_own(_test, is_of_keys=False))
+roll = require_POST(_on_own(_roll, is_of_keys=False))
 delete = require_POST(_on_own(_delete))
 replay = require_POST(_on_own(_replay))
 
@@ -221,8 +228,14 @@ def _back(own: Subscription) -> HttpResponse:
 
 
 def _list(request: HttpRequest, user: User, form: SubscriptionForm, *, status: int = 200) -> HttpResponse:
-    own = Subscription.objects.owned_by(user).order_by("-pk")[: settings.WEBHOOKS_PER_OWNER or None]
-    context = {"own": own, "form": form, "catalog": OFFERED}
+    own = Subscription.objects.owned_by(user).order_by("-pk")
+    of_keys = own.exclude(credential=None).select_related("credential")[: SHOWN_OF_KEYS + 1]
+    context = {
+        "own": [*own.filter(credential=None)[: settings.WEBHOOKS_PER_OWNER or None], *of_keys[:SHOWN_OF_KEYS]],
+        "shown_of_keys": SHOWN_OF_KEYS if len(of_keys) > SHOWN_OF_KEYS else None,
+        "form": form,
+        "catalog": OFFERED,
+    }
     return render(request, "webhooks/list.html", context, status=status)
 
 

@@ -1,14 +1,15 @@
 """The native API's calls on webhooks: a user's own. Others' and absent ones are the same 404.
 
-Those on their deliveries are in `webhooks.surface.rest_deliveries`.
+The views are also those of an API key, which a package above serves (`WebhooksView`). Calls on deliveries are in
+`webhooks.surface.rest_deliveries`.
 """
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -21,7 +22,7 @@ from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
 from kit.rows import Source, show
 from kit.safe_http import NotSent
-from webhooks.models import MAX_URL_CHARS, Subscription
+from webhooks.models import MAX_URL_CHARS, Subscription, SubscriptionQuerySet
 from webhooks.service import subscriptions as subscription_changes
 from webhooks.service.sending import check_url
 from webhooks.service.subscriptions import WithSecret
@@ -36,7 +37,10 @@ class WebhookFilters(TypedDict):
 
 
 class Webhook(TypedDict):
-    """A webhook without its secret. Until `previousSecretUntil` the secret before the newest signs too."""
+    """A webhook without its secret. Until `previousSecretUntil` the secret before the newest signs too.
+
+    `keyId`, `keyName`: of the AGNT key that owns the webhook; null for a user's own.
+    """
 
     id: int
     url: str
@@ -48,6 +52,8 @@ class Webhook(TypedDict):
     createdAt: Time
     lastDeliveryAt: Time | None
     previousSecretUntil: Annotated[Time | None, Source("previous_until")]
+    keyId: Annotated[Uuid | None, Source("credential.api_key.public_id")]
+    keyName: Annotated[str | None, Source("credential.name")]
 
 
 class WebhookWithSecret(Webhook):
@@ -131,25 +137,57 @@ def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     return {**show_subscription(made.subscription), "signingSecret": made.secret}
 
 
+NO_WEBHOOK = "no such webhook"
 PAUSED = "the webhook is paused: resume it first"
+OF_A_KEY = "the webhook is an API key's: you can pause, resume and delete it, its key does the rest"
 NO_STORE = {"Cache-Control": "no-store"}
 
 
-class Webhooks(APIView):
+class WebhooksView(APIView):
+    """The base of the calls on webhooks: those of a user, and of the user's API keys.
+
+    A subclass with other methods and another `body_class` serves another caller.
+    """
+
+    body_class: ClassVar[type[SubscriptionBody]] = SubscriptionBody
+
+    def find_own(self, request: Request) -> SubscriptionQuerySet:
+        """The webhooks that the caller sees."""
+        return owned_by(caller_of(request))
+
+    def subscribe(self, request: Request, fields: Json) -> WithSecret:
+        """Make a webhook of the caller's.
+
+        Raises:
+            QuotaExceeded: nothing was written.
+        """
+        return subscription_changes.subscribe(caller_of(request), fields)
+
+    def check_change(self, own: Subscription) -> None:
+        """Refuse a change that is not the caller's to make."""
+        if own.credential_id is not None:
+            raise PermissionDenied(OF_A_KEY)
+
+    def get_own(self, request: Request, webhook_id: int) -> Subscription:
+        """A webhook that the caller sees; others' and absent ones are the same 404."""
+        return get_one(self.find_own(request).filter(pk=webhook_id), NO_WEBHOOK)
+
+
+class Webhooks(WebhooksView):
     """`/webhooks`"""
 
     @extend_schema(parameters=[PageQuery], responses=Page[Webhook])
     def get(self, request: Request) -> Response:
         """Your webhooks, newest first, without their secrets."""
-        own = Subscription.objects.owned_by(caller_of(request)).order_by("-pk")
+        own = self.find_own(request).order_by("-pk")
         return page(request, own, lambda rows: [show_subscription(one) for one in rows])
 
     @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Subscribe; the signing secret is in this answer and nowhere else."""
-        body = SubscriptionBody.read(request)
+        body = self.body_class.read(request)
         try:
-            made = subscription_changes.subscribe(caller_of(request), body.fields_of_row())
+            made = self.subscribe(request, body.fields_of_row())
         except QuotaExceeded as many:
             raise Conflict(str(many)) from None
         return Response(show_with_secret(made), status=201, headers=NO_STORE)
@@ -164,63 +202,74 @@ class Catalog(APIView):
         return Response({"items": [show(WebhookEvent, row) for row in CATALOG]})
 
 
-class OneWebhook(APIView):
+class OneWebhook(WebhooksView):
     """`/webhooks/{id}`"""
 
     @extend_schema(responses=Webhook)
     def get(self, request: Request, webhook_id: int) -> Response:
         """One of your webhooks, without its secret."""
-        return Response(show_subscription(get_own(webhook_id, caller_of(request))))
+        return Response(show_subscription(self.get_own(request, webhook_id)))
 
-    @extend_schema(request=SubscriptionBody(partial=True), responses=Webhook)
+    @extend_schema(request=SubscriptionBody(partial=True), responses={200: Webhook, 403: ErrorBody})
     def patch(self, request: Request, webhook_id: int) -> Response:
         """Change what the body names; what waits to be sent goes to the new URL.
 
-        While it is `paused`, no event is queued for it, and what waits is not sent.
+        While it is `paused`, no event is queued for it, and what waits is not sent. Of a key's webhook its owner
+        changes `paused` alone.
         """
-        own = get_own(webhook_id, caller_of(request))
-        body = SubscriptionBody.read(request, partial=True)
+        own = self.get_own(request, webhook_id)
+        body = self.body_class.read(request, partial=True)
+        if body.validated_data.keys() - {"paused"}:
+            self.check_change(own)
         if not subscription_changes.revise(own, body.fields_of_row()):
-            raise NotFound("no such webhook")
+            raise NotFound(NO_WEBHOOK)
         return Response(show_subscription(own))
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, webhook_id: int) -> Response:
         """Delete it, with all that waits to be sent."""
-        subscription_changes.unsubscribe(get_own(webhook_id, caller_of(request)).pk)
+        subscription_changes.unsubscribe(self.get_own(request, webhook_id).pk)
         return Response(status=204)
 
 
-class SendTest(APIView):
+class SendTest(WebhooksView):
     """`/webhooks/{id}/test`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 403: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """Queue a `webhook.test`, whatever it is subscribed to; 409 while it is paused."""
-        own = get_own(webhook_id, caller_of(request))
+        own = self.get_own(request, webhook_id)
+        self.check_change(own)
         check_no_fields(request)
         refuse_paused(own)
         queued: QueuedEvent = {"eventId": subscription_changes.send_test(own)}
         return Response(queued, status=202)
 
 
-class RollSecret(APIView):
+class RollSecret(WebhooksView):
     """`/webhooks/{id}/roll-secret`"""
 
-    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody, 403: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
-        own = get_own(webhook_id, caller_of(request))
+        own = self.get_own(request, webhook_id)
+        self.check_change(own)
         check_no_fields(request)
         made = subscription_changes.roll_secret(own.pk)
         if made is None:
-            raise NotFound("no such webhook")
+            raise NotFound(NO_WEBHOOK)
         return Response(show_with_secret(made), headers=NO_STORE)
+
+
+def owned_by(owner: User) -> SubscriptionQuerySet:
+    """The webhooks of a user and of the user's API keys, with what is shown of each."""
+    own: SubscriptionQuerySet = Subscription.objects.owned_by(owner).select_related("credential__api_key")
+    return own
 
 
 def get_own(webhook_id: int, owner: User) -> Subscription:
     """A webhook of this owner's; others' and absent ones are the same 404."""
-    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), "no such webhook")
+    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), NO_WEBHOOK)
 
 
 def refuse_paused(own: Subscription) -> None:
