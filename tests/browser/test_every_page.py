@@ -128,6 +128,9 @@ async def test_without_scripts_an_agent_is_published_and_a_webhook_made(browser:
         await page.get_by_role("link", name="Publish @quiet").click()
         await page.get_by_role("button", name="Publish").click()
         await expect(page.get_by_text("@unscripted/quiet is there")).to_be_visible()
+    for path in ("/desk", "/demos/agnt/"):
+        await page.goto(url + path)
+        await expect(page.locator(".scripted:visible")).to_have_count(0)
     await page.goto(f"{url}/webhooks")
     await page.get_by_label("URL").fill("http://127.0.0.1:9/hook")
     await page.get_by_role("button", name="Subscribe").click()
