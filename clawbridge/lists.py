@@ -56,7 +56,10 @@ def agents(
     token: str | None,
     token_file: Path | None,
 ) -> None:
-    """List the agents that you may ask, by handle. SEARCH: a text in handle, name or tagline."""
+    """List the agents that you may ask, by handle.
+
+    SEARCH: words of the handle, name, tagline, skills or description; the most relevant agents are first.
+    """
     query: dict[str, Any] = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
     with open_hub(hub, token, token_file) as client:
         answer = client.call("GET", "/api/v1/agents", query=query)

@@ -232,7 +232,12 @@ def _postgresql_index(index: FullText, *, is_extended: bool) -> Iterator[str]:
     )
     yield f"CREATE INDEX {table}_words ON {table} USING gin (words)"
     if is_extended:
-        yield f"CREATE INDEX {table}_spelled ON {table} USING gin (spelled gin_trgm_ops)"
+        yield trigram_index(index)
+
+
+def trigram_index(index: FullText) -> str:
+    """The statement that makes the index for words with typing errors. PostgreSQL with `pg_trgm` takes it."""
+    return f"CREATE INDEX {index.table}_spelled ON {index.table} USING gin (spelled gin_trgm_ops)"
 
 
 def _make_trigrams(connection: Any) -> bool:

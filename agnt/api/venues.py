@@ -86,7 +86,7 @@ class VenueBody(Body, ColumnBody):
 
 
 class VenueQuery(PageQuery):
-    """Which venues. `q`: a part of the name, the slug or the agent's id; `location`: of the area or the city."""
+    """Which venues. `q`: words, as in `booking.search`; `location`: a part of the area or the city."""
 
     q = serializers.CharField(source="words", required=False, max_length=MAX_SEARCH_CHARS)
     category = serializers.CharField(required=False, max_length=FIELDS["category"].most)

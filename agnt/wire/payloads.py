@@ -36,6 +36,16 @@ DEFAULT_FOUND, MAX_FOUND = 10, 25
 
 Category = Annotated[str, Meta(max_length=MAX_CATEGORY_CHARS, description="Exactly this category.")]
 Location = Annotated[str, Meta(max_length=MAX_LOCATION_CHARS, description="A part of the area or the city.")]
+SearchQuery = Annotated[
+    str,
+    Meta(
+        max_length=MAX_QUERY_CHARS,
+        description="Words of the name, slug, agent id, area, city, category, tags or description.",
+    ),
+]
+SearchLocation = Annotated[
+    str, Meta(max_length=MAX_LOCATION_CHARS, description="Words of the area or the city, or how such words begin.")
+]
 ListLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_LISTED} it counts as that.")]
 SearchLimit = Annotated[int, Meta(ge=1, description=f"Above {MAX_FOUND} it counts as that.")]
 SlotTime = Annotated[
@@ -72,10 +82,10 @@ class AgntListOrder(_Signed, kw_only=True):
 
 
 class AgntSearchOrder(_Signed, kw_only=True):
-    """The payload of `booking.search`. `query`: words, each of the name, the description or the category."""
+    """The payload of `booking.search`."""
 
-    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)] = ""
-    location: Location = ""
+    query: SearchQuery = ""
+    location: SearchLocation = ""
     limit: SearchLimit = DEFAULT_FOUND
 
 

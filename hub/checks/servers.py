@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
@@ -16,7 +17,7 @@ from hub.models import JobRun
 from hub.postgresql import CONNECTIONS_EACH
 from kit import sql
 from kit.clock import db_now
-from kit.full_text import has_trigrams
+from kit.full_text import has_trigrams, trigram_index
 
 REDIS_WITHIN_S = 2.0
 SWEEP_LATE_S = 60
@@ -67,9 +68,11 @@ def check_postgresql() -> Iterator[CheckMessage]:
             id="clawbridge.W007",
         )
     if not has_trigrams():
+        indexes = [trigram_index(model.full_text) for model in apps.get_models() if hasattr(model, "full_text")]
+        statements = "; ".join(["CREATE EXTENSION pg_trgm", *indexes])
         yield Caution(
             "Searches find no words with typing errors: the database has no extension pg_trgm.",
-            hint="As an administrator of the database run CREATE EXTENSION pg_trgm, then start the hub again.",
+            hint=f"As an administrator of the database run {statements}; then start the hub again.",
             id="clawbridge.W011",
         )
 

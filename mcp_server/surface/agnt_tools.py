@@ -19,7 +19,7 @@ from agnt.wire.fields import (
     MAX_TIMESTAMP_CHARS,
     MAX_TTL_MS,
 )
-from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, MAX_QUERY_CHARS, Category, Location
+from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, Category, Location, SearchLocation, SearchQuery
 from kit import strict_json
 from mcp_server.surface.results import render_text
 from mcp_server.wire.arguments import schema_of
@@ -60,10 +60,8 @@ class ListArguments(Struct, forbid_unknown_fields=True):
 class SearchArguments(Struct, forbid_unknown_fields=True):
     """Arguments of agnt.search_venues."""
 
-    query: Annotated[
-        str, Meta(max_length=MAX_QUERY_CHARS, description="Words of the name, description or category.")
-    ] = ""
-    location: Location = ""
+    query: SearchQuery = ""
+    location: SearchLocation = ""
     limit: Annotated[int, Meta(ge=1, description=f"At most so many, up to {MAX_FOUND}.")] = 10
     sender: Sender = ""
     timestamp: Timestamp = ""

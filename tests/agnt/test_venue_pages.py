@@ -147,6 +147,7 @@ def test_an_import_reports_its_wrong_rows_and_an_export_is_imported_again(page: 
     assert "3 name A venue has a name." in text_of(answer)
     assert not Venue.objects.exists()
     assert "1 venue added, 0 changed" in text_of(upload(page, rows, skips_bad_rows="on"))
+    assert f'href="{NETWORK}/venues.csv"' in page.get(f"{NETWORK}/venues").content.decode()
     again = upload(page, export(page))
     assert "0 venues added, 0 changed, 1 as it was" in text_of(again)
     assert Venue.objects.get().priority_rank == 5

@@ -1,5 +1,6 @@
 """Lists and searches of venues: what a person finds, in which order, until when, and how quickly."""
 
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -110,8 +111,15 @@ def no_trigrams() -> Iterator[None]:
 def test_without_trigrams_the_rest_is_found_and_a_check_says_so(bali: int) -> None:
     assert searched(bali, "restaurants") == ["warung-sari", "kayu"]
     assert searched(bali, "restarant") == []
-    is_lost = "clawbridge.W011" in {message.id for message in check_postgresql()}
-    assert is_lost == (connection.vendor == "postgresql")
+    lost = [message for message in check_postgresql() if message.id == "clawbridge.W011"]
+    assert len(lost) == (connection.vendor == "postgresql")
+    connection.check_constraints()  # no deferred check may wait while an index is made
+    for message in lost:  # what the hint says brings back the extension and both indexes
+        with connection.cursor() as cursor:
+            for statement in re.findall(r"CREATE [^;]+", message.hint or ""):
+                cursor.execute(statement)
+            cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%_spelled' ORDER BY 1")
+            assert cursor.fetchall() == [("agents_agent_spelled",), ("agnt_venue_spelled",)]
 
 
 def test_hostile_queries_are_plain_words(bali: int) -> None:

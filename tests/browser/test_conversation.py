@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Route
 
 from lab.agents import TaskPeer, online
-from lab.callers import Json
+from lab.callers import Json, send
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.conversation import ask, last, reply, said, text_in, turned
@@ -30,6 +30,7 @@ REPORT = " | ".join(
         f"data table {json.dumps(ROWS)}",
         'data settings {"depth": {"n": 1}}',
         "raw rows a,b\n1,2\n",
+        "more rows the same again",
         "raw page <script>pwned(1)</script>",
         "url elsewhere https://example.org/a",
         "hold",
@@ -62,6 +63,8 @@ async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: V
         await turn.get_by_text("Data: 1 field").wait_for()
         await turn.get_by_text("1 step").click()
         await turn.locator("li").filter(has_text="reading the files").wait_for()
+        both = turn.locator(".artifact").filter(has=page.get_by_role("link", name="rows.txt"))
+        await both.get_by_text("the same again", exact=True).wait_for()
         await visitor.check_calm()
         async with page.expect_download() as coming:
             await turn.get_by_role("link", name="rows.txt").click()
@@ -79,13 +82,31 @@ async def test_everything_that_an_agent_sends_is_shown_while_it_comes(visitor: V
         await visitor.check_calm()
 
 
-async def test_a_polite_refusal_is_no_failure(visitor: Visitor, site: HubProcess) -> None:
+async def test_a_polite_refusal_is_no_failure_and_a_failure_is_one(visitor: Visitor, site: HubProcess) -> None:
     async with online(site, TaskPeer) as agent:
         await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
         await ask(visitor, "reject I plan no wars")
         await said(visitor, "Declined.")
         assert await text_in(visitor, "failure") == "I plan no wars"
         assert await visitor.page.locator("[data-part=failure].calm").is_visible()
+        await ask(visitor, "say half | fail")
+        await turned(visitor, 2, "Failed.")
+        assert (await reply(visitor), await text_in(visitor, "failure")) == ("half", "the agent failed")
+        assert await last(visitor).locator("[data-part=failure].calm").count() == 0
+        assert "It counts in today’s budget." in await text_in(visitor, "explained")
+        await visitor.check()
+
+
+async def test_a_task_of_another_caller_is_not_shown(visitor: Visitor, site: HubProcess) -> None:
+    async with online(site, TaskPeer) as agent:
+        task = await send(site.url, agent.handle, "a secret", site.mint("bob", "session"))
+        await visitor.sign_in("alice", then=f"/agents/{agent.handle}?task={task['id']}")
+        await visitor.page.get_by_text("This conversation is not kept any more, or it is not yours.").wait_for()
+        assert await visitor.page.locator(".turn").count() == 0
+        await ask(visitor, "mine")
+        await turned(visitor, 1, "Answered in")
+        await visitor.check_calm()
+    assert agent.prompts[0]["contextId"] != agent.prompts[1]["contextId"]
 
 
 async def test_a_question_of_the_agent_is_answered_in_its_conversation(visitor: Visitor, site: HubProcess) -> None:

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from lab.agents import Echo
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.pages import PAGES, Listed
 from tests.browser.scene import Scene
@@ -110,4 +111,32 @@ async def test_without_scripts_a_page_can_be_read_and_an_agent_is_found(browser:
     await expect(page.locator("#about-handle")).to_have_text(f"@{scene.names['all']}")
     await page.get_by_role("link", name=f"@{handle}").click()
     await expect(page.locator("#about-handle")).to_have_text(f"@{handle}")
+    await context.close()
+
+
+async def test_without_scripts_an_agent_is_published_and_a_webhook_made(browser: Browser, scene: Scene) -> None:
+    context = await browser.new_context(java_script_enabled=False)
+    page, url = await context.new_page(), scene.hub.url
+    await page.goto(f"{url}/signin?next=/desk/connect")
+    await page.get_by_label("Login").fill("unscripted")
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_label("Its name").fill("quiet")
+    await page.get_by_role("button", name="Get a token").click()
+    token = await page.get_by_label("The new token", exact=True).input_value()
+    async with Echo(url, token, routingName="quiet"):
+        await page.get_by_role("link", name="Check again").click()
+        await page.get_by_role("link", name="Publish @quiet").click()
+        await page.get_by_role("button", name="Publish").click()
+        await expect(page.get_by_text("@unscripted/quiet is there")).to_be_visible()
+    for path in ("/desk", "/demos/agnt/"):
+        await page.goto(url + path)
+        await expect(page.locator(".scripted:visible")).to_have_count(0)
+    await page.goto(f"{url}/webhooks")
+    await page.get_by_label("URL").fill("http://127.0.0.1:9/hook")
+    await page.get_by_role("button", name="Subscribe").click()
+    await expect(page.get_by_text("Choose at least one event.")).to_be_visible()
+    await page.locator("input[value='agent.replied']").check()
+    await page.get_by_role("button", name="Subscribe").click()
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(page.locator("#deliveries")).to_contain_text("webhook.test")
     await context.close()

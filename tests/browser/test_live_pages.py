@@ -34,11 +34,14 @@ async def see_an_agent_busy_and_gone(guest: Visitor, scene: Scene) -> None:
     hub = scene.hub
     async with online(hub, Held, owner="newcomer-of-the-desk") as held:
         await guest.sign_in("newcomer-of-the-desk", then="/desk")
-        state = guest.page.locator("li.agent", has_text=held.handle).locator(".state")
+        agent = guest.page.locator("li.agent", has_text=held.handle)
+        state, left = agent.locator(".state"), agent.locator("[data-left]")
         await expect(state).to_have_text("online")
+        at_first = int(await left.inner_text())
         async with asyncio.TaskGroup() as group:
             group.create_task(send(hub.url, held.handle, "wait", hub.mint("asker", "session")))
             await guest.see_later(state, "busy")
+            await expect(left).to_have_text(str(at_first - 1))
             held.release.set()
         await guest.see_later(state, "online")
     await guest.see_later(state, "offline")

@@ -117,6 +117,7 @@ async def test_what_cannot_be_signed_is_said_beside_it_until_it_is_mended(visito
         await fill(page, **{field: value})
         await expect(page.locator("#said")).to_contain_text(said)
         await expect(shown).to_have_attribute("aria-invalid", "true")
+        await expect(shown).to_have_css("border-top-color", "rgb(179, 38, 30)")
         await expect(signature).to_be_empty()
         await fill(page, **{field: before})
         await expect(shown).not_to_have_attribute("aria-invalid", "true")

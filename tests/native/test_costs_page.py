@@ -1,12 +1,13 @@
 """`/desk/costs` and its spreadsheet: an owner's own costs by agent, caller and day."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from agents.models import Turn
+from agents.models import DailyUsage, Turn
 from kit.clock import db_now
 from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn
@@ -41,6 +42,15 @@ def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person) -> No
     for nonsense in ({"by": "x"}, {"days": "x"}, {"page": "x"}):
         assert "By agent" in text(client, "/desk/costs", **nonsense)
     assert text(client, "/desk/costs", by="day").count('scope="row"') == 2
+
+
+def test_the_page_says_which_limit_of_today_is_reached(alice: Person) -> None:
+    for slug, cost in (("below", 400_000), ("at-it", 500_000)):
+        agent = make_agent(alice.user, slug, daily_limit_microusd=500_000)
+        DailyUsage.objects.create(agent=agent, day=db_now().date(), queries=1, cost_microusd=cost)
+    page = text(browser(alice.session), "/desk/costs")
+    limits = dict(re.findall(r'#limits">@alice/([\w-]+)</a>.*?class="left">([^<]+)<', page, re.DOTALL))
+    assert limits == {"below": "$0.40 of $0.50 today", "at-it": "$0.50 of $0.50 today, limit reached"}
 
 
 @pytest.mark.django_db(transaction=True)  # another thread reads

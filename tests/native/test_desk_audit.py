@@ -108,6 +108,9 @@ def test_the_page_shows_who_asked_what_and_how_it_went(alice: Person, bob: Perso
     assert "<dt>Asks</dt><dd>5</dd>" in page
     assert "<dt>Half within</dt><dd>42 ms</dd>" in page
     assert ": 1 answered, 1 not answered, 3 refused</text>" in page
+    table = page.partition('aria-label="Asks per day"')[2].partition("</table>")[0]
+    days = [re.findall(r"<td[^>]*>(\d+)<", row) for row in table.split('<th scope="row">')[1:]]
+    assert (len(days), days[0][:4]) == (7, ["5", "1", "1", "3"])
     assert "The agent was answering another caller. 3 times." in page
     assert "an account that is gone" in page
     assert re.search(r"<strong>@bob</strong>\s*<p class=\"hint\">4 asks", page)

@@ -36,7 +36,7 @@ def test_it_lists_whom_the_visitor_may_ask(alice: Person, bob: Person) -> None:
     assert listed(visitor=alice) == ["alice/limited", "alice/open", "alice/private"]
 
 
-def test_words_are_looked_for_in_handle_name_and_tagline(alice: Person, bob: Person) -> None:
+def test_words_find_agents_and_no_text_is_too_odd(alice: Person, bob: Person) -> None:
     make_agent(alice.user, "counter", tagline="Counts words")
     make_agent(bob.user, "painter", name="Tidy painter", tagline="Likes watercolour")
     for text, found in [

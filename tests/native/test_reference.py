@@ -57,6 +57,13 @@ def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
         assert str(message.__struct_config__.tag) in page
 
 
+def test_the_text_is_plain_and_the_same_with_any_token(text: str, settings: Any) -> None:
+    answer = Client().get("/llms.txt", headers={"Authorization": "Bearer unknown"})
+    assert (answer["Content-Type"], answer.content.decode()) == ("text/plain; charset=utf-8", text)
+    assert "&" not in text.replace("&&", ""), "a character is escaped as in HTML"
+    assert f"POST {settings.PUBLIC_URL}/api/a2a/v1/agents/OWNER/SLUG" in text
+
+
 def test_a_socket_has_the_scheme_of_sockets(db: None, settings: Any) -> None:
     for public in ["http://hub.example:8787", "https://hub.example"]:
         settings.PUBLIC_URL = public

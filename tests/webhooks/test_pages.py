@@ -9,8 +9,9 @@ import pytest
 from accounts.middleware import PAGE_POLICY
 from kit.clock import db_now
 from kit.markdown import SECTION_ID
+from kit.outbox import AttemptResult
 from tests.native.rows import Person, browser
-from tests.webhooks.subscriptions import happen, lease_due, subscribed
+from tests.webhooks.subscriptions import end_lease, happen, lease_due, subscribed
 from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
 from webhooks.surface import pages
@@ -103,6 +104,21 @@ def test_a_delivery_says_how_it_went(alice: Person) -> None:
     for words in ("failed", ">7<", "HTTP 500", "&lt;b&gt;refused", "given up"):
         assert words in page
     assert "data-moving" not in page
+
+
+def test_a_failed_attempt_says_when_the_next_one_is(alice: Person) -> None:
+    own = subscribed(alice.user).subscription
+    happen(alice.user)
+    (leased,) = lease_due()
+    end_lease(leased, AttemptResult(is_success=False, status=500))
+    page = read(alice, f"/{own.pk}")
+    row = page.partition("data-event")[2].partition("</tr>")[0]
+    next_at = Delivery.objects.get().next_attempt_at
+    assert next_at is not None
+    for words in ("pending", "HTTP 500", f'datetime="{next_at:%Y-%m-%dT%H:%M:%S}'):
+        assert words in row
+    assert "1 failure in a row." in page
+    assert "data-moving" in page
 
 
 def test_a_replay_starts_it_over(alice: Person) -> None:

@@ -127,7 +127,7 @@ class Error(Frame, frozen=True, tag="error"):
 
 
 class AgentsRequest(Frame, frozen=True, tag="list_agents_request"):
-    """Which published agents are there? `q`: part of a handle, name or tagline."""
+    """Which published agents are there? `q`: words, searched as in the directory."""
 
     correlation_id: Id
     q: Name | None = None

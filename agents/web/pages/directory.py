@@ -88,7 +88,7 @@ def directory(request: HttpRequest) -> HttpResponse:
 
 
 def read_filter(request: HttpRequest) -> DirectoryFilter:
-    """The filter in the form, without characters that no handle, name or tagline contains."""
+    """The filter in the form; a character that is not printable counts as a space."""
     given, text = request.GET, request.GET.get("q", "")[:MAX_CHARS]
     printable = "".join(each if each.isprintable() else " " for each in text)
     return DirectoryFilter(
