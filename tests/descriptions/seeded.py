@@ -45,9 +45,11 @@ NOT_BY_OWNER = {
 
 
 BOOKED = """
-from agnt.models import Booking, Venue
+from agnt.models import Booking, Cancellation, Venue
 venue = Venue.objects.get(slug="la-brisa")
-print(Booking.objects.create(network=venue.network, venue=venue, sender="agent_1").public_id)
+booking = Booking.objects.create(network=venue.network, venue=venue, sender="agent_1")
+Cancellation.objects.create(network=venue.network, venue=venue, public_id=booking.public_id, state="given_up")
+print(booking.public_id)
 """
 
 
@@ -82,11 +84,13 @@ class Seeded:
         No agent and no caller is halted: a generated halt may name the demo, as the texts that schemathesis tries
         depend on the modules that are loaded. An operation that takes an AGNT key gets a network of its own, with
         its first rules and limits; if it is about a webhook, the key has one. One that sends to a webhook finds it
-        resumed.
+        resumed. One that decides whether a tool may run finds a request that has not expired.
         """
         for halt in self.call("GET", "/admin/halts")["items"]:
             if halt["liftedAt"] is None:
                 self.call("DELETE", f"/admin/halts/{halt['id']}")
+        if operation.definition.raw["operationId"] in ASKED:
+            self.asked = asyncio.run(_register(self, asks_leave=True))
         if operation.definition.raw["operationId"] in SENT_TO_WEBHOOK:
             url = f"{self.hub.url}/api/v1/webhooks/{self.names['webhook_id']}"
             headers = bearer(self.tokens["bearer"])
@@ -152,7 +156,6 @@ def seed(hub: HubProcess) -> Seeded:
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
     seeded.free_session, seeded.ended = asyncio.run(_register(seeded)), asyncio.run(_register(seeded))
-    seeded.asked = asyncio.run(_register(seeded, asks_leave=True))
     manage(hub.home.env, "load_team", "--login", "demo")
     sessions = seeded.call("GET", "/auth-sessions")["items"]
     form = {"file": ("day.txt", b"what a day", "text/plain")}
