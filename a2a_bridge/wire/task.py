@@ -100,8 +100,8 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
 
-    `lead`: see `agents.transcript.pieces.ArtifactPiece`. `whole`: of an event with which the end of a turn
-    closes an artifact, how many parts the artifact has.
+    `lead`, `again`: see `agents.transcript.pieces.ArtifactPiece`. `whole`: of an event with which the end of a
+    turn closes an artifact, how many parts the artifact has.
     """
 
     seq: int
@@ -111,6 +111,7 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     last_chunk: bool = False
     lead: str | None = None
     whole: int = 0
+    again: Artifact | None = None
 
     @property
     def closes_only(self) -> bool:

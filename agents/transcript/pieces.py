@@ -59,6 +59,9 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
 
     `lead`: the artifact's text is part of the reply's text, and a reader of the growing reply sees `lead` before
     the text of this piece. None: its text is not part of the reply's text.
+
+    `again`: of a piece without parts, the whole artifact as a remote server sent it to close it. Pieces of the
+    turn made the same already: readers of the reply ignore `again`, and streams of A2A 1.0 show it.
     """
 
     artifact_id: str
@@ -70,6 +73,7 @@ class ArtifactPiece(Struct, frozen=True, rename="camel", tag="artifact", omit_de
     last_chunk: bool = False
     extensions: tuple[str, ...] = ()
     lead: str | None = None
+    again: "ArtifactPiece | None" = None
 
 
 class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=True):

@@ -10,10 +10,10 @@ import pytest
 
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
-from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
+from a2a_bridge.wire.task import Artifact, ArtifactEvent, Message, Role, State, Task
 from agents.transcript.pieces import Part
 from kit.ids import unguessable
-from tests.contracts.stored_tasks import Clock, ended, keep, story, task
+from tests.contracts.stored_tasks import Clock, at, ended, keep, state, story, task
 
 
 async def _is_gone_after(ttl_s: float, made: Task, *events: Any) -> None:
@@ -57,6 +57,19 @@ async def test_a_callers_oldest_finished_tasks_go_first_when_they_fill_their_sha
     assert 0 < kept[0] < 19
     assert await store.find("open", caller_id=1) is not None
     assert await store.find("other", caller_id=2) is not None
+
+
+async def test_an_artifact_that_its_event_holds_once_more_counts() -> None:
+    store = MemoryTaskStore(Clock(), max_bytes_a_caller=9_000)
+    again = Artifact("a", (Part(text="x" * 5_000),))
+    events = [
+        state(1, State.WORKING),
+        ArtifactEvent(2, at(2), Artifact("a", ()), append=True, last_chunk=True, again=again),
+        state(3, State.COMPLETED),
+    ]
+    for number in range(2):
+        await keep(store, task(f"task-{number}"), events)
+    assert [await store.find(f"task-{number}", caller_id=1) is not None for number in range(2)] == [False, True]
 
 
 async def test_all_tasks_together_stay_within_the_memory() -> None:

@@ -245,6 +245,20 @@ SCRIPTS: dict[str, list[Json]] = {
         }
     ],
     "a closing event without parts": [{"events": [update("a", text("x")), update("a", append=True, last=True)]}],
+    "a whole after its pieces": [
+        {
+            "events": [
+                update("a", text("x"), name="n"),
+                update("a", text("y"), append=True),
+                update("a", text("x"), text("y"), last=True, name="n"),
+                update("a", text("z"), append=True),
+            ]
+        }
+    ],
+    "a whole that an earlier turn made": [
+        {"events": [update("a", text(""))], "asks": True, "words": "which?"},
+        {"events": [update("a", text(""), last=True)]},
+    ],
     "no parts": [{"events": [update("a"), update("b", text("x"))]}],
     "words alone": [{"events": [], "words": "done"}],
 }

@@ -248,23 +248,54 @@ def test_without_a_sound_usage_the_reply_stands_alone(metadata: object) -> None:
     assert told.reply.end.usage is None
 
 
-def test_a_whole_artifact_after_its_pieces_is_a_mark_that_it_is_whole() -> None:
+def whole(*parts: Json) -> Json:
+    """The update that closes the artifact `a`."""
+    artifact = {"artifactId": "a", "parts": list(parts)}
+    return {"artifactUpdate": {"taskId": "t", "artifact": artifact, "lastChunk": True}}
+
+
+@pytest.mark.parametrize("words", [2, 600])
+def test_a_whole_artifact_after_its_pieces_adds_nothing_to_the_reply(words: int) -> None:
     told = Told()
-    told.update("a", text("1"))
-    told.update("a", text("2"), append=True)
-    whole = {"artifactId": "a", "parts": [text("1"), text("2")]}
-    told.take({"artifactUpdate": {"taskId": "t", "artifact": whole, "lastChunk": True}})
-    told.end()
-    assert told.artifacts == {"a": [Part(text="1"), Part(text="2")]}
-    *_, last = told.pieces
-    assert isinstance(last, ArtifactPiece)
-    assert (list(last.parts), last.append, last.last_chunk) == ([], True, True)
+    for number in range(words):
+        told.update("a", text(f"{number} "), append=number > 0)
+    parts = tuple(Part(text=f"{number} ") for number in range(words))
+    told.take(whole(*(text(f"{number} ") for number in range(words))))
+    again = ArtifactPiece("a", parts, last_chunk=True, lead="")
+    assert told.pieces[-1] == ArtifactPiece("a", (), append=True, last_chunk=True, lead="", again=again)
+    assert told.artifacts == {"a": list(parts)}
+    assert text_of(told.pieces) == "".join(str(part.text) for part in parts)
+
+
+def test_a_whole_artifact_after_pieces_that_were_joined_is_a_mark_alone() -> None:
+    told = Told()
+    words = [text("x")] * 10_000
+    for number in range(0, len(words), 5):
+        told.update("a", *words[:5], append=number > 0)
+    told.take(whole(*words))
+    assert told.pieces[-1] == ArtifactPiece("a", (), append=True, last_chunk=True, lead="")
+
+
+def test_a_whole_artifact_that_an_earlier_turn_made_is_part_of_the_reply() -> None:
+    told = known(("a", [text("1")]))
+    told.take(whole(text("1")))
+    assert told.pieces == [ArtifactPiece("a", (Part(text="1"),), last_chunk=True, lead="")]
 
 
 def test_a_whole_artifact_that_is_another_replaces_its_pieces() -> None:
     told = Told()
     told.update("a", text("1"))
-    whole = {"artifactId": "a", "parts": [text("2")]}
-    told.take({"artifactUpdate": {"taskId": "t", "artifact": whole, "lastChunk": True}})
+    told.take(whole(text("2")))
     told.end()
     assert told.artifacts == {"a": [Part(text="2")]}
+
+
+def test_the_first_whole_artifact_after_its_pieces_does_not_count() -> None:
+    told = Told()
+    half = [text("x" * (MAX_REPLY_BYTES // 4))] * 2
+    told.update("a", half[0])
+    told.update("a", half[1], append=True)
+    told.update("b", text("x" * (MAX_REPLY_BYTES // 3)))
+    told.take(whole(*half))
+    with pytest.raises(TooLarge):
+        told.take(whole(*half))

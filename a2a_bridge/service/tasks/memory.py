@@ -187,5 +187,5 @@ def _position(task: Task) -> tuple[str, str]:
 
 
 def _weight(event: TaskEvent) -> int:
-    held = event.artifact if isinstance(event, ArtifactEvent) else event.message
+    held = (event.again or event.artifact) if isinstance(event, ArtifactEvent) else event.message
     return EVENT_BYTES + (size_of(held) if held else 0)

@@ -127,7 +127,8 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
             append = piece.append and piece.artifact_id in known
             known.add(piece.artifact_id)
             made = _artifact(task, piece, append=append)
-            events.append(ArtifactEvent(seq, at, made, append, piece.last_chunk, piece.lead))
+            again = _artifact(task, piece.again, append=False) if piece.again is not None else None
+            events.append(ArtifactEvent(seq, at, made, append, piece.last_chunk, piece.lead, again=again))
     return events
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from agents.models.choices import Failure
-from agents.transcript.pieces import Json, Part, find_usage, text_in
+from agents.transcript.pieces import ArtifactPiece, Json, Part, find_usage, text_in
 
 MAX_WORDS = 500
 PART_BYTES = 12  # of a part besides its text
@@ -271,6 +271,50 @@ def size_of(parts: Sequence[Part]) -> int:
     texts = [part.text.encode() for part in parts if is_text(part) and isinstance(part.text, str)]
     rest = [part for part in parts if not is_text(part)]
     return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(written_as(rest))
+
+
+class Held:
+    """An artifact as the server has it, in little memory. `name`: its id here. `waiting`: gathered parts.
+
+    `was_told`: pieces of this turn made it or added to it. `was_repeated`: after these the server sent it whole.
+    """
+
+    def __init__(self, name: str, artifact: Artifact) -> None:
+        self.name = name
+        self.details = details_of(artifact)
+        self.written = bytearray()
+        self.count = 0
+        self.waiting: list[Part] = []
+        self.chars_waiting = 0
+        self.is_closed = self.was_told = self.was_repeated = False
+        self.append(artifact)
+
+    def append(self, artifact: Artifact) -> None:
+        """Add parts and metadata, as A2A does it: the rest stays as it was."""
+        *named, metadata = self.details
+        self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
+        self.written += written_as(artifact.parts)
+        self.count += len(artifact.parts)
+
+    def equals(self, artifact: Artifact) -> bool:
+        """Whether a whole artifact is the same as this one."""
+        return self.details == details_of(artifact) and self.written == written_as(artifact.parts)
+
+    def piece(
+        self, artifact: Artifact, *, append: bool = False, last: bool = False, lead: str = ""
+    ) -> ArtifactPiece:
+        """The piece that is an artifact of the server, or parts appended to one."""
+        return ArtifactPiece(
+            self.name,
+            artifact.parts,
+            name=artifact.name or "",
+            description=artifact.description or "",
+            metadata=UNSET if artifact.metadata is None else artifact.metadata,
+            append=append,
+            last_chunk=last,
+            extensions=artifact.extensions or (),
+            lead=lead,
+        )
 
 
 def is_plain(message: Message) -> bool:

@@ -12,6 +12,7 @@ from agents.links.remote.events import (
     Artifact,
     ArtifactUpdate,
     Event,
+    Held,
     Malformed,
     Message,
     Status,
@@ -63,27 +64,6 @@ INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 class TooLarge(Exception):
     """The reply is over what one may hold."""
-
-
-class Held:
-    """An artifact as the server has it, in little memory. `name`: its id here. `waiting`: gathered parts."""
-
-    def __init__(self, name: str, artifact: Artifact) -> None:
-        self.name = name
-        self.details = details_of(artifact)
-        self.written = bytearray()
-        self.count = 0
-        self.waiting: list[Part] = []
-        self.chars_waiting = 0
-        self.is_closed = False
-        self.append(artifact)
-
-    def append(self, artifact: Artifact) -> None:
-        """Add parts and metadata, as A2A does it: the rest stays as it was."""
-        *named, metadata = self.details
-        self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
-        self.written += written_as(artifact.parts)
-        self.count += len(artifact.parts)
 
 
 class RemoteReply:
@@ -214,12 +194,17 @@ class RemoteReply:
             self._artifact(made, append=False, last=True)
 
     def _close(self, artifact: Artifact) -> None:
-        """A whole artifact: of one that came in pieces before, pass on only that it is whole."""
+        """A whole artifact. If the pieces of this turn made the same, none of it is added to the reply again."""
         held = self._held.get(artifact.artifact_id)
-        if held and held.details == details_of(artifact) and held.written == written_as(artifact.parts):
-            self._artifact(Artifact(artifact.artifact_id, ()), append=True, last=True)
-        else:
+        if held is None or not held.was_told or not held.equals(artifact):
             self._artifact(artifact, append=False, last=True)
+            return
+        self._flush(held)
+        # The first repetition is not counted: a reply that its server closes may be as large as any other.
+        self._count_bytes(size_of(artifact.parts) if held.was_repeated else PART_BYTES)
+        held.was_repeated = True
+        again = held.piece(artifact, last=True) if self._parts_gathered <= MAX_PARTS else None
+        self._pass_on(ArtifactPiece(held.name, (), append=True, last_chunk=True, lead="", again=again))
 
     def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
@@ -241,6 +226,7 @@ class RemoteReply:
             held = self._hold(artifact)
         else:
             held.append(artifact)
+        held.was_told = True
         if append and not (artifact.parts or artifact.metadata or last):
             return
         details = details_of(artifact)
@@ -251,19 +237,8 @@ class RemoteReply:
             self._gather(held, artifact.parts)
             return
         self._flush(held)
-        piece = ArtifactPiece(
-            held.name,
-            artifact.parts,
-            name=artifact.name or "",
-            description=artifact.description or "",
-            append=append,
-            last_chunk=last,
-            extensions=artifact.extensions or (),
-            lead=self._lead(held, artifact.parts, append=append),
-        )
-        self._pass_on(
-            piece if artifact.metadata is None else msgspec.structs.replace(piece, metadata=artifact.metadata)
-        )
+        lead = self._lead(held, artifact.parts, append=append)
+        self._pass_on(held.piece(artifact, append=append, last=last, lead=lead))
 
     def _hold(self, artifact: Artifact) -> Held:
         """Begin an artifact, or begin it anew. Its id stays, unless it is empty, too long, or taken."""

@@ -180,6 +180,8 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
     """The update that an event is."""
     if isinstance(event, StatusEvent):
         return [StreamEvent(status_update=render_status_update(task, event))]
+    if event.again is not None:
+        return [StreamEvent(artifact_update=render_whole(task, event.again))]
     if event.whole:
         return _closed(task, event)
     if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
