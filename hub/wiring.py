@@ -78,7 +78,7 @@ from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.completions import ChatWire
-from openai_api.surface.endpoint import ModelAnswers, ModelList
+from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
 from openai_api.surface.responses import ResponseWire
 from openai_api.surface.team_agents import TeamAgents
 from operators.service.prompt_service import PromptService
@@ -115,6 +115,7 @@ class HubServices:
     mcp: McpEndpoint
     chat: ModelAnswers
     responses: ModelAnswers
+    stored_responses: StoredResponses
     models: ModelList
     team_agents: TeamAgents
     questions: QuestionList
@@ -326,6 +327,7 @@ def build_services() -> HubServices:
             runner, settings.PUBLIC_URL, ChatWire, ask_team=team_agents.ask if settings.GATEWAY else None
         ),
         responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
+        stored_responses=StoredResponses(runner, settings.PUBLIC_URL),
         models=ModelList(ledger, settings.PUBLIC_URL),
         team_agents=team_agents,
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),

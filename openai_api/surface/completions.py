@@ -1,6 +1,6 @@
 """Chat completions: one JSON object, or `chat.completion.chunk`s."""
 
-from a2a_bridge.wire.task import Task
+from a2a_bridge.wire.task import Role, Task, text_in
 from kit import sse
 from openai_api.surface.answers import ModelWire, encode
 from openai_api.wire.content import content_of
@@ -8,6 +8,8 @@ from openai_api.wire.messages import AskedAnswer, ChatRequest, read_request
 from openai_api.wire.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
 
 DONE = b"data: [DONE]\n\n"
+ESTIMATED = (b"x-clawbridge-usage", b"estimated")
+CHARS_OF_TOKEN = 4  # about as many as an English token has
 
 
 class ChatWire(ModelWire):
@@ -26,7 +28,8 @@ class ChatWire(ModelWire):
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
         reply = Reply(content=content_of(result, self.public_url))
         choices = [Choice(message=reply, finish_reason="stop")]
-        usage = usage_of(result)
+        usage = usage_of(result, reply.content)
+        self.headers = [ESTIMATED] if usage.estimated else []
         return encode(
             ChatCompletion(id=result.id, created=self.created_at, model=self.model, choices=choices, usage=usage)
         )
@@ -39,18 +42,29 @@ class ChatWire(ModelWire):
 
     def ending(self, task: Task) -> bytes:
         last = self._event(task, [ChunkChoice(delta=Delta(), finish_reason="stop")])
-        usage = usage_of(task) if self.tells_usage else None
-        return last + (self._event(task, [], usage) if usage else b"") + DONE
+        if self.tells_usage:
+            last += self._event(task, [], usage_of(task, content_of(task, self.public_url)))
+        return last + DONE
 
     def _event(self, task: Task, choices: list[ChunkChoice], usage: TokenUsage | None = None) -> bytes:
         chunk = Chunk(id=task.id, created=self.created_at, model=self.model, choices=choices, usage=usage)
         return sse.event(encode(chunk))
 
 
-def usage_of(task: Task) -> TokenUsage | None:
-    """The tokens that an agent reported."""
+def usage_of(task: Task, content: str) -> TokenUsage:
+    """The tokens that an agent reported; else what the texts of the last question and of the answer come to."""
     told = task.usage
-    if told is None or (told.input_tokens is None and told.output_tokens is None):
-        return None
-    prompt, completion = told.input_tokens or 0, told.output_tokens or 0
-    return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+    is_told = told is not None and (told.input_tokens is not None or told.output_tokens is not None)
+    if told is not None and is_told:
+        prompt, completion = told.input_tokens or 0, told.output_tokens or 0
+    else:
+        asked = next((one for one in reversed(task.history) if one.role is Role.USER), None)
+        prompt, completion = _estimate(text_in(asked.parts) if asked else ""), _estimate(content)
+    total = prompt + completion
+    return TokenUsage(
+        prompt_tokens=prompt, completion_tokens=completion, total_tokens=total, estimated=not is_told
+    )
+
+
+def _estimate(text: str) -> int:
+    return -(-len(text) // CHARS_OF_TOKEN)

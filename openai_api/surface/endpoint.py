@@ -5,6 +5,7 @@ The guard of all surfaces checks a request first.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import Incoming
@@ -14,17 +15,21 @@ from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, inva
 from a2a_bridge.wire.errors import TASK_NOT_FOUND
 from accounts.authn import OutOfScope, Presented, TokenScope, presented
 from agents.core.ledger import Ledger
-from kit.asgi import HttpRequest, Send, answer_preflight
+from kit.asgi import HttpRequest, RequestRefused, Send, answer_preflight
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
 from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
 from openai_api.surface.answers import CHAT, ChatAnswer, ModelWire, encode
 from openai_api.surface.completions import ChatWire
+from openai_api.surface.responses import ResponseWire
 from openai_api.wire.messages import AskedAnswer, make_send
 
 COMPLETIONS_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
 MODELS_PATH = "/v1/models"
+V1 = "/v1/"
+OFFERED = f"POST {COMPLETIONS_PATH}, POST {RESPONSES_PATH}, GET {RESPONSES_PATH}/ID, GET {MODELS_PATH}"
+NO_RESPONSE = "You have no such response, or its task is not kept any more."
 CONVERSATION = "X-Conversation-Id"
 EXPOSED = (b"access-control-expose-headers", b"Retry-After, X-Should-Retry")  # clients in pages read these
 PREFLIGHT = [
@@ -93,6 +98,41 @@ class ModelAnswers:
                 TASK_NOT_FOUND, f"{field}: you have no such answer of this model", field=field, status=400
             )
         return task.context_id
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponses:
+    """Answers the ids below `RESPONSES_PATH`, as long as their tasks are kept; and 404 for unknown paths of `/v1`.
+
+    `public_url`: whose pages may use the cookie.
+    """
+
+    runner: CallRunner
+    public_url: str
+
+    async def __call__(self, request: HttpRequest, send: Send) -> None:
+        """Answer one request; nothing a client sends makes this raise."""
+        wire = ResponseWire(self.public_url)
+        is_response = request.path.startswith(f"{RESPONSES_PATH}/")
+        await answer_request(request, send, wire, self._show if is_response else self._refuse)
+
+    async def _show(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        await request.read_checked(("GET", "HEAD"))
+        caller = await self.runner.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+        task_id = request.path.removeprefix(f"{RESPONSES_PATH}/")
+        try:
+            task = await find_of_caller(self.runner.operations.services, task_id, caller.user_id)
+        except RpcError:
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "response_not_found", NO_RESPONSE) from None
+        if not caller.may(TokenScope.ASK, agent=task.handle):
+            raise OutOfScope(TokenScope.ASK)
+        assert isinstance(answer.chat, ResponseWire)  # noqa: S101  for the type checker: `__call__` made the wire
+        await answer.send_whole(answer.chat.show(task))
+
+    async def _refuse(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        raise RequestRefused(
+            HTTPStatus.NOT_FOUND, "unknown_url", f"The hub has no such address. It has {OFFERED}."
+        )
 
 
 @dataclass(frozen=True, slots=True)

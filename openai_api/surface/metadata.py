@@ -60,6 +60,22 @@ OPERATIONS = (
     ),
     Operation(
         method="get",
+        path=f"{RESPONSES_PATH}/{{response_id}}",
+        name="getResponse",
+        summary="A response that you got, or a completion, while its task is kept.",
+        tag="models",
+        security=CALLER,
+        adds_errors=False,
+        answers={
+            200: Response,
+            **describe_failures(
+                ChatError,
+                {404: "You have no such response, or its task is not kept: `response_not_found`."} | _OF_FORM,
+            ),
+        },
+    ),
+    Operation(
+        method="get",
         path=MODELS_PATH,
         name="listModels",
         summary="The agents that you may ask, as models of OpenAI's API.",

@@ -1,14 +1,17 @@
 """Responses: one JSON object, or its events."""
 
+from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import UNSET
 
 from a2a_bridge.wire.task import Task
 from kit import sse
-from openai_api.surface.answers import ModelWire, encode
-from openai_api.surface.completions import usage_of
+from openai_api.surface.answers import ModelWire, encode, refusal_after
+from openai_api.surface.completions import ESTIMATED, usage_of
 from openai_api.wire.content import content_of
 from openai_api.wire.errors import ModelRefused
-from openai_api.wire.messages import AskedAnswer, ResponseRequest, read_request
+from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, ResponseRequest, read_request
 from openai_api.wire.shapes import (
     Response,
     ResponseConversation,
@@ -35,7 +38,22 @@ class ResponseWire(ModelWire):
 
     def result(self, result: object) -> bytes:
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        return encode(self._whole(result))
+        whole = self._whole(result)
+        if whole.usage is not None and whole.usage.estimated is True:
+            self.headers = [ESTIMATED]
+        return encode(whole)
+
+    def show(self, task: Task) -> bytes:
+        """A task that was asked earlier, as a response in its present state."""
+        self._model = f"{MODEL_PREFIX}{task.handle}"
+        self.created_at = int(datetime.fromisoformat(task.updated_at).timestamp())
+        if not task.is_terminal and not task.is_interrupted:
+            return encode(self._response(task, "in_progress"))
+        refusal = refusal_after(task, None)
+        if refusal is None:
+            return self.result(task)
+        failure = ResponseFailure(refusal.code, str(refusal))
+        return encode(self._response(task, "failed", error=failure))
 
     def opening(self, task: Task) -> bytes:
         self._begun = task
@@ -75,11 +93,12 @@ class ResponseWire(ModelWire):
     def _whole(self, task: Task) -> Response:
         part = ResponseText(text=content_of(task, self.public_url))
         item = ResponseMessage(id=_message_id(task), status="completed", content=[part])
-        told = usage_of(task)
-        usage = told and ResponseUsage(
+        told = usage_of(task, part.text)
+        usage = ResponseUsage(
             input_tokens=told.prompt_tokens,
             output_tokens=told.completion_tokens,
             total_tokens=told.total_tokens,
+            estimated=told.estimated or UNSET,
         )
         return self._response(task, "completed", output=[item], usage=usage)
 

@@ -201,7 +201,7 @@ def make_task(identity: Identity, name: str, running: RunningTurn, settled: Sett
         home="",
         state=State.COMPLETED if is_done else State.FAILED,
         updated_at=iso(approximate_now()),
-        history=(),
+        history=(Message(f"ask-{chat_id}", Role.USER, (Part(text=running.turn.ask.question),)),),
         message=Message(f"msg-{chat_id}", Role.AGENT, (Part(text=text),)),
         usage=settled.usage,
     )

@@ -29,6 +29,7 @@ MAX_MESSAGES = 1_000
 MAX_MODEL_CHARS = 160
 MAX_NAME_CHARS = 255
 MODEL_PREFIX = "agent/"
+ToolChoice = Literal["auto", "none"]
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[^,;]*)*;base64,")
 
 
@@ -191,7 +192,7 @@ class ChatRequest(Struct, frozen=True):
     """A request for a completion. Other fields of OpenAI's API are accepted and have no effect.
 
     `model`: `agent/OWNER/SLUG`. `user`: names the conversation that the agent goes on with; the header
-    `X-Conversation-Id` wins.
+    `X-Conversation-Id` wins. `tool_choice`: the agent has its own tools, none can be demanded.
     """
 
     model: Annotated[str, Meta(min_length=1, max_length=MAX_MODEL_CHARS)]
@@ -199,6 +200,7 @@ class ChatRequest(Struct, frozen=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Annotated[str, Meta(max_length=MAX_ID_CHARS)] | None = None
+    tool_choice: ToolChoice | None = None
     n: Annotated[int, Meta(ge=1, le=1)] | None = None
 
     @property
@@ -220,7 +222,7 @@ class ResponseRequest(Struct, frozen=True):
 
     `model`: `agent/OWNER/SLUG`. `instructions`: a message of the system before the others. `conversation`: names
     the one that the agent goes on with; the header `X-Conversation-Id` wins. `previous_response_id`: it goes on
-    with that of an earlier answer. `background`, `prompt`: not offered.
+    with that of an earlier answer. `tool_choice`: no tool can be demanded. `background`, `prompt`: not offered.
     """
 
     model: Annotated[str, Meta(min_length=1, max_length=MAX_MODEL_CHARS)]
@@ -229,6 +231,7 @@ class ResponseRequest(Struct, frozen=True):
     stream: bool | None = None
     conversation: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)] | Conversation | None = None
     previous_response_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)] | None = None
+    tool_choice: ToolChoice | None = None
     background: Literal[False] | None = None
     prompt: None = None
 

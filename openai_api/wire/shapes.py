@@ -22,23 +22,24 @@ class Choice(Struct, frozen=True, kw_only=True):
     finish_reason: Literal["stop"]
 
 
-class TokenUsage(Struct, frozen=True, kw_only=True):
-    """The tokens that an agent reported for its turn."""
+class TokenUsage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tokens of a turn. `estimated`: by the hub, from the texts, as the agent reported none."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    estimated: bool = False
 
 
 class ChatCompletion(Struct, frozen=True, kw_only=True):
-    """An answer. `id`: of the task, which can be read over A2A. `usage`: null where the agent reports none."""
+    """An answer. `id`: of the task, which can be read over A2A."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
     choices: list[Choice]
-    usage: TokenUsage | None = None
+    usage: TokenUsage
 
 
 class Delta(Struct, frozen=True, omit_defaults=True):
@@ -99,13 +100,14 @@ class ReasoningTokens(Struct, frozen=True):
 
 
 class ResponseUsage(Struct, frozen=True, kw_only=True):
-    """The tokens that an agent reported for its turn."""
+    """The tokens of a turn. `estimated`: by the hub, from the texts, as the agent reported none."""
 
     input_tokens: int
     input_tokens_details: CachedTokens = CachedTokens()
     output_tokens: int
     output_tokens_details: ReasoningTokens = ReasoningTokens()
     total_tokens: int
+    estimated: bool | UnsetType = UNSET
 
 
 class ResponseFailure(Struct, frozen=True):
@@ -122,7 +124,7 @@ class ResponseConversation(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """An answer. `id`: of the task, which can be read over A2A. `usage`: null where the agent reports none."""
+    """An answer. `id`: of the task, which can be read over A2A. `usage`: null until the answer is complete."""
 
     id: str
     object: Literal["response"] = "response"

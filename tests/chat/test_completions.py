@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
         assert answer.usage is not None
         assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
+        assert not hasattr(answer.usage, "estimated")
         last: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
         stream = await client.chat.completions.create(model=model, messages=user("hello"), **last)
         text, chunks = await read(stream)
@@ -187,6 +189,8 @@ BAD: Sequence[tuple[Any, str]] = [
     (SOUND | {"messages": [{"role": "boss", "content": "hi"}]}, "role"),
     (SOUND | {"messages": user([{"type": "video", "video": "x"}])}, "type"),
     (SOUND | {"n": 2}, "n"),
+    (SOUND | {"tool_choice": "required"}, "tool_choice"),
+    (SOUND | {"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
     (SOUND | {"user": "a\u0007"}, "user"),
     (SOUND | {"messages": user([{"type": "text", "text": "see"}, FROM_A_FILE])}, "image_url"),
     ([], "object"),
@@ -203,6 +207,36 @@ async def test_a_bad_body_is_an_error_that_names_the_field(
                 assert answer.status_code == 400, answer.text
                 error = answer.json()["error"]
                 assert (error["type"], named in error["message"]) == ("invalid_request_error", True), error
+
+
+async def test_tokens_that_an_agent_does_not_report_are_estimated(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with online(embedded_hub, Echo) as agent, web(embedded_hub.url, headers=bearer(token)) as http:
+        model = f"agent/{agent.handle}"
+        chat = await http.post("/v1/chat/completions", json={"model": model, "messages": user("hello you")})
+        response = await http.post("/v1/responses", json={"model": model, "input": "hello you"})
+        last = {"stream": True, "stream_options": {"include_usage": True}}
+        body = {"model": model, "messages": user("hello you"), **last}
+        stream = await http.post("/v1/chat/completions", json=body)
+    known = {"total_tokens": 7, "estimated": True}  # of 9 and 15 characters
+    assert chat.json()["usage"] == {"prompt_tokens": 3, "completion_tokens": 4} | known
+    usage = response.json()["usage"]
+    assert {name: usage[name] for name in ("input_tokens", "output_tokens", *known)} == {
+        "input_tokens": 3,
+        "output_tokens": 4,
+    } | known
+    for answer in (chat, response):
+        assert answer.headers["x-clawbridge-usage"] == "estimated"
+    chunk = json.loads(stream.text.split("data: ")[-2])
+    assert (chunk["choices"], chunk["usage"]) == ([], chat.json()["usage"])
+
+
+async def test_an_unknown_address_is_refused_in_the_form_of_openai(embedded_hub: HubProcess) -> None:
+    async with client_of(embedded_hub.url, embedded_hub.mint("alice", "session")) as client:
+        with pytest.raises(openai.NotFoundError) as refused:
+            await client.embeddings.create(model="agent/a/b", input="hi")
+        assert refused.value.code == "unknown_url"
+        assert "/v1/chat/completions" in refused.value.message
 
 
 async def test_a_request_of_another_form_is_refused(embedded_hub: HubProcess) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lab.agents import Chunker, Echo, TaskPeer, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
-from tests.chat.clients import client_of
+from tests.chat.clients import client_of, user
 
 IN_ORDER = [
     "response.created",
@@ -53,6 +53,34 @@ async def test_an_agent_answers_as_a_response_and_goes_on_with_it(hub: HubProces
     assert third.output_text == "echo: three"
     assert texts[3] == f"User: one\n\nAssistant: {first.output_text}\n\nUser: four"
     assert contexts[0] == contexts[1] == contexts[2] != contexts[3]
+
+
+async def test_a_response_is_read_while_its_task_is_kept(hub: HubProcess, alice: str, bob: str) -> None:
+    async with (
+        online(hub, TaskPeer) as agent,
+        client_of(hub.urls[-1], alice) as client,
+        client_of(hub.urls[0], alice) as later,
+        client_of(hub.urls[0], bob) as other,
+    ):
+        asked: dict[str, Any] = {"model": f"agent/{agent.handle}"}
+        made = await client.responses.create(**asked, input="say well")
+        assert (await later.responses.retrieve(made.id)).model_dump() == made.model_dump()
+        completion = await client.chat.completions.create(**asked, messages=user("say so"))
+        assert (await later.responses.retrieve(completion.id)).output_text == "so"
+        events: list[Any] = [
+            event
+            async for event in await client.responses.create(**asked, input="say well | fail no disk", stream=True)
+        ]
+        failed = await later.responses.retrieve(events[0].response.id)
+        assert failed.error is not None
+        assert (failed.status, failed.error.code) == ("failed", "agent_failed")
+        bodies = []
+        for caller, response_id in ((other, made.id), (later, "task-0")):
+            with pytest.raises(openai.NotFoundError) as refused:
+                await caller.responses.retrieve(response_id)
+            bodies.append(refused.value.body)
+        assert refused.value.code == "response_not_found"
+        assert bodies[0] == bodies[1]
 
 
 async def test_the_events_of_a_response_come_in_their_order(hub: HubProcess, alice: str) -> None:
@@ -133,6 +161,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"input": "hi", "conversation": ""}, "conversation"),
     ({"input": "hi", "conversation": "a", "previous_response_id": "b"}, "previous_response_id"),
     ({"input": "hi", "previous_response_id": "\u0007"}, "previous_response_id"),
+    ({"input": "hi", "tool_choice": "required"}, "tool_choice"),
     ({"input": "hi", "background": True}, "background"),
     ({"input": "hi", "prompt": {"id": "pmpt_1"}}, "prompt"),
     (

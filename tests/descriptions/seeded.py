@@ -183,6 +183,7 @@ def seed(hub: HubProcess) -> Seeded:
         "booking_id": manage(hub.home.env, "shell", "-v", "0", "-c", BOOKED).strip(),
         "request_id": PERMISSION,
         "task_id": task_id,
+        "response_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }

@@ -61,6 +61,9 @@ MCP: dict[str, Rule] = {
 CHAT: dict[str, Rule] = {
     "POST /v1/chat/completions": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
     "POST /v1/responses": Rule(may=May.BY_HAND, test="test_who_may_continue_a_response"),
+    "GET /v1/responses/{response_id}": Rule(
+        may=May.BY_HAND, test="test_a_response_is_read_while_its_task_is_kept"
+    ),
     "GET /v1/models": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
     "GET /v1/models/{model}": Rule(may=May.BY_HAND, test="test_who_may_ask_and_list_models"),
 }
