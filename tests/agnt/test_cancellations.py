@@ -11,7 +11,7 @@ from accounts.models import User
 from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
-from agnt.service.keys import MintedKey, mint_key
+from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.ports import VenueAnswer
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
@@ -305,6 +305,10 @@ async def test_a_booking_is_the_customers(hub: Hub, key: MintedKey, subtests: py
             with subtests.test(name, intent=intent):
                 answer = await hub.post(other, about(booked, intent))
                 assert (error_of(answer) if code else result_of(answer)["booking_id"]) == (code or booked)
+    await db_call(change_key)(key.key, customer="x")
+    assert result_of(await hub.post(key, about(booked)))["booking_id"] == booked
+    assert result_of(await hub.post(keys["of the same customer"][0], about(booked)))["booking_id"] == booked
+    assert error_of(await hub.post(keys["of another customer"][0], about(booked))) == "booking_not_found"
 
 
 async def test_orders_about_a_booking_go_to_the_network_and_name_it(hub: Hub, key: MintedKey) -> None:
