@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from msgspec import Struct
 
 from accounts.models import User
@@ -147,9 +147,9 @@ def find_change(network_id: int, booking_id: str, status: str) -> Json:
 
 
 def find_of_caller(key: FoundKey, booking_id: str) -> Booking | None:
-    """The booking with this public id that a key of the same customer made, with its venue, if there is one."""
-    own = Booking.objects.select_related("venue", "network")
-    own = own.filter(network_id=key.network_id, key__customer=key.customer)
+    """The booking with this public id that this key made, or a key of its customer then, with its venue."""
+    own = Booking.objects.select_related("venue", "network").filter(network_id=key.network_id)
+    own = own.filter(Q(key=key.key_id) | Q(usage_event__customer=key.customer))
     return own.filter(public_id=public_id).first() if (public_id := read_uuid(booking_id)) else None
 
 

@@ -29,29 +29,35 @@ REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
 
 
 class HeldOrder(Struct, frozen=True):
-    """An order that a venue is asked about. `asked_at`: its timestamp there, empty: none was sent."""
+    """An order that a venue is asked about. `asked_at`: its timestamp there, empty: none was sent.
+
+    `was_asked`: not for the first time, so that the venue may hold a reservation whatever it answers now.
+    """
 
     public_id: UUID
     asked_at: str
+    was_asked: bool = False
 
 
 def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, until: datetime) -> HeldOrder:
     """Note that a venue will be asked about an order. Call it in the transaction that claims the event.
 
-    An event that comes again is the same order, unless the venue was told to cancel that: then it is another one,
-    with a timestamp of its own, as the venue may repeat its answer to the first. `until`: when the event is free.
+    An event that comes again is the same order, unless it asks for something else, or the venue was told to cancel
+    that: then it is another one, with a timestamp of its own, as the venue may repeat its answer to the first.
+    `until`: when the event is free.
     """
     sender, _, timestamp = envelope.event
     event = {"network_id": key.network_id, "customer": key.customer, "sender": sender, "timestamp": timestamp}
     due = until + REPEATED_WITHIN
     asked_at = timestamp
+    reservation = describe_order(order.slot_id, order.slot_time, order.party_size)
     if timestamp and (last := _lock_last(event)):
-        if last.venue_id == venue.pk and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
+        is_same = last.venue_id == venue.pk and last.reservation == reservation
+        if is_same and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
             Cancellation.objects.filter(pk=last.pk).update(state=State.ASKING, next_attempt_at=due)
-            return HeldOrder(last.public_id, last.asked_at)
+            return HeldOrder(last.public_id, last.asked_at, was_asked=True)
         asked_at = iso(db_now())
     held = HeldOrder(uuid4(), asked_at)
-    reservation = describe_order(order.slot_id, order.slot_time, order.party_size)
     row = {"public_id": held.public_id, "asked_at": asked_at, "reservation": reservation, "next_attempt_at": due}
     Cancellation.objects.create(venue=venue, **event, **row)
     return held
@@ -64,10 +70,13 @@ def release_order(public_id: UUID) -> bool:
 
 
 def owe_order(public_id: UUID, reason: Cancellation.Reason) -> None:
-    """Have the venue told to cancel an order that is no booking: soon, as its caller may send the event again."""
-    wait = timedelta() if reason == Reason.KEY_REVOKED else REPEATED_WITHIN
+    """Have the venue told to cancel an order that is no booking.
+
+    Not at once: its caller may send the event again; and the venue may still work on the order, and would answer
+    that it has no such booking just before it reserves.
+    """
     held = Cancellation.objects.filter(public_id=public_id, attempts=0, state=State.ASKING)
-    held.update(state=State.OWED, reason=reason, next_attempt_at=db_now() + wait)
+    held.update(state=State.OWED, reason=reason, next_attempt_at=db_now() + REPEATED_WITHIN)
 
 
 def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:

@@ -11,7 +11,7 @@ from accounts.models import User
 from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
-from agnt.service.keys import MintedKey, mint_key
+from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.ports import VenueAnswer
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
@@ -68,6 +68,10 @@ async def declines() -> VenueAnswer:
     raise EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, "full")
 
 
+async def is_not_asked() -> VenueAnswer:
+    raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=300)
+
+
 async def accepts() -> VenueAnswer:
     return VenueAnswer(booking_id="T-104", payload={"status": "confirmed", "booking_id": "T-104", "table": 4})
 
@@ -120,6 +124,8 @@ async def test_an_order_that_a_venue_may_hold_is_cancelled(
             assert error_of(await asking) == code
             await eventually(is_owed, "the end of the ask is written")  # which the caller does not wait for
             assert [one.reason for one in await owed()] == [reason]
+            await send(hub, is_due=False)
+            assert await is_owed()  # the venue may still work on the order
             await send(hub)
             order, cancel = hub.venues.asks[-2:]
             assert cancel.envelope.intent == "booking.cancel"
@@ -133,13 +139,6 @@ async def test_an_order_that_a_venue_may_hold_is_cancelled(
             }
             [row] = await owed()
             assert (row.state, row.attempts, row.next_attempt_at) == (State.TOLD, 1, None)
-
-
-async def test_a_caller_has_time_to_repeat_an_order_before_its_venue_is_told(hub: Hub, key: MintedKey) -> None:
-    hub.venues.answering["asked"] = fails
-    assert error_of(await hub.post(key, confirm())) == "venue_unreachable"
-    await send(hub, is_due=False)
-    assert await is_owed()
 
 
 async def test_a_venue_that_accepts_or_declines_is_told_nothing(hub: Hub, key: MintedKey) -> None:
@@ -170,6 +169,30 @@ async def test_a_repeated_event_is_the_same_order_until_the_venue_was_told(hub: 
     assert third.order_id != first.order_id
     assert third.asked_at not in ("", first.asked_at)
     assert [one.state for one in await owed()] == [State.TOLD]
+
+
+async def test_no_later_answer_to_an_order_ends_what_its_first_ask_may_have_reserved(
+    hub: Hub, key: MintedKey
+) -> None:
+    for answering in (declines, is_not_asked):
+        await db_call(Cancellation.objects.all().delete)()
+        sent = confirm()
+        for each in (fails, answering):
+            hub.venues.answering["asked"] = each
+            error_of(await hub.post(key, sent))
+        assert await is_owed()
+
+
+async def test_an_event_that_comes_with_another_order_is_another_order(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["asked"] = fails
+    sent = confirm()
+    error_of(await hub.post(key, sent))
+    hub.venues.answering["asked"] = accepts
+    result_of(await hub.post(key, sent | {"payload": {"venue_id": "asked", "time": "21:00", "party_size": 8}}))
+    first, second = hub.venues.asks
+    assert (first.order_id, first.asked_at) != (second.order_id, second.asked_at)
+    assert [one.public_id for one in await owed()] == [first.order_id]
+    assert await is_owed()
 
 
 async def test_an_order_whose_process_died_is_cancelled_once_it_is_due(hub: Hub, key: MintedKey) -> None:
@@ -282,6 +305,10 @@ async def test_a_booking_is_the_customers(hub: Hub, key: MintedKey, subtests: py
             with subtests.test(name, intent=intent):
                 answer = await hub.post(other, about(booked, intent))
                 assert (error_of(answer) if code else result_of(answer)["booking_id"]) == (code or booked)
+    await db_call(change_key)(key.key, customer="x")
+    assert result_of(await hub.post(key, about(booked)))["booking_id"] == booked
+    assert result_of(await hub.post(keys["of the same customer"][0], about(booked)))["booking_id"] == booked
+    assert error_of(await hub.post(keys["of another customer"][0], about(booked))) == "booking_not_found"
 
 
 async def test_orders_about_a_booking_go_to_the_network_and_name_it(hub: Hub, key: MintedKey) -> None:

@@ -10,9 +10,11 @@ from lab.waiting import eventually
 from tests.agnt import venues
 from tests.agnt.lookalike import network
 from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, held, silent, state
-from tests.agnt.wire import Program, error_of, mint, program, result_of
+from tests.agnt.wire import Program, error_of, mint, network_id, program, result_of
+from tests.channel.agents import sql
 
 keeper, asker = venues.keeper, venues.asker
+TRIED = "SELECT id FROM agnt_cancellation WHERE network_id = ? AND attempts > 0 AND last_error <> ''"
 
 
 async def test_one_customer_with_a_short_ttl_stops_no_other(keeper: Keeper, asker: Program) -> None:
@@ -40,6 +42,20 @@ async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper
         hasty = await asker.send("booking.confirm", {"venue_id": "v"}, ttl_ms=3000)
         assert error_of(hasty) == "circuit_open"
         await eventually(lambda: has_opened(2), "the probe counts, unless the hub was slow itself", within_s=60)
+
+
+async def test_a_venue_that_knows_no_cancellations_is_still_asked(keeper: Keeper, asker: Program) -> None:
+    async with keeper.venue("v"):  # which answers everything as an order
+        for _ in range(5):
+            booking = result_of(await asker.confirm("v"))["booking_id"]
+            result_of(await asker.send("booking.cancel", {"booking_id": booking}))
+
+        async def have_failed() -> bool:
+            failed = sql(keeper.hub, TRIED, network_id(keeper.hub, keeper.login))
+            return len(failed) == 5
+
+        await eventually(have_failed, "each cancellation was tried", within_s=20)
+        assert keeper.breaker("v") == NOTHING_COUNTED
 
 
 async def test_a_probe_whose_caller_leaves_is_left_to_the_next_call(keeper: Keeper, asker: Program) -> None:

@@ -35,6 +35,7 @@ from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
 from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm, FollowUp
 from kit.async_db import DbCalls
+from kit.breaker import Permit
 from kit.concurrency import ConcurrencyLimit
 from kit.tasks import TaskSet
 
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
+# Of cancellations, which no breaker refuses or counts: the hub repeats them, and orders must not stop by that.
+PASSED = PairPermit(Permit(0, is_probe=False), Permit(0, is_probe=False))
 Result = TypeVar("Result")
 
 
@@ -130,6 +133,8 @@ class VenueAsker:
                 envelope = self._sign(asked.venue, ask)
                 result = read(await self._agents.ask(route, asked, ask, envelope, deadline))
         except VenueFailed as failed:
+            if permit is PASSED:
+                failed.blame = Blame.UNKNOWN
             await self._leave(venue_key, permit, failed.blame)
             raise _tell(asked, failed) from None
         except BaseException:  # the caller waits no longer, its key was revoked, or the hub failed
@@ -154,6 +159,8 @@ class VenueAsker:
             if route is None and has_agent:
                 rule = "want a published agent of the owner"
                 raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
+            if isinstance(asked.order, FollowUp):
+                return PASSED, route
             return self._breakers.enter(venue_key, may_probe=may_probe), route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False

@@ -32,11 +32,15 @@ class InProgress(Struct, frozen=True):
 
 
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
-    """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event."""
+    """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event.
+
+    `was_asked`: see `HeldOrder`.
+    """
 
     key: FoundKey
     claim: list[int]
     dropped: list[str]
+    was_asked: bool = False
 
 
 Outcome = Answered | EnvelopeRefused | InProgress | AskVenue

@@ -216,7 +216,9 @@ class Intake:
             if not isinstance(order, Confirm):
                 return asked
             held = hold_order(key, envelope, venue, order, event.lease_end)
-            return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at)
+            return msgspec.structs.replace(
+                asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=held.was_asked
+            )
         if not isinstance(order, Confirm):
             raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
         return self._finish(arrival, asked, event, VenueAnswer())
@@ -254,7 +256,7 @@ class Intake:
         """Have the venue told to cancel an order that is no booking, if it may hold a reservation of it."""
         if asked.order_id is None:
             return
-        if is_accepted or refused.may_be_booked:
+        if is_accepted or refused.may_be_booked or asked.was_asked:
             is_revoked = refused.code == ErrorCode.UNAUTHORIZED
             owe_order(asked.order_id, Reason.KEY_REVOKED if is_revoked else Reason.NO_ANSWER)
         else:
