@@ -45,7 +45,8 @@ async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper
 
 
 async def test_a_venue_that_knows_no_cancellations_is_still_asked(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("v"):  # which answers everything as an order
+    async with keeper.venue("v") as agent:
+        agent.cancels = data(CONFIRMED)
         for _ in range(5):
             booking = result_of(await asker.confirm("v"))["booking_id"]
             result_of(await asker.send("booking.cancel", {"booking_id": booking}))

@@ -28,13 +28,24 @@ Answer = Callable[["VenueAgent", Json], Any]
 
 
 class VenueAgent(ChannelAgent):
-    """Answers prompts as `script` says: each entry once, the last one again and again."""
+    """Answers prompts as `script` says: each entry once, the last one again and again. `cancels`: how cancellations.
+
+    `prompts`: without the cancellations.
+    """
 
     def __init__(self, *args: Any, script: list[Answer] | None = None, **options: Any) -> None:
         super().__init__(*args, features=["cancel"], **options)
         self.script = script or [data(CONFIRMED)]
+        self.cancels = data({"status": "cancelled"})
+
+    @property
+    def prompts(self) -> list[Json]:
+        return [one for one in super().prompts if not is_cancellation(one)]
 
     async def answer(self, prompt: Json) -> None:
+        if is_cancellation(prompt):
+            await self.cancels(self, prompt)
+            return
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         await step(self, prompt)
 
@@ -54,6 +65,11 @@ def envelope_in(prompt: Json) -> Json:
     [found] = [part["data"] for part in prompt["parts"] if "data" in part]
     envelope: Json = found
     return envelope
+
+
+def is_cancellation(prompt: Json) -> bool:
+    """Whether a prompt tells a venue to cancel."""
+    return any(part.get("data", {}).get("intent") == "booking.cancel" for part in prompt.get("parts", ()))
 
 
 def data(*values: Any) -> Answer:

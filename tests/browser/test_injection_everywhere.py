@@ -181,7 +181,7 @@ def page_names(patterns: list[object]) -> set[str]:
     found: set[str] = set()
     for pattern in patterns:
         address = str(getattr(pattern, "pattern", ""))
-        if address.startswith(("api/", "admin")):
+        if address.startswith(("api/", "admin", "network/")):
             continue
         inner = getattr(pattern, "url_patterns", None)
         name = getattr(pattern, "name", None)

@@ -8,7 +8,7 @@ from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Session
-from agnt.models import Breaker, Invoice
+from agnt.models import Breaker, Cancellation, Invoice
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -119,6 +119,7 @@ def have_network(owner: User) -> None:
     booking = make_booking(venue, key)
     count_calls(key, 1)
     Breaker.objects.create(network=venue.network, venue=venue)
+    Cancellation.objects.create(network=venue.network, venue=venue)
     Invoice.objects.create(network=venue.network, customer="acme", day=timezone.now().date())
     make_interaction(venue.network, key=key, venue=venue, booking=booking)
 
