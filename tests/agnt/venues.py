@@ -28,7 +28,7 @@ Answer = Callable[["VenueAgent", Json], Any]
 
 
 class VenueAgent(ChannelAgent):
-    """Answers prompts as `script` says: each entry once, the last one again and again. `cancels`: how cancellations.
+    """Answers orders as `script` says, each entry once, the last one again and again; and as `cancels` cancellations.
 
     `prompts`: without the cancellations.
     """
