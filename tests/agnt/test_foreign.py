@@ -173,6 +173,14 @@ async def test_what_a_venue_that_does_not_confirm_makes_of_a_booking(
     assert count(keeper.hub, keeper.login, "agnt_interaction", f"status = '{code}'") == 1
 
 
+async def test_a_venue_that_is_not_there_is_told_nothing(keeper: Keeper) -> None:
+    add_venue(keeper.hub, keeper.login, "la-brisa", url=f"http://127.0.0.1:{free_port()}/a2a/v1")
+    [answer] = await ask(keeper, order())
+    assert (answer["status"], answer["error"]) == (502, "venue_unreachable")
+    assert keeper.bookings() == (0, 0)
+    assert count(keeper.hub, keeper.login, "agnt_cancellation") == 0
+
+
 async def test_a_venue_whose_hub_was_killed_while_it_was_asked_is_told_to_cancel(
     keeper: Keeper, tmp_path: Path
 ) -> None:

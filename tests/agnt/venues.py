@@ -28,7 +28,7 @@ Answer = Callable[["VenueAgent", Json], Any]
 
 
 class VenueAgent(ChannelAgent):
-    """Answers orders as `script` says, each entry once, the last one again and again; and as `cancels` cancellations.
+    """Answers orders as `script` says, each entry once, the last one again and again; cancellations by `cancels`.
 
     `prompts`: without the cancellations.
     """
