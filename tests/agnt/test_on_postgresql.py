@@ -11,7 +11,7 @@ from tests.nested import NESTED, pass_on_postgresql
 
 pytestmark = NESTED
 
-LOCKED = ("breakers", "daily_limit", "bookings", "events", "invoicing", "metering")
+LOCKED = ("breakers", "daily_limit", "bookings", "cancellations", "events", "invoicing", "metering")
 DEEP = {  # a Redis number of its own
     "venues": (527, ("api_venues", "api_venue_files")),
     "keys-and-bookings": (528, ("api_keys", "api_network", "admin")),
