@@ -14,4 +14,9 @@ VENUES = AccountLimit(
 )
 # 20, as a session takes 20 turns of one caller.
 OPEN_ASKS_OF_VENUE = AccountLimit("open asks of a venue over HTTP", 20, is_of_process=True, one_more=BUSY)
+UNSETTLED_ORDERS = AccountLimit(
+    "orders of a customer at one venue that have no certain end, until the venue has cancelled them",
+    100,
+    one_more="`rate_limited`",
+)
 OPEN_ASKS_OF_NETWORK = AccountLimit("open asks of all venues over HTTP", 200, is_of_process=True, one_more=BUSY)

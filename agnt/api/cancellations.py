@@ -51,7 +51,7 @@ class NetworkCancellations(APIView):
 
     @extend_schema(parameters=[CancellationQuery], responses=Page[ApiCancellation])
     def get(self, request: Request) -> Response:
-        """What your venues were told to cancel, or will be, newest first; for 30 days after its end."""
+        """What your venues were told to cancel, or will be, newest first; for 7 days after its end."""
         wanted = read_filters(CancellationQuery, request)
         found = list_cancellations(caller_of(request)).filter(**wanted).order_by("-created_at", "-pk")
         return page(request, found, show_cancellations, CancellationQuery)

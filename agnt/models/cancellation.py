@@ -58,6 +58,11 @@ class Cancellation(models.Model):
             models.Index(
                 fields=["next_attempt_at"], condition=Q(state__in=["asking", "owed"]), name="cancellation_due"
             ),
+            models.Index(
+                fields=["venue", "customer"],
+                condition=Q(state__in=["asking", "owed"]),
+                name="cancellation_open",
+            ),
             models.Index(fields=["network", "sender", "timestamp"], name="cancellation_by_event"),
             models.Index(fields=["venue", "-created_at"], name="cancellation_by_venue"),
         ]

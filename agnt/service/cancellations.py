@@ -13,10 +13,11 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from accounts.models import User
+from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import Booking, Cancellation, Venue
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope
-from agnt.wire.errors import Json
+from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.payloads import Confirm
 from kit.clock import db_now, iso
 from kit.durations import seconds
@@ -24,7 +25,8 @@ from kit.durations import seconds
 State, Reason = Cancellation.State, Cancellation.Reason
 # A caller that got no answer may send its event again: while the venue was told nothing, that is the same order.
 SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # to owners
-KEPT = timedelta(days=30)  # what has ended
+KEPT = timedelta(days=7)  # what has ended
+TOO_MANY = "the venue has not answered many orders of yours: try again later"
 REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
 
 
@@ -45,6 +47,9 @@ def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, 
     An event that comes again is the same order, unless it asks for something else, or the venue was told to cancel
     that: then it is another one, with a timestamp of its own, as the venue may repeat its answer to the first.
     `until`: when the event is free.
+
+    Raises:
+        EnvelopeRefused: `rate_limited`: too many orders of this customer at the venue have no certain end.
     """
     sender, _, timestamp = envelope.event
     event = {"network_id": key.network_id, "customer": key.customer, "sender": sender, "timestamp": timestamp}
@@ -57,6 +62,9 @@ def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, 
             Cancellation.objects.filter(pk=last.pk).update(state=State.ASKING, next_attempt_at=due)
             return HeldOrder(last.public_id, last.asked_at, was_asked=True)
         asked_at = iso(db_now())
+    unsettled = Cancellation.objects.filter(venue=venue, customer=key.customer, state__in=Cancellation.UNSETTLED)
+    if unsettled[: UNSETTLED_ORDERS.most].count() == UNSETTLED_ORDERS.most:
+        raise EnvelopeRefused(ErrorCode.RATE_LIMITED, TOO_MANY, retry_after_s=REPEATED_WITHIN.total_seconds())
     held = HeldOrder(uuid4(), asked_at)
     row = {"public_id": held.public_id, "asked_at": asked_at, "reservation": reservation, "next_attempt_at": due}
     Cancellation.objects.create(venue=venue, **event, **row)
@@ -81,7 +89,7 @@ def owe_order(public_id: UUID, reason: Cancellation.Reason) -> None:
 
 def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     """Have a venue that is asked told that a booking is cancelled. Call it in the transaction that cancels it."""
-    if not booking.venue.is_asked:
+    if not (booking.venue_reply or booking.venue.is_asked):
         return
     order = describe_order(booking.slot_id, booking.slot_time, booking.party_size)
     Cancellation.objects.create(

@@ -223,7 +223,7 @@ def _delete(own: Venue) -> str:
     name = own.name
     if delete_venue(own):
         return f"{name} is deleted."
-    return f"{name} has bookings, which name it: it is kept, and not offered any more."
+    return f"{name} has bookings, or orders to cancel: it is kept, and not offered any more."
 
 
 ACTIONS: dict[str, Callable[[Venue], str]] = {

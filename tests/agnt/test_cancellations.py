@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
 from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.ports import VenueAnswer
+from agnt.service.venues.editing import delete_venue
 from agnt.wire.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -223,6 +225,34 @@ async def test_an_answer_after_the_venue_was_told_is_no_booking(hub: Hub, key: M
     assert error_of(await asking) == "ttl_exceeded"
     assert await db_call(Booking.objects.count)() == 0
     assert [one.state for one in await owed()] == [State.TOLD]
+
+
+async def test_orders_without_an_end_are_bounded_for_each_customer_of_a_venue(hub: Hub, key: MintedKey) -> None:
+    def fill() -> None:
+        venue = Venue.objects.get(slug="asked")
+        of_venue = {"network": key.key.network, "venue": venue, "customer": key.key.customer, "state": State.OWED}
+        due = {"next_attempt_at": db_now() + timedelta(hours=1)}
+        Cancellation.objects.bulk_create(Cancellation(**of_venue, **due) for _ in range(UNSETTLED_ORDERS.most))
+
+    await db_call(fill)()
+    hub.venues.answering["asked"] = accepts
+    refused = await hub.post(key, confirm())
+    assert (error_of(refused), refused.headers["retry-after"]) == ("rate_limited", "30")
+    assert hub.venues.asked == []
+    owner = key.key.network.owner
+    other = await db_call(mint_key)(owner, "k", tier=ApiKey.Tier.PRO, scope=Scope.BOOKING, customer="other")
+    result_of(await hub.post(other, confirm()))
+    await send(hub)
+    result_of(await hub.post(key, confirm()))
+
+
+async def test_a_venue_stays_while_it_is_to_be_told(hub: Hub, key: MintedKey) -> None:
+    hub.venues.answering["asked"] = fails
+    await hub.post(key, confirm())
+    venue = await db_call(Venue.objects.select_related("network").get)(slug="asked")
+    assert not await db_call(delete_venue)(venue)
+    await send(hub)
+    assert await db_call(delete_venue)(venue)
 
 
 async def test_a_cancellation_is_repeated_until_it_is_acknowledged(hub: Hub, key: MintedKey) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -31,11 +31,12 @@ WITHIN_S = MAX_TTL_MS / 1000
 LATE_S = 2.0  # beyond the deadline of an ask, for the loop to say so
 RETRY_AFTER_S = (*map(seconds, (10, 30, 60, 300, 900, 1800)), *[3600.0] * 72)
 MAX_ERROR_CHARS = 300
-EACH_NETWORK = 4
+EACH_NETWORK = 2
+LONGEST = timedelta(days=3)
 
 
 class CancellationOutbox(Outbox):
-    """The cancellations of all networks: each is sent until its venue acknowledges it, for about three days.
+    """The cancellations of all networks: each is sent until its venue acknowledges it, for three days at most.
 
     `loop`: in which venues are asked.
     """
@@ -43,7 +44,7 @@ class CancellationOutbox(Outbox):
     name = "cancellations"
     rows = Cancellation
     receiver = "venue_id"
-    at_once = 16
+    at_once = 32
     shares: ClassVar[Mapping[str, int]] = {"venue_id": 1, "network_id": EACH_NETWORK}
     retry_after_s = RETRY_AFTER_S
     columns_while_sent: ClassVar[Mapping[str, Any]] = {"state": State.OWED}
@@ -95,7 +96,7 @@ class CancellationOutbox(Outbox):
     def store_end(self, leased: QuerySet[Cancellation], end: AttemptEnd) -> int:
         """See `Outbox`."""
         error = end.outcome.error[:MAX_ERROR_CHARS]
-        if end.retry_at:
+        if end.retry_at and end.at - end.row.created_at < LONGEST:
             return leased.update(next_attempt_at=end.retry_at, last_error=error)
         state = State.TOLD if end.outcome.is_success else State.GIVEN_UP
         return leased.update(state=state, next_attempt_at=None, last_error=error, ended_at=end.at)

@@ -14,7 +14,7 @@ from django.db.models.functions import Lower
 from accounts.models import User
 from agents.models import Agent
 from agnt import limits
-from agnt.models import Network, Venue
+from agnt.models import Cancellation, Network, Venue
 from agnt.models.venue import VENUE_WORDS, VenueQuerySet
 from agnt.service.venues.fields import AGENT_OR_URL, NEEDED, BadVenue, Fields, check_fields
 from kit.clock import db_now
@@ -79,13 +79,17 @@ def change_venue(venue: Venue, given: Fields) -> bool:
 
 @transaction.atomic
 def delete_venue(venue: Venue) -> bool:
-    """Delete a venue; False: bookings name the venue, and the hub deactivated it instead."""
+    """Delete a venue; False: the hub deactivated it instead.
+
+    So it does while bookings name the venue, or the venue is still to be told to cancel orders.
+    """
     lock_network(venue.network)
     # On PostgreSQL a booking that is being written holds a share of this lock: it is counted, or comes too late.
     if Venue.objects.select_for_update(of=("self",)).filter(pk=venue.pk).first() is None:
         return True
     note_venue_change(venue.network)
-    if not venue.bookings.exists():
+    unsettled = venue.cancellations.filter(state__in=Cancellation.UNSETTLED)
+    if not venue.bookings.exists() and not unsettled.exists():
         venue.delete()
         return True
     venue.is_active, venue.updated_at = False, db_now()
