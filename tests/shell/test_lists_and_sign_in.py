@@ -1,4 +1,4 @@
-"""What `clawbridge` says besides answers: agents, tasks, completions; and how it signs in."""
+"""What `clawbridge` says besides answers: agents and tasks; and how it signs in."""
 
 import json
 import re
@@ -64,21 +64,3 @@ async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProc
         assert (await client.get("/api/v1/me")).status_code == 401
     again = await shell.run("logout", "--hub", embedded_hub.url, **SIGNED_IN)
     assert (again.code, again.errors) == (7, f"clawbridge: not signed in to {embedded_hub.url}\n")
-
-
-async def test_shells_complete_options_and_handles(embedded_hub: HubProcess, shell: Shell) -> None:
-    for name in ("bash", "zsh", "fish"):
-        script = await shell.run("completion", name)
-        assert (script.code, "_CLAWBRIDGE_COMPLETE" in script.output) == (0, True)
-
-    async def completed(line: str, **env: str) -> list[str]:
-        words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_CLAWBRIDGE_COMPLETE": "bash_complete"}
-        command = await shell.run(**(words | env))
-        assert command.errors == ""
-        return [one.partition(",")[2] for one in command.output.split()]
-
-    async with online(embedded_hub, Echo) as agent:
-        assert f"@{agent.handle}" in await completed(f"clawbridge ask @{agent.handle}")
-        assert await completed("clawbridge ask @", CLAWBRIDGE_TOKEN="") == []
-    assert await completed("clawbridge ta") == ["tasks"]
-    assert await completed("clawbridge connect --pre") == ["--preset"]
