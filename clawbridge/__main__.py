@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clawbridge import VERSION
-from clawbridge.ask import ask
+from clawbridge.ask import ask, reply
 from clawbridge.completion import completion, options_in
 from clawbridge.lists import agents, tasks
 from clawbridge.sign_in import login, logout
@@ -77,7 +77,7 @@ def connect(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     ctx.exit(run_program("connect", list(arguments), "clawbridge connect"))
 
 
-for command in (ask, agents, tasks, login, logout, completion):
+for command in (ask, reply, agents, tasks, login, logout, completion):
     clawbridge.add_command(command)
 
 

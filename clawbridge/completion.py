@@ -12,10 +12,13 @@ from click.shell_completion import CompletionItem, FishComplete, add_completion_
 
 from clawbridge.hub_client import AgentPage, HubClient
 from clawbridge.sign_in import open_hub
+from clawbridge.task_lookup import PATH, QuestionPage
 from clawbridge.terminal import CommandFailure, ExitCode, one_line
 
 ANSWER_WITHIN_S = 2.0
 MAX_SUGGESTIONS = 100
+MAX_TASKS = 50
+MAX_HELP_CHARS = 60
 COMPLETE_VARIABLE = "_CLAWBRIDGE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 Items = list[CompletionItem[str]]
@@ -65,6 +68,30 @@ def complete_handle(ctx: click.Context, parameter: click.Parameter, incomplete: 
             CompletionItem(f"@{one.handle}", help=one_line(one.tagline or one.name))
             for one in client.read(answer, AgentPage).items
             if one.handle.lower().startswith(typed.lower())
+        ]
+
+    return ask_hub(ctx, find)
+
+
+def complete_task(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The ids of the newest tasks."""
+    return complete_task_in(ctx, "", incomplete)
+
+
+def complete_waiting_task(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The ids of the newest tasks that wait for input."""
+    return complete_task_in(ctx, "input_required", incomplete)
+
+
+def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
+    """The ids of the newest tasks in this state that begin with what was typed, each with its question."""
+
+    def find(client: HubClient) -> Items:
+        query = {"limit": MAX_TASKS} | ({"state": state} if state else {})
+        page = client.read(client.call("GET", PATH, query=query), QuestionPage)
+        about = {one.task_id: f"@{one.agent}: {one_line(one.question)[:MAX_HELP_CHARS]}" for one in page.items}
+        return [
+            CompletionItem(task, help=text) for task, text in about.items() if task and task.startswith(incomplete)
         ]
 
     return ask_hub(ctx, find)

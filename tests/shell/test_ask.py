@@ -53,7 +53,7 @@ async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, s
         assert asked.code == 4
         assert "the agent asks for input: which day?" in asked.errors
         assert (login.code, login.output) == (5, "")
-        task_id = asked.errors.split()[-1]
+        task_id = re.findall(r"answer with: clawbridge reply (\S+) ANSWER\n", asked.errors)[0]
         answered = await shell.run("ask", agent.handle, "Tuesday", "--task", task_id)
         assert (answered.code, answered.output) == (0, "you said: Tuesday\n")
     await gone(embedded_hub, agent)

@@ -1,13 +1,14 @@
 """Completion of commands, options and handles, as the shells ask for it."""
 
 import asyncio
+import json
 import re
 import shlex
 import subprocess
 from contextlib import suppress
 
 from lab import ROOT
-from lab.agents import Echo, online
+from lab.agents import Echo, TaskPeer, online
 from lab.hub_process import HubProcess
 from lab.processes import python
 from tests.shell.conftest import WITHIN_S, Shell
@@ -65,6 +66,15 @@ async def test_shells_complete_commands_options_and_handles(embedded_hub: HubPro
         offered = await ask_protocol(shell, "zsh", f"clawbridge ask {handle}")
         assert offered[offered.index(handle) + 1] == "Says it again"
         assert f"plain,{handle}\tSays it again" in await ask_protocol(shell, "fish", f"clawbridge ask {handle}")
+    async with online(embedded_hub, TaskPeer) as agent:
+        waiting, done = [
+            json.loads((await shell.run("ask", agent.handle, step, "--json")).output)["task"]["id"]
+            for step in ("ask which day?", "reply done")
+        ]
+        assert f"{waiting}\n@{agent.handle}: ask which day?" in "\n".join(
+            await ask_protocol(shell, "zsh", "clawbridge reply task-")
+        )
+        assert done not in await complete_in_bash(shell, bash, f"clawbridge reply {done}")
     assert await complete_in_bash(shell, bash, "clawbridge ta") == ["tasks"]
     assert await complete_in_bash(shell, bash, "clawbridge ask --fi") == ["--file"]
     assert await complete_in_bash(shell, bash, "clawbridge connect --pre") == ["--preset"]
