@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clawbridge import VERSION
+from clawbridge.artifacts import artifacts
 from clawbridge.ask import ask, reply
 from clawbridge.completion import completion, options_in
 from clawbridge.lists import agents, tasks
@@ -77,7 +78,7 @@ def connect(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     ctx.exit(run_program("connect", list(arguments), "clawbridge connect"))
 
 
-for command in (ask, reply, agents, tasks, login, logout, completion):
+for command in (ask, reply, agents, tasks, artifacts, login, logout, completion):
     clawbridge.add_command(command)
 
 

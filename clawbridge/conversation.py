@@ -183,7 +183,7 @@ class Conversation:
             write_reply(text)
             self._ends_line = text.endswith("\n")
         elif text is None:
-            self._note(describe_file(part))
+            self._note(describe_file(part, self.task_id))
 
     def _note(self, text: str) -> None:
         """Print a note on a line of its own; standard output has the reply alone."""
@@ -191,8 +191,8 @@ class Conversation:
             write_note(text, after_line=self._ends_line)
 
 
-def describe_file(part: Part) -> str:
-    """A line on a file of the agent's."""
+def describe_file(part: Part, task_id: str) -> str:
+    """A line on a file of the agent's, and how to get it; a message without a task is not kept."""
     name = one_line(part.filename) or "a file"
     kind = f" ({one_line(part.media_type)})" if part.media_type else ""
     if part.url is not None:
@@ -201,7 +201,8 @@ def describe_file(part: Part) -> str:
         size = len(base64.b64decode(part.raw or ""))
     except (binascii.Error, ValueError):
         size = 0
-    return f"file {name}{kind}, {size} bytes: --json has its content"
+    how = f"clawbridge artifacts {task_id} --save DIR" if task_id else "--json has its content"
+    return f"file {name}{kind}, {size} bytes: {how}"
 
 
 def converse(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *, asks_back: bool) -> ExitCode:

@@ -71,6 +71,7 @@ class Artifact(WireStruct, frozen=True):
     """A part of the answer."""
 
     artifact_id: str
+    name: str = ""
     parts: list[Part] = []
 
 

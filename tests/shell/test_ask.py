@@ -39,7 +39,8 @@ async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell
         agent.release.set()
         assert await command.end() == 0
         assert command.output == 'one, two\nthree\n{\n  "b": 4\n}\n'
-        assert command.errors == "reading\nfile a3.txt (text/plain), 5 bytes: --json has its content\n"
+        notes = r"reading\nfile a3.txt \(text/plain\), 5 bytes: clawbridge artifacts task-\S+ --save DIR\n"
+        assert re.fullmatch(notes, command.errors)
 
 
 async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, shell: Shell) -> None:
