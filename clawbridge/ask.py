@@ -7,8 +7,8 @@ import click
 
 from clawbridge.completion import complete_handle, complete_waiting_task
 from clawbridge.conversation import WAITING, Conversation, Interrupted, StopSignals, converse
-from clawbridge.hub_client import agent_path
-from clawbridge.question import JsonPart, read_parts
+from clawbridge.hub_client import Card, HubClient, agent_path
+from clawbridge.question import JsonPart, check_files, read_parts
 from clawbridge.sign_in import Command, connection_options, open_hub
 from clawbridge.task_lookup import find_agent, read_task
 from clawbridge.terminal import (
@@ -34,7 +34,10 @@ def message_options(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Send a file too: text as a text part, NAME.json as a data part. May be repeated.",
+        help=(
+            "Send a file too: text as a text part, NAME.json as a data part, any other, such as an image, if the"
+            " agent's card lists its media type. May be repeated."
+        ),
     )(command)
 
 
@@ -76,10 +79,12 @@ def ask(
       clawbridge ask @demo/echo "hello"
       git diff | clawbridge ask @ann/reviewer
       clawbridge ask @ann/reviewer "Is this right?" --file notes.md --file plan.json
+      clawbridge ask @ann/painter "What is this?" --file a.png
     """
     agent_path(handle)
     parts = read_parts(question, files)
     with open_hub(hub, token, token_file) as client, StopSignals() as signals:
+        check_taken(client, handle, parts)
         talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
         code = finish(talk, parts, signals, as_json=as_json)
@@ -123,10 +128,22 @@ def reply(
             if not typed:
                 raise CommandFailure(ExitCode[status.name], "no answer given")
             parts = [{"text": typed}]
+        check_taken(client, handle, parts)
         talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id = task
         code = finish(talk, parts, signals, as_json=as_json)
     end(code)
+
+
+def check_taken(client: HubClient, handle: str, parts: list[JsonPart]) -> None:
+    """Read the agent's card, if there are files among the parts, and check that it takes them.
+
+    Raises:
+        Failure: the agent does not.
+    """
+    if any("raw" in part for part in parts):
+        card = client.read(client.call("GET", f"{agent_path(handle)}/extendedAgentCard"), Card)
+        check_files(parts, handle, card.input_modes)
 
 
 def finish(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *, as_json: bool) -> int:

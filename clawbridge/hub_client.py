@@ -111,6 +111,25 @@ class StreamEvent(WireStruct, frozen=True):
     message: Message | None = None
 
 
+class Skill(WireStruct, frozen=True):
+    """What a skill of an agent takes besides."""
+
+    input_modes: list[str] = []
+
+
+class Card(WireStruct, frozen=True):
+    """The media types that an agent takes, by its card."""
+
+    default_input_modes: list[str] = []
+    skills: list[Skill] = []
+
+    @property
+    def input_modes(self) -> list[str]:
+        """Those of the agent and of its skills."""
+        of_skills = [mode for skill in self.skills for mode in skill.input_modes]
+        return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
+
+
 class AgentRow(msgspec.Struct):
     """The columns of an agent in a list."""
 
