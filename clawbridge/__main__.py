@@ -48,8 +48,9 @@ def clawbridge() -> None:
 
 
 @clawbridge.command()
+@click.option("--json", "as_json", is_flag=True, help="When the hub serves, print one line of JSON.")
 @click.pass_context
-def serve(ctx: click.Context) -> None:
+def serve(ctx: click.Context, as_json: bool) -> None:
     """Run a hub on this machine, until Ctrl-C.
 
     Settings are environment variables, such as HOST, PORT, PUBLIC_URL and DATA_DIR, the folder of its database and
@@ -59,7 +60,7 @@ def serve(ctx: click.Context) -> None:
     A hub to try, with a demo agent and a sign-in under any name:
       DEMO=1 DEV_LOGIN=1 GATEWAY=1 clawbridge serve
     """
-    ctx.exit(run_program("hub", ["serve"], "clawbridge"))
+    ctx.exit(run_program("hub", ["serve", *(["--json"] if as_json else [])], "clawbridge"))
 
 
 @clawbridge.command(context_settings=REST_OF_LINE)

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem, FishComplete, add_completion_
 from clawbridge.hub_client import AgentPage, HubClient
 from clawbridge.sign_in import open_hub
 from clawbridge.task_lookup import PATH, QuestionPage
-from clawbridge.terminal import CommandFailure, ExitCode, one_line
+from clawbridge.terminal import CommandFailure, ExitCode, one_line, write_json
 
 ANSWER_WITHIN_S = 2.0
 MAX_SUGGESTIONS = 100
@@ -123,8 +123,9 @@ def options_in(help_text: str) -> list[str]:
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="Print the shell and its script as one line of JSON.")
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
     """Print a script that completes commands, options and handles.
 
     \b
@@ -135,4 +136,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     if found is None:
         raise CommandFailure(ExitCode.BAD_ARGUMENTS, f"no completion for {shell}")
-    click.echo(found(ctx.find_root().command, {}, "clawbridge", COMPLETE_VARIABLE).source())
+    script = found(ctx.find_root().command, {}, "clawbridge", COMPLETE_VARIABLE).source()
+    if as_json:
+        write_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

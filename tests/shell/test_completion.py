@@ -57,6 +57,8 @@ async def ask_protocol(shell: Shell, name: str, line: str, **env: str) -> list[s
 
 async def test_shells_complete_commands_options_and_handles(embedded_hub: HubProcess, shell: Shell) -> None:
     bash, zsh, fish = [(await shell.run("completion", name)).output for name in ("bash", "zsh", "fish")]
+    as_json = await shell.run("completion", "bash", "--json")
+    assert json.loads(as_json.output) == {"shell": "bash", "script": bash.removesuffix("\n")}
     assert "#compdef clawbridge" in zsh
     assert "complete --no-files --command clawbridge" in fish
     async with online(embedded_hub, Echo, agent={"tagline": "Says it again"}) as agent:

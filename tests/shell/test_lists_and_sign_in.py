@@ -40,7 +40,7 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
 
 async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProcess, shell: Shell) -> None:
     cookies = {"cw_session": embedded_hub.mint("device-user", "session")}
-    login = shell.start("login", CLAWBRIDGE_TOKEN="")
+    login = shell.start("login", "--json", CLAWBRIDGE_TOKEN="")
 
     async def shown() -> str | None:
         found = re.search(r"allow the code ([A-Z]{4}-[A-Z]{4})", login.errors)
@@ -53,12 +53,17 @@ async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProc
         assert (await browser.post("/device", data=form)).status_code == 302
     assert await login.end() == 0
     assert login.errors.endswith(f"signed in to {embedded_hub.url} as device-user\n")
+    asked, done = map(json.loads, login.output.splitlines())
+    uri = f"{embedded_hub.url}/device"
+    assert (asked["hub"], asked["verificationUri"], asked["userCode"]) == (embedded_hub.url, uri, code)
+    assert (asked["expiresInS"], done) == (600, {"hub": embedded_hub.url, "login": "device-user"})
     file = Path(shell.folder, "config", "clawbridge", "hubs.json")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     token = json.loads(file.read_text())["hubs"][embedded_hub.url]["token"]
     assert token not in login.errors
     assert (await shell.run("agents", **SIGNED_IN)).code == 0
-    assert (await shell.run("logout", **SIGNED_IN)).code == 0
+    left = await shell.run("logout", "--json", **SIGNED_IN)
+    assert (left.code, json.loads(left.output)) == (0, {"hub": embedded_hub.url})
     assert token not in file.read_text()
     async with web(embedded_hub.url, headers=bearer(token)) as client:
         assert (await client.get("/api/v1/me")).status_code == 401
