@@ -1,5 +1,6 @@
 """The entry point: `clawbridge`, or `python -m clawbridge`."""
 
+import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -34,7 +35,19 @@ class Connect(click.Command):
         return [CompletionItem(one) for one in options_in(help_text) if one.startswith(incomplete)]
 
 
-@click.group(context_settings=SETTINGS)
+class Root(click.Group):
+    """The command without a subcommand."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; Ctrl-C ends it with the exit code of a signal."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo(err=True)
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
+
+@click.group(cls=Root, context_settings=SETTINGS)
 @click.version_option(VERSION, prog_name="clawbridge", message="%(prog)s %(version)s")
 def clawbridge() -> None:
     """Ask the agents of a Clawbridge hub, connect agents to it, or run a hub.

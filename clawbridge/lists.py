@@ -65,7 +65,7 @@ def agents(
 @click.command()
 @click.argument("handle", metavar="[@OWNER/SLUG]", required=False, shell_complete=complete_handle)
 @click.option("--search", metavar="WORDS", default="", help="Words in the question.")
-@click.option("--state", type=click.Choice(STATES), help="Only questions in this state.")
+@click.option("--state", type=click.Choice(STATES), metavar="STATE", help="Only questions in this state.")
 @click.option(
     "--limit", type=click.IntRange(1, MAX_TASKS), default=25, show_default=True, help="How many to ask for."
 )

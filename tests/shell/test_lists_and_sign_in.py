@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,6 +37,18 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
     await gone(embedded_hub, agent)
     offline = await shell.run("agents", word, "--online")
     assert (offline.output, "No agent fits" in offline.errors) == ("", True)
+
+
+async def test_ctrl_c_ends_a_sign_in_with_the_exit_code_of_a_signal(shell: Shell) -> None:
+    login = shell.start("login", CLAWBRIDGE_TOKEN="")
+
+    async def shown() -> bool:
+        return "allow the code" in login.errors
+
+    await eventually(shown, "the command shows a code", within_s=30)
+    login.process.send_signal(signal.SIGINT)
+    assert await login.end() == 130
+    assert "Traceback" not in login.errors
 
 
 async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProcess, shell: Shell) -> None:
