@@ -1,7 +1,6 @@
 """The caller's questions as `GET /api/v1/questions` lists them, and the task of an id with its agent."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ STATES = (
 )
 WAITING_STATES = ("input_required", "auth_required")
 MAX_ID_CHARS = 64
+NO_TASK = "task not found"
 
 
 class QuestionRow(msgspec.Struct, rename="camel"):
@@ -54,7 +54,7 @@ def find_agent(client: HubClient, task_id: str) -> str:
         query = {"task": task_id, "limit": 1} | ({"before": before} if before else {})
         page = client.read(client.call("GET", PATH, query=query), QuestionPage)
         for one in page.items:
-            if one.task_id == task_id:
+            if one.task_id == task_id and one.agent:
                 return one.agent
         before = page.next
     text = f"no question of yours has the task {task_id}; `clawbridge tasks` lists them"
@@ -67,5 +67,10 @@ def read_task(client: HubClient, handle: str, task_id: str) -> Task:
     Raises:
         Failure: the hub no longer keeps it, or the caller may not ask its agent any more.
     """
-    answer: Any = client.call("GET", f"{agent_path(handle)}/tasks/{task_id}", query={"historyLength": 0})
+    try:
+        answer = client.call("GET", f"{agent_path(handle)}/tasks/{task_id}", query={"historyLength": 0})
+    except CommandFailure as refused:
+        if refused.message != NO_TASK:
+            raise
+        raise CommandFailure(ExitCode.REFUSED, f"the hub no longer keeps {task_id}: ask again") from None
     return client.read(answer, Task)

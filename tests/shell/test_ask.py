@@ -14,18 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from lab.agents import Echo, TaskPeer, gone, online
-from lab.callers import Json, bearer, web
-from lab.channel_agent import ChannelAgent
+from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.shell.conftest import WITHIN_S, Shell
-
-
-class Direct(ChannelAgent):
-    """Answers with a message and no task."""
-
-    async def answer(self, prompt: Json) -> None:
-        await self.reply(prompt["chatId"], f"at once: {prompt['text']}", direct=True)
+from tests.shell.conftest import WITHIN_S, Direct, Shell
 
 
 async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell: Shell) -> None:

@@ -9,7 +9,7 @@ import signal
 
 from lab.agents import TaskPeer, gone, online
 from lab.hub_process import HubProcess
-from tests.shell.conftest import WITHIN_S, Shell
+from tests.shell.conftest import WITHIN_S, Direct, Shell
 
 ENDS = {
     "completed": "reply done",
@@ -69,6 +69,17 @@ async def test_a_reply_answers_a_task_that_waits_and_no_other(embedded_hub: HubP
         absent = await shell.run("reply", "task-absent", "hi")
         assert (absent.code, "`clawbridge tasks` lists them" in absent.errors) == (8, True)
         assert len(agent.prompts) == 3
+
+
+async def test_a_task_that_is_no_longer_kept_is_named(embedded_hub: HubProcess, shell: Shell) -> None:
+    shell.env["CLAWBRIDGE_TOKEN"] = embedded_hub.mint("late", "session")
+    async with online(embedded_hub, Direct, features=["direct_message"]) as agent:
+        await shell.run("ask", agent.handle, "hi")
+        [(_, task, _)] = await states(shell)
+        for command in (("artifacts", task), ("reply", task, "hi")):
+            refused = await shell.run(*command)
+            expected = (8, f"clawbridge: the hub no longer keeps {task}: ask again\n")
+            assert (refused.code, refused.errors) == expected
 
 
 async def test_without_a_text_the_terminal_is_asked(embedded_hub: HubProcess, shell: Shell) -> None:
