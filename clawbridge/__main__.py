@@ -1,5 +1,6 @@
 """The entry point: `clawbridge`, or `python -m clawbridge`."""
 
+import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -9,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from clawbridge import VERSION
-from clawbridge.ask import ask
+from clawbridge.artifacts import artifacts
+from clawbridge.ask import ask, reply
 from clawbridge.completion import completion, options_in
 from clawbridge.lists import agents, tasks
 from clawbridge.sign_in import login, logout
@@ -33,7 +35,19 @@ class Connect(click.Command):
         return [CompletionItem(one) for one in options_in(help_text) if one.startswith(incomplete)]
 
 
-@click.group(context_settings=SETTINGS)
+class Root(click.Group):
+    """The command without a subcommand."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; Ctrl-C ends it with the exit code of a signal."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo(err=True)
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
+
+@click.group(cls=Root, context_settings=SETTINGS)
 @click.version_option(VERSION, prog_name="clawbridge", message="%(prog)s %(version)s")
 def clawbridge() -> None:
     """Ask the agents of a Clawbridge hub, connect agents to it, or run a hub.
@@ -47,8 +61,9 @@ def clawbridge() -> None:
 
 
 @clawbridge.command()
+@click.option("--json", "as_json", is_flag=True, help="When the hub serves, print one line of JSON.")
 @click.pass_context
-def serve(ctx: click.Context) -> None:
+def serve(ctx: click.Context, as_json: bool) -> None:
     """Run a hub on this machine, until Ctrl-C.
 
     Settings are environment variables, such as HOST, PORT, PUBLIC_URL and DATA_DIR, the folder of its database and
@@ -58,7 +73,7 @@ def serve(ctx: click.Context) -> None:
     A hub to try, with a demo agent and a sign-in under any name:
       DEMO=1 DEV_LOGIN=1 GATEWAY=1 clawbridge serve
     """
-    ctx.exit(run_program("hub", ["serve"], "clawbridge"))
+    ctx.exit(run_program("hub", ["serve", *(["--json"] if as_json else [])], "clawbridge"))
 
 
 @clawbridge.command(context_settings=REST_OF_LINE)
@@ -77,7 +92,7 @@ def connect(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     ctx.exit(run_program("connect", list(arguments), "clawbridge connect"))
 
 
-for command in (ask, agents, tasks, login, logout, completion):
+for command in (ask, reply, agents, tasks, artifacts, login, logout, completion):
     clawbridge.add_command(command)
 
 

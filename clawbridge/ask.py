@@ -1,233 +1,52 @@
-"""`clawbridge ask`: one question, its reply as it comes, and an exit code that says how it ended."""
+"""`clawbridge ask` and `clawbridge reply`: one message, its reply as it comes, and how the task ended."""
 
-import base64
-import binascii
-import signal
-import time
-from collections.abc import Generator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
-from uuid import uuid4
 
 import click
-import msgspec
 
-from clawbridge.completion import complete_handle
-from clawbridge.hub_client import (
-    Broken,
-    HubClient,
-    Part,
-    Status,
-    StreamEvent,
-    agent_path,
-)
-from clawbridge.question import JsonPart, read_parts
-from clawbridge.sign_in import connection_options, open_hub
+from clawbridge.completion import complete_handle, complete_waiting_task
+from clawbridge.conversation import WAITING, Conversation, Interrupted, StopSignals, converse
+from clawbridge.hub_client import Card, HubClient, agent_path
+from clawbridge.question import JsonPart, check_files, read_parts
+from clawbridge.sign_in import Command, connection_options, open_hub
+from clawbridge.task_lookup import find_agent, read_task
 from clawbridge.terminal import (
     CommandFailure,
     ExitCode,
     end,
     is_interactive,
-    one_line,
     read_answer,
     report,
     write_json,
-    write_note,
-    write_reply,
 )
 
-MAX_RECONNECTS = 5  # in a row, without an event between them
-FIRST_PAUSE_S = 0.5
-WAITING = {"INPUT_REQUIRED": "input", "AUTH_REQUIRED": "authorization"}
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-
-class Interrupted(KeyboardInterrupt):
-    """The user wants the command to end."""
-
-
-class StopSignals:
-    """Raises Interrupted at the first SIGINT or SIGTERM once a task can be canceled, at the second one at once."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._can_cancel = False
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        self._previous = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def allow(self) -> None:
-        """From now on there is a task to cancel."""
-        self._can_cancel = True
-        if self.number:
-            raise Interrupted
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        is_first, self.number = not self.number, number
-        if self._can_cancel or not is_first:
-            self._can_cancel = False
-            raise Interrupted
-
-
-class Conversation:
-    """The messages of one task, and what comes back. `task_id`: empty until the hub has named it."""
-
-    def __init__(self, client: HubClient, handle: str, *, prints_reply: bool, is_quiet: bool) -> None:
-        self.task_id = ""
-        self.context_id = ""
-        self.status: Status | None = None
-        self.direct: Any = None
-        self._client = client
-        self.handle = handle
-        self._path = agent_path(handle)
-        self._prints_reply = prints_reply
-        self._is_quiet = is_quiet
-        self._known: set[str] = set()  # ids of artifacts that were printed, or belong to earlier messages
-        self._artifact_id = ""
-        self._ends_line = True
-
-    def send(self, parts: list[JsonPart], signals: StopSignals) -> None:
-        """Send one message and read its events, until the task ends or its agent asks for input.
-
-        A broken stream is continued where it ended; the agent is asked once.
-        """
-        message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": parts}
-        message |= {"taskId": self.task_id} if self.task_id else {}
-        message |= {"contextId": self.context_id} if self.context_id and not self.task_id else {}
-        self.status = None
-        last_id, failures = "", 0
-        while failures <= MAX_RECONNECTS:
-            if failures:
-                self._note("the connection broke: trying again")
-                time.sleep(FIRST_PAUSE_S * 2 ** (failures - 1))
-            try:
-                with closing(self._events(message, last_id)) as events:
-                    for event_id, event in events:
-                        last_id, failures = event_id, 0
-                        self._take(event, signals)
-                        if self._is_settled:
-                            return
-            except Broken:
-                pass
-            failures += 1
-        raise CommandFailure(ExitCode.UNREACHABLE, f"the connection to {self._client.url} broke {failures} times")
-
-    def cancel(self) -> str:
-        """Cancel the task on the hub; what became of it, as a line for the user."""
-        try:
-            self._client.call("POST", f"{self._path}/tasks/{self.task_id}:cancel", body={})
-        except CommandFailure as failure:
-            return f"could not cancel {self.task_id}: {failure.message}"
-        return f"canceled {self.task_id}"
-
-    def result(self) -> Any:
-        """The result of `SendMessage` of A2A 1.0: the task as the hub has it, or the message without a task."""
-        if self.direct is not None:
-            return {"message": self.direct}
-        return {"task": self._client.call("GET", f"{self._path}/tasks/{self.task_id}")}
-
-    def end_line(self) -> None:
-        """Let the reply end with a line feed."""
-        if not self._ends_line:
-            write_reply("\n")
-            self._ends_line = True
-
-    @property
-    def _is_settled(self) -> bool:
-        return self.direct is not None or (
-            self.status is not None and (self.status.has_ended or self.status.name in WAITING)
-        )
-
-    def _events(self, message: JsonPart, after: str) -> Generator[tuple[str, StreamEvent]]:
-        key = str(message["messageId"])
-        return self._client.stream(f"{self._path}/message:stream", {"message": message}, key=key, after=after)
-
-    def _take(self, event: StreamEvent, signals: StopSignals) -> None:
-        if event.task:
-            self.task_id, self.context_id = event.task.id, event.task.context_id
-            self.status = event.task.status
-            for artifact in event.task.artifacts:
-                if self.status.has_ended and artifact.artifact_id not in self._known:
-                    self._print(artifact.artifact_id, artifact.parts)
-                self._known.add(artifact.artifact_id)
-        if event.artifact_update:
-            update, artifact = event.artifact_update, event.artifact_update.artifact
-            if update.append or not update.last_chunk or artifact.artifact_id not in self._known:
-                self._print(artifact.artifact_id, artifact.parts)
-            self._known.add(artifact.artifact_id)
-        if event.status_update:
-            self.status = event.status_update.status
-            if self.status.name == "WORKING" and self.status.text:
-                self._note(self.status.text)
-        if event.message:
-            self.direct = msgspec.to_builtins(event.message)
-            self._print("", event.message.parts)
-        if self.task_id and not self._is_settled:
-            signals.allow()
-
-    def _print(self, artifact_id: str, parts: list[Part]) -> None:
-        if not self._prints_reply:
-            return
-        if artifact_id != self._artifact_id:
-            self.end_line()
-            self._artifact_id = artifact_id
-        for part in parts:
-            self._print_part(part)
-
-    def _print_part(self, part: Part) -> None:
-        text = part.text
-        if text is None and part.data is not msgspec.UNSET:
-            text = msgspec.json.format(msgspec.json.encode(part.data)).decode() + "\n"
-        if text:
-            write_reply(text)
-            self._ends_line = text.endswith("\n")
-        elif text is None:
-            self._note(describe_file(part))
-
-    def _note(self, text: str) -> None:
-        """Print a note on a line of its own; standard output has the reply alone."""
-        if not self._is_quiet:
-            write_note(text, after_line=self._ends_line)
-
-
-def describe_file(part: Part) -> str:
-    """A line on a file of the agent's."""
-    name = one_line(part.filename) or "a file"
-    kind = f" ({one_line(part.media_type)})" if part.media_type else ""
-    if part.url is not None:
-        return f"file {name}{kind}: {one_line(part.url)}"
-    try:
-        size = len(base64.b64decode(part.raw or ""))
-    except (binascii.Error, ValueError):
-        size = 0
-    return f"file {name}{kind}, {size} bytes: --json has its content"
+def message_options(command: Command) -> Command:
+    """Add the options of a message: its files, and what is printed."""
+    quiet_help = "Do not print the agent's notes and files on standard error."
+    command = click.option("-q", "--quiet", is_flag=True, help=quiet_help)(command)
+    json_help = "Print the result at the end, as one line of JSON of A2A 1.0."
+    command = click.option("--json", "as_json", is_flag=True, help=json_help)(command)
+    return click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="PATH",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=(
+            "Send a file too: text as a text part, NAME.json as a data part, any other, such as an image, if the"
+            " agent's card lists its media type. May be repeated."
+        ),
+    )(command)
 
 
 @click.command()
 @click.argument("handle", metavar="@OWNER/SLUG", shell_complete=complete_handle)
 @click.argument("question", required=False)
-@click.option(
-    "--file",
-    "files",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Send a file too: text as a text part, NAME.json as a data part. May be repeated.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the result at the end, as one line of JSON of A2A 1.0."
-)
+@message_options
 @click.option("--task", metavar="ID", default="", help="Answer a task that waits for input.")
 @click.option("--context", metavar="ID", default="", help="Continue the conversation of this context id.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not print the agent's notes and files on standard error.")
 @connection_options
 def ask(
     handle: str,
@@ -260,45 +79,84 @@ def ask(
       clawbridge ask @demo/echo "hello"
       git diff | clawbridge ask @ann/reviewer
       clawbridge ask @ann/reviewer "Is this right?" --file notes.md --file plan.json
+      clawbridge ask @ann/painter "What is this?" --file a.png
     """
     agent_path(handle)
     parts = read_parts(question, files)
     with open_hub(hub, token, token_file) as client, StopSignals() as signals:
+        check_taken(client, handle, parts)
         talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
-        try:
-            code: int = converse(talk, parts, signals, asks_back=not as_json and is_interactive())
-            if as_json:
-                write_json(talk.result())
-        except Interrupted:
-            talk.end_line()
-            with suppress(Interrupted):  # a second signal does not wait for the hub
-                report(talk.cancel() if talk.task_id else "interrupted before the hub answered")
-            code = 128 + signals.number
-        finally:
-            talk.end_line()
+        code = finish(talk, parts, signals, as_json=as_json)
     end(code)
 
 
-def converse(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *, asks_back: bool) -> ExitCode:
-    """Send the question, and the user's answers while the agent asks back; how the task ended."""
-    while True:
-        talk.send(parts, signals)
-        status = talk.status
-        if talk.direct is not None or status is None:
-            return ExitCode.COMPLETED
+@click.command()
+@click.argument("task", shell_complete=complete_waiting_task)
+@click.argument("text", required=False)
+@message_options
+@connection_options
+def reply(
+    task: str,
+    text: str | None,
+    files: tuple[Path, ...],
+    as_json: bool,
+    quiet: bool,
+    hub: str | None,
+    token: str | None,
+    token_file: Path | None,
+) -> None:
+    """Answer a task that asks for input, and print its agent's reply as it comes.
+
+    TASK: an id that `clawbridge tasks --state input_required` lists. Without TEXT the command asks you on a
+    terminal; if there is none, and with -, TEXT is standard input. The exit codes are those of `clawbridge ask`.
+
+    \b
+    Example:
+      clawbridge reply task-4f1c "Tuesday"
+    """
+    asks = text is None and not files and is_interactive()
+    parts = [] if asks else read_parts(text, files)
+    with open_hub(hub, token, token_file) as client, StopSignals() as signals:
+        handle = find_agent(client, task)
+        status = read_task(client, handle, task).status
         if status.name not in WAITING:
-            talk.end_line()
-            if status.name != "COMPLETED":
-                report(status.text or f"the task is {status.name}")
-            return ExitCode[status.name]
-        signals.allow()
+            state = status.name.lower().replace("_", " ")
+            raise CommandFailure(ExitCode.REFUSED, f"{task} does not wait for an answer: it is {state}")
+        if asks:
+            typed = read_answer(status.text)
+            if not typed:
+                raise CommandFailure(ExitCode[status.name], "no answer given")
+            parts = [{"text": typed}]
+        check_taken(client, handle, parts)
+        talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
+        talk.task_id = task
+        code = finish(talk, parts, signals, as_json=as_json)
+    end(code)
+
+
+def check_taken(client: HubClient, handle: str, parts: list[JsonPart]) -> None:
+    """Read the agent's card, if there are files among the parts, and check that it takes them.
+
+    Raises:
+        Failure: the agent does not.
+    """
+    if any("raw" in part for part in parts):
+        card = client.read(client.call("GET", f"{agent_path(handle)}/extendedAgentCard"), Card)
+        check_files(parts, handle, card.input_modes)
+
+
+def finish(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *, as_json: bool) -> int:
+    """Send a message and follow its task to the end; the exit code. A signal cancels the task."""
+    try:
+        code: int = converse(talk, parts, signals, asks_back=not as_json and is_interactive())
+        if as_json:
+            write_json(talk.result())
+    except Interrupted:
         talk.end_line()
-        answer = read_answer(status.text) if asks_back else None
-        if not answer:
-            report(
-                f"the agent asks for {WAITING[status.name]}: {status.text}" if not asks_back else "no answer given"
-            )
-            report(f"answer with: clawbridge ask {talk.handle} ANSWER --task {talk.task_id}")
-            return ExitCode[status.name]
-        parts = [{"text": answer}]
+        with suppress(Interrupted):  # a second signal does not wait for the hub
+            report(talk.cancel() if talk.task_id else "interrupted before the hub answered")
+        code = 128 + signals.number
+    finally:
+        talk.end_line()
+    return code

@@ -71,6 +71,7 @@ class Artifact(WireStruct, frozen=True):
     """A part of the answer."""
 
     artifact_id: str
+    name: str = ""
     parts: list[Part] = []
 
 
@@ -108,6 +109,25 @@ class StreamEvent(WireStruct, frozen=True):
     status_update: StatusUpdate | None = None
     artifact_update: ArtifactUpdate | None = None
     message: Message | None = None
+
+
+class Skill(WireStruct, frozen=True):
+    """What a skill of an agent takes besides."""
+
+    input_modes: list[str] = []
+
+
+class Card(WireStruct, frozen=True):
+    """The media types that an agent takes, by its card."""
+
+    default_input_modes: list[str] = []
+    skills: list[Skill] = []
+
+    @property
+    def input_modes(self) -> list[str]:
+        """Those of the agent and of its skills."""
+        of_skills = [mode for skill in self.skills for mode in skill.input_modes]
+        return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
 
 
 class AgentRow(msgspec.Struct):

@@ -5,32 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from clawbridge.completion import complete_handle
 from clawbridge.hub_client import AgentPage, agent_path
 from clawbridge.sign_in import connection_options, open_hub
+from clawbridge.task_lookup import PATH, STATES, WAITING_STATES, QuestionPage
 from clawbridge.terminal import write_json, write_note, write_table
 
-
-class QuestionRow(msgspec.Struct, rename="camel"):
-    """The columns of a question in a list."""
-
-    asked_at: datetime
-    state: str
-    agent: str
-    task_id: str | None
-    question: str
-
-
-class QuestionPage(msgspec.Struct):
-    """`GET /api/v1/questions`."""
-
-    items: list[QuestionRow]
-    next: str | None
-
-
-STATES = ("queued", "open", "completed", "failed", "denied")
 MAX_AGENTS = 1000
 MAX_TASKS = 50
 
@@ -87,7 +68,7 @@ def agents(
 @click.command()
 @click.argument("handle", metavar="[@OWNER/SLUG]", required=False, shell_complete=complete_handle)
 @click.option("--search", metavar="WORDS", default="", help="Words in the question.")
-@click.option("--state", type=click.Choice(STATES), help="Only questions in this state.")
+@click.option("--state", type=click.Choice(STATES), metavar="STATE", help="Only questions in this state.")
 @click.option(
     "--limit", type=click.IntRange(1, MAX_TASKS), default=25, show_default=True, help="How many to ask for."
 )
@@ -105,13 +86,23 @@ def tasks(
     token: str | None,
     token_file: Path | None,
 ) -> None:
-    """List what you asked, newest first: of all agents, or of one."""
+    """List what you asked, newest first: of all agents, or of one.
+
+    \b
+    States:
+      queued          it waits until the agent is free     rejected   by the agent
+      open            the agent works on it                canceled   by you, or by the agent
+      input_required  the agent asks something:            failed     no reply, or not all of it
+                      `clawbridge reply TASK …`            denied     by the hub, before the agent
+      auth_required   the agent asks for authorization                was asked
+      completed       the agent replied
+    """
     if handle:
         agent_path(handle)
     wanted = {"agent": (handle or "").removeprefix("@"), "q": search, "state": state, "before": before}
     query = {"limit": limit} | {name: value for name, value in wanted.items() if value}
     with open_hub(hub, token, token_file) as client:
-        answer = client.call("GET", "/api/v1/questions", query=query)
+        answer = client.call("GET", PATH, query=query)
         page = client.read(answer, QuestionPage)
     if as_json:
         write_json(answer)
@@ -122,10 +113,15 @@ def tasks(
     ]
     if rows:
         write_table([["ASKED", "STATE", "AGENT", "TASK", "QUESTION"], *rows])
+    elif page.next:
+        write_note("No question among those that the hub looked at fits; there are older ones.")
     elif len(query) > 1:
         write_note("No question fits. `clawbridge tasks` lists all that you asked.")
     else:
         write_note('No question yet. Ask one: clawbridge ask @OWNER/SLUG "…"')
+    waiting = next((one.task_id for one in page.items if one.state in WAITING_STATES), None)
+    if waiting:
+        write_note(f"An agent waits for you: clawbridge reply {waiting} ANSWER")
     if page.next:
         write_note(f"more: --before {page.next}")
 

@@ -1,17 +1,21 @@
-"""The parts of a message from arguments, standard input and files: text, and data of JSON files."""
+"""The parts of a message from arguments, standard input and files: text, data of JSON files, and other files."""
 
+import base64
 import json
+import mimetypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from clawbridge.terminal import CommandFailure, bad_arguments, is_interactive
+from clawbridge.terminal import bad_arguments, is_interactive
 
 MAX_BYTES = 1024 * 1024 - 4096  # of the hub's limit, the rest is the envelope
 MAX_PARTS = 64
 STANDARD_INPUT = "-"
+INPUT_NAME = "standard input"
 JSON_SUFFIX = ".json"
+PLAIN_MODES = {"text/plain", "application/json"}  # an agent that lists these alone takes no files
 JsonPart = dict[str, Any]
 
 
@@ -26,41 +30,83 @@ def read_parts(question: str | None, files: Sequence[Path]) -> list[JsonPart]:
             raise bad_arguments("what is the question? Write it behind the handle, or pipe it in")
         question = STANDARD_INPUT
     if question == STANDARD_INPUT:
-        question = decoded("standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
+        question = find_text(limited(INPUT_NAME, sys.stdin.buffer.read(MAX_BYTES + 1)))
+        if question is None:
+            raise bad_arguments(f"{INPUT_NAME} is no text in UTF-8; --file PATH sends other files")
         if not question.strip():
             raise bad_arguments("standard input is empty: there is no question")
     parts: list[JsonPart] = [] if question is None else [{"text": question}]
     parts += [read_file(path) for path in files]
     if len(parts) > MAX_PARTS:
         raise bad_arguments(f"{len(parts)} parts: the hub takes {MAX_PARTS} in one question")
-    if not any(part.get("text", "").strip() or "data" in part for part in parts):
+    if not any(part.get("text", "").strip() or "data" in part or "raw" in part for part in parts):
         raise bad_arguments("the question is empty")
     size = len(json.dumps(parts, ensure_ascii=False).encode(errors="replace"))
     if size > MAX_BYTES:
-        raise bad_arguments(f"the question has {size} bytes: the hub takes {MAX_BYTES}")
+        raise bad_arguments(f"the question has {size} bytes, files in base64: the hub takes {MAX_BYTES}")
     return parts
 
 
 def read_file(path: Path) -> JsonPart:
-    """A file as a part: the value of a JSON file, the text of any other.
+    """A file as a part: the value of a JSON file, the text of a text in UTF-8, the bytes of any other.
 
     Raises:
-        Failure: it cannot be read, is neither text nor JSON, or is too large.
+        Failure: it cannot be read, is no JSON though its name says so, or is too large.
     """
     try:
         with path.open("rb") as file:
-            text = decoded(str(path), file.read(MAX_BYTES + 1))
+            content = limited(f"--file {path}", file.read(MAX_BYTES + 1))
     except OSError as problem:
         raise bad_arguments(f"--file {path}: {problem.strerror}") from None
-    if path.suffix.lower() != JSON_SUFFIX:
-        if not text:
-            raise bad_arguments(f"--file {path}: the file is empty")
+    if not content:
+        raise bad_arguments(f"--file {path}: the file is empty")
+    text = find_text(content)
+    if path.suffix.lower() == JSON_SUFFIX:
+        return {"data": value_of(path, text), "mediaType": "application/json", "filename": path.name}
+    if text is not None:
         return {"text": text, "filename": path.name}
+    encoded = base64.b64encode(content).decode("ascii")
+    return {"raw": encoded, "mediaType": media_type_of(path), "filename": path.name}
+
+
+def value_of(path: Path, text: str | None) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        Failure: it has none.
+    """
+    if text is None:
+        raise bad_arguments(f"--file {path}: no JSON: it is no text in UTF-8")
     try:
-        value = json.loads(text, parse_constant=refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as problem:
         raise bad_arguments(f"--file {path}: no JSON: {problem}") from None
-    return {"data": value, "mediaType": "application/json", "filename": path.name}
+
+
+def media_type_of(path: Path) -> str:
+    """The media type that the name of a file says."""
+    guessed, encoding = mimetypes.guess_type(path.name)
+    return f"application/{encoding}" if encoding else guessed or "application/octet-stream"
+
+
+def check_files(parts: Iterable[JsonPart], handle: str, modes: Sequence[str]) -> None:
+    """Compare the files among the parts with the media types that the agent's card lists.
+
+    Raises:
+        Failure: the agent does not take one of them; nothing was sent.
+    """
+    taken = ", ".join(modes)
+    for part in parts:
+        if "raw" not in part:
+            continue
+        kind = part["mediaType"]
+        accepted = {kind, f"{kind.partition('/')[0]}/*", "*/*", "*"}
+        if PLAIN_MODES.issuperset(modes):
+            taken = "text in UTF-8 and JSON alone"
+        elif accepted.intersection(modes):
+            continue
+        name = handle.removeprefix("@")
+        raise bad_arguments(f"--file {part['filename']}: @{name} takes no {kind}, by its card: it takes {taken}")
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -68,23 +114,21 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def decoded(name: str, content: bytes) -> str:
-    """The text of these bytes.
+def limited(name: str, content: bytes) -> bytes:
+    """The content, if the hub takes as much.
 
     Raises:
-        Failure: they are too many, or no text.
+        Failure: the hub does not.
     """
     if len(content) > MAX_BYTES:
         raise bad_arguments(f"{name}: over {MAX_BYTES} bytes, which the hub takes at most")
+    return content
+
+
+def find_text(content: bytes) -> str | None:
+    """The text of these bytes; None if they are none in UTF-8, or have a NUL, which the hub does not take."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise not_text(name)
-    return text
-
-
-def not_text(name: str) -> CommandFailure:
-    """The failure of a file that the hub would not take."""
-    return bad_arguments(f"{name}: neither text in UTF-8 nor JSON: an agent is sent nothing else")
+        return None
+    return None if "\0" in text else text

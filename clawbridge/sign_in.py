@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from clawbridge.hub_client import HubClient, checked_hub, is_open_to_listeners
-from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report
+from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
 TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105  a name
@@ -180,7 +180,10 @@ def checked_token(token: str, hub: str) -> str:
 
 @click.command()
 @hub_option
-def login(hub: str | None) -> None:
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the code, then the sign-in, each as one line of JSON."
+)
+def login(hub: str | None, as_json: bool) -> None:
     """Sign in to a hub with a browser.
 
     The command shows an address and a code. Open the address on any machine, sign in and allow the code. The token
@@ -195,6 +198,15 @@ def login(hub: str | None) -> None:
         shown = "".join(letter for letter in name if letter.isprintable())[:MAX_APP_NAME_CHARS]
         body = {"app_name": shown, "machine_id": stored.machine}
         codes = client.read(client.call("POST", "/api/v1/auth/device/code", body=body), DeviceCodes)
+        if as_json:
+            write_json(
+                {
+                    "hub": url,
+                    "verificationUri": codes.verification_uri,
+                    "userCode": codes.user_code,
+                    "expiresInS": codes.expires_in,
+                }
+            )
         click.echo(f"Open {one_line(codes.verification_uri_complete)}", err=True)
         click.echo(f"and allow the code {one_line(codes.user_code)}. Waiting, Ctrl-C ends it …", err=True)
         token = wait_for_token(client, codes)
@@ -208,6 +220,8 @@ def login(hub: str | None) -> None:
     if previous and previous.login != user:  # the hub itself replaces a token of the same user
         with suppress(CommandFailure), HubClient(url, previous.token) as client:
             client.call("POST", "/api/v1/auth/logout")
+    if as_json:
+        write_json({"hub": url, "login": user})
     click.echo(f"signed in to {url} as {user}", err=True)
     if os.environ.get(TOKEN_VARIABLE):
         report(f"{TOKEN_VARIABLE} is set: commands use that token, not this sign-in")
@@ -238,7 +252,8 @@ def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
 
 @click.command()
 @hub_option
-def logout(hub: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the hub as one line of JSON.")
+def logout(hub: str | None, as_json: bool) -> None:
     """Revoke the token that `login` stored, and forget it."""
     stored = load()
     url = choose_hub(hub, stored)
@@ -254,4 +269,6 @@ def logout(hub: str | None) -> None:
     if stored.hub == url:
         stored.hub = next(iter(stored.hubs), "")
     save(stored)
+    if as_json:
+        write_json({"hub": url})
     click.echo(f"signed out of {url}", err=True)

@@ -25,8 +25,8 @@ class Demo:
         self._agent: ConnectedAgent | None = None
         self._running: asyncio.Task[Ending] | None = None
 
-    async def start(self) -> list[str]:
-        """Bring the agent online; the lines to show: a token and a curl that asks it."""
+    async def start(self) -> str:
+        """Bring the agent online; a token of a caller, who may ask it."""
         agent_token, session_id, caller_token = await db_call(prepare)()
         online = asyncio.Event()
 
@@ -43,6 +43,10 @@ class Demo:
         )
         self._running = asyncio.get_running_loop().create_task(self._agent.run(), name="demo agent")
         await asyncio.wait_for(online.wait(), ONLINE_WITHIN_S)
+        return caller_token
+
+    def lines(self, caller_token: str) -> list[str]:
+        """The lines to show: the token, and a curl that asks the agent."""
         return ["", "token:", f"  {caller_token}", "", "ask the demo agent:", *_curl(caller_token)]
 
     async def stop(self) -> None:

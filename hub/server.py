@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 import socket
 import sys
@@ -60,13 +61,14 @@ def config() -> uvicorn.Config:
 
 
 class HubServer(uvicorn.Server):
-    """Says `ready …` when it serves, and drains before it leaves."""
+    """Says `ready …` when it serves, and drains before it leaves. `as_json`: says it as a line of JSON."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
         super().__init__(config())
         self._loop: asyncio.AbstractEventLoop | None = None
         # Imported only where it is shown: the connector comes with it.
         self._demo = import_module("hub.demo").Demo() if settings.DEMO else None
+        self._as_json = as_json
         self._signalled_at = self._looked_at = 0.0
         self._tasks = TaskSet()
         self._leaving = asyncio.Event()
@@ -115,15 +117,16 @@ class HubServer(uvicorn.Server):
             logger.warning("address.not_recorded", extra={"failure": type(failure).__name__})
 
     async def _say_ready(self) -> None:
-        lines = [f"ready {settings.LOCAL_URL}"]
+        lines, ready = [f"ready {settings.LOCAL_URL}"], {"url": settings.LOCAL_URL}
         if self._demo is not None:
             try:
-                lines += await self._demo.start()
+                ready["token"] = await self._demo.start()
+                lines += self._demo.lines(ready["token"])
             except TimeoutError:
                 sys.stderr.write("the demo agent did not come online\n")
                 self._leave()
                 return
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write((json.dumps(ready) if self._as_json else "\n".join(lines)) + "\n")
         sys.stdout.flush()
 
     async def _drain_and_exit(self) -> None:

@@ -6,7 +6,7 @@ A page reads a bounded number of rows, whatever it looks for (docs/adr/0105).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -15,7 +15,7 @@ from django.db.models.functions import Left
 from msgspec import Meta, Struct
 
 from agents.models import Agent, Process, QueuedAsk, Turn
-from agents.models.choices import Outcome
+from agents.models.choices import Failure, Interruption, Outcome
 from agents.models.session import alive_since
 from kit.clock import db_now
 from kit.search import filter_by_words
@@ -27,17 +27,36 @@ MOST_QUEUED = 50
 MAX_LIMIT = 50
 MAX_CHARS = 4_000  # of a question
 MAX_WORDS = 6
-QuestionState = Literal["queued", "open", "completed", "failed", "denied"]
+QuestionState = Literal[
+    "queued",
+    "open",
+    "input_required",
+    "auth_required",
+    "completed",
+    "rejected",
+    "canceled",
+    "failed",
+    "denied",
+]
 STATES: Mapping[str | None, QuestionState] = {
     None: "open",
     Outcome.COMPLETED: "completed",
     Outcome.FAILED: "failed",
     Outcome.DENIED: "denied",
 }
+STATES_BY_REASON: Mapping[tuple[str, str], QuestionState] = {
+    (Outcome.COMPLETED, Interruption.INPUT_REQUIRED): "input_required",
+    (Outcome.COMPLETED, Interruption.AUTH_REQUIRED): "auth_required",
+    (Outcome.FAILED, Failure.REJECTED): "rejected",
+    (Outcome.FAILED, Failure.CANCELED): "canceled",
+    (Outcome.FAILED, Failure.AGENT_CANCELED): "canceled",
+}
+WAITING: Collection[QuestionState] = ("input_required", "auth_required")
 WANTED = {
     "q": "at most 200 characters",
     "agent": "a handle of at most 200 characters",
-    "state": "queued, open, completed, failed or denied",
+    "state": f"one of {', '.join(get_args(QuestionState))}",
+    "task": "an id of at most 64 characters",
     "day": "a date such as 2026-03-01",
     "tz": "a time zone of at most 64 characters",
     "before": "the `next` of a page",
@@ -52,6 +71,7 @@ Typed = Annotated[str, Meta(max_length=200)]
 ZoneName = Annotated[str, Meta(max_length=64)]
 Cursor = Annotated[str, Meta(pattern=r"^[0-9]{1,17}\.[0-9]{1,18}$")]
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
+TaskId = Annotated[str, Meta(max_length=64)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +100,15 @@ class Position:
 
 
 class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which questions. `q`: words that are each in it; `agent`: a handle; `day`: in the time zone `tz`."""
+    """Which questions. `q`: words that are each in it; `agent`: a handle; `day`: in the time zone `tz`.
+
+    `task`: the id of a task, which may have several questions.
+    """
 
     q: Typed = ""
     agent: Typed = ""
     state: QuestionState | None = None
+    task: TaskId = ""
     day: date | None = None
     tz: ZoneName = "UTC"
     before: Cursor | None = None
@@ -93,7 +117,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_filtered(self) -> bool:
         """Whether some questions are left out."""
-        return bool(self.q or self.agent or self.state or self.day)
+        return bool(self.q or self.agent or self.state or self.task or self.day)
 
     @property
     def words(self) -> list[str]:
@@ -130,6 +154,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AskedQuestion:
     """One question. `is_askable`: whether its caller may ask the agent now, and so read the task.
 
+    `state`: how its turn stands. A task that waited for its caller may have been answered or canceled since.
     `text` is at most MAX_CHARS long, and blank once it was kept as long as the agent's owner wants.
     """
 
@@ -140,6 +165,7 @@ class AskedQuestion:
     is_cut: bool
     asked_at: datetime
     state: QuestionState
+    outcome: str | None = None
     reason: str = ""
     latency_ms: int | None = None
     repeats: int = 1
@@ -214,8 +240,21 @@ def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], Position
     if end is not None:
         asked = asked.filter(end.as_new)
     if query.state is not None:
-        asked = asked.filter(outcome=None if query.state == "open" else query.state)
+        asked = asked.filter(_of_state(query.state))
     return _matching(asked, query), end
+
+
+def _of_state(state: QuestionState) -> Q:
+    """The turns that are in this state, or may be: the task of one that waited may be canceled, or answered."""
+    found = Q()
+    for outcome, plain in STATES.items():
+        if plain == state:
+            others = [reason for (of, reason) in STATES_BY_REASON if of == outcome != Outcome.COMPLETED]
+            found |= Q(outcome=outcome) & ~Q(reason__in=others)
+    for (outcome, reason), named in STATES_BY_REASON.items():
+        if named == state or (state == "canceled" and named in WAITING):
+            found |= Q(outcome=outcome, reason=reason)
+    return found
 
 
 def _queued(user_id: int, query: QuestionQuery) -> list[QueuedAsk]:
@@ -235,9 +274,11 @@ def _of_day(rows: Rows, query: QuestionQuery, asked_at: str) -> Rows:
 
 
 def _matching(rows: Rows, query: QuestionQuery) -> Rows:
-    """The rows of the wanted agent that contain the wanted words."""
+    """The rows of the wanted agent and task that contain the wanted words."""
     if query.handle:
         rows = rows.filter(agent__handle_key=query.handle.lower())
+    if query.task:
+        rows = rows.filter(task_id=query.task)
     return filter_by_words(rows, "question", query.words)
 
 
@@ -256,7 +297,8 @@ def _of_turn(turn: Turn, askable: Collection[int]) -> AskedQuestion:
     return AskedQuestion(
         **_common(turn, askable),
         asked_at=turn.asked_at,
-        state=STATES[turn.outcome],
+        state=STATES_BY_REASON.get((turn.outcome or "", turn.reason), STATES[turn.outcome]),
+        outcome=turn.outcome,
         reason=turn.reason,
         latency_ms=turn.latency_ms,
         repeats=turn.repeats,

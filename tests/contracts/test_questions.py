@@ -99,6 +99,31 @@ class TestTheList:
         assert texts(day=day + timedelta(days=1), tz="Europe/Berlin") == ["lifetimes of stars"]
         assert asked_agents(user("alice").pk) == sorted([one.agent.handle, other.agent.handle])
 
+    def test_states_tell_how_a_turn_ended_and_filter(self) -> None:
+        agent = published()
+        ends = {
+            "open": (None, ""),
+            "input_required": ("completed", "input_required"),
+            "auth_required": ("completed", "auth_required"),
+            "completed": ("completed", ""),
+            "rejected": ("failed", "rejected"),
+            "canceled": ("failed", "agent_canceled"),
+            "failed": ("failed", "agent_failed"),
+            "denied": ("denied", "busy"),
+        }
+        for state, (outcome, reason) in ends.items():
+            ask(agent, state, outcome, reason=reason, task_id=f"task-{state}")
+        found = find_questions(user("alice").pk, QuestionQuery()).questions
+        assert [(one.text, one.state) for one in found] == [(state, state) for state in reversed(ends)]
+        # Of a task that waited, the store knows whether it still does.
+        may_be = {
+            "completed": {"input_required", "auth_required"},
+            "canceled": {"input_required", "auth_required"},
+        }
+        for state in ends:
+            assert set(texts(state=state)) == {state} | may_be.get(state, set())
+        assert texts(task="task-rejected") == ["rejected"]
+
     def test_letters_beyond_ascii_are_found_in_any_case(self) -> None:
         ask(published(), "Über den Wolken, ÄRGER")
         assert texts(q="über") == texts(q="Ärger ÜBER") == ["Über den Wolken, ÄRGER"]
@@ -280,6 +305,28 @@ async def test_a_reply_is_there_as_long_as_its_task_then_state_and_latency(serve
     assert (gone["isKept"], gone["reply"], gone["replyPreview"], gone["url"]) == (False, None, None, None)
     assert (gone["state"], gone["reason"], gone["taskId"]) == ("failed", "timeout", "task-2")
     assert (closed["isKept"], closed["reply"]) == (False, None)
+
+
+async def test_a_task_waits_until_it_is_answered_canceled_or_gone(served: Served) -> None:
+    names = ("waits", "canceled", "answered", "gone")
+
+    def rows() -> tuple[int, str]:
+        agent = published()
+        for name in names:
+            ask(agent, name, reason="input_required", task_id=f"task-{name}", chat_id=f"c-{name}")
+        return user("alice").pk, token_of("alice")
+
+    caller_id, token = await db_call(rows)()
+    for name, state, chat_id in (
+        ("waits", State.INPUT_REQUIRED, "c-waits"),
+        ("canceled", State.CANCELED, "c-canceled"),
+        ("answered", State.INPUT_REQUIRED, "c-later"),
+    ):
+        await served.store.put(task(f"task-{name}", caller_id=caller_id, chat_id=chat_id, state=state))
+    wanted = {"input_required": ["waits"], "canceled": ["canceled"], "completed": ["gone", "answered"]}
+    for state, found in wanted.items():
+        _, _, body = await served.get(token, f"state={state}")
+        assert [(one["question"], one["state"]) for one in body["items"]] == [(name, state) for name in found]
 
 
 async def test_of_a_task_of_several_turns_the_last_has_the_reply(served: Served) -> None:

@@ -42,6 +42,15 @@ def test_a_cancel_of_ones_own_and_a_polite_refusal_are_no_failures(alice: Person
         assert shown in text.replace("\\ ", " "), shown  # re.escape writes spaces so
 
 
+def test_a_state_leaves_out_the_others(alice: Person, bob: Person) -> None:
+    agent = make_agent(bob.user, "helper")
+    for outcome, reason in (("completed", "input_required"), ("failed", "rejected"), ("failed", "canceled")):
+        make_turn(agent, alice.user, outcome, reason=reason, question=f"this one {reason}")
+    for state, shown in (("input_required", "input_required"), ("rejected", "rejected"), ("canceled", "canceled")):
+        text = page_of(alice, f"?state={state}")
+        assert (f"this one {shown}" in text, text.count("this one")) == (True, 1)
+
+
 def test_a_question_is_shown_without_its_markup(alice: Person) -> None:
     make_turn(make_agent(alice.user), alice.user, question="# Why\n\n**this** `a < b`?")
     assert '<p class="said">Why this a &lt; b?</p>' in page_of(alice)

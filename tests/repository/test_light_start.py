@@ -1,15 +1,17 @@
-"""How many modules programs of an embedded hub import: more of them start slower and hold more memory.
+"""How many modules the command and an embedded hub import: more of them start slower and hold more memory.
 
 `python -m lab.bench.start` measures what that costs; `python -X importtime` shows which modules they are. Import
 what one deployment needs where it is built: docs/adr/0163.
 """
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lab.bench import start
 from lab.hub_storage import EmbeddedStorages
+from lab.processes import python, run
 
 OF_OTHERS = (
     "celery",
@@ -24,6 +26,7 @@ OF_OTHERS = (
 )
 MOST_OF_MINT_TOKEN = 800
 MOST_OF_A_HUB = 1_450
+MOST_OF_THE_COMMAND = 300
 
 
 def check(modules: list[str], most: int) -> None:
@@ -35,6 +38,13 @@ def check(modules: list[str], most: int) -> None:
 def test_mint_token_imports_little(embedded_storages: EmbeddedStorages, tmp_path: Path) -> None:
     storage = embedded_storages.new(tmp_path / "data")
     check(start.mint_imports(storage.env), MOST_OF_MINT_TOKEN)
+
+
+def test_the_command_imports_little_and_nothing_of_the_hub() -> None:
+    names = run(python("-c", "import clawbridge.__main__, sys; print(*sys.modules)"), os.environ, within_s=60)
+    modules = names.split()
+    assert not {"django", "hub", "agents", "connect", "kit"} & set(modules)
+    check(modules, MOST_OF_THE_COMMAND)
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from lab import ROOT
+from lab.callers import Json
+from lab.channel_agent import ChannelAgent
 from lab.forked import ForkedProcess
 from lab.hub_process import HubProcess
 from lab.processes import python
@@ -76,6 +78,13 @@ class Command:
     @property
     def errors(self) -> str:
         return self._errors.read_text()
+
+
+class Direct(ChannelAgent):
+    """Answers with a message and no task."""
+
+    async def answer(self, prompt: Json) -> None:
+        await self.reply(prompt["chatId"], f"at once: {prompt['text']}", direct=True)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """`clawbridge ask`: streams the reply, says by its exit code how the task ended, and leaves nothing open."""
 
 import asyncio
+import base64
 import json
 import os
 import pty
@@ -13,18 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from lab.agents import Echo, TaskPeer, gone, online
-from lab.callers import Json, bearer, web
-from lab.channel_agent import ChannelAgent
+from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.shell.conftest import WITHIN_S, Shell
-
-
-class Direct(ChannelAgent):
-    """Answers with a message and no task."""
-
-    async def answer(self, prompt: Json) -> None:
-        await self.reply(prompt["chatId"], f"at once: {prompt['text']}", direct=True)
+from tests.shell.conftest import WITHIN_S, Direct, Shell
 
 
 async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell: Shell) -> None:
@@ -39,7 +32,8 @@ async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell
         agent.release.set()
         assert await command.end() == 0
         assert command.output == 'one, two\nthree\n{\n  "b": 4\n}\n'
-        assert command.errors == "reading\nfile a3.txt (text/plain), 5 bytes: --json has its content\n"
+        notes = r"reading\nfile a3.txt \(text/plain\), 5 bytes: clawbridge artifacts task-\S+ --save DIR\n"
+        assert re.fullmatch(notes, command.errors)
 
 
 async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, shell: Shell) -> None:
@@ -53,7 +47,7 @@ async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, s
         assert asked.code == 4
         assert "the agent asks for input: which day?" in asked.errors
         assert (login.code, login.output) == (5, "")
-        task_id = asked.errors.split()[-1]
+        task_id = re.findall(r"answer with: clawbridge reply (\S+) ANSWER\n", asked.errors)[0]
         answered = await shell.run("ask", agent.handle, "Tuesday", "--task", task_id)
         assert (answered.code, answered.output) == (0, "you said: Tuesday\n")
     await gone(embedded_hub, agent)
@@ -61,18 +55,17 @@ async def test_the_exit_code_says_how_the_task_ended(embedded_hub: HubProcess, s
     assert (offline.code, offline.errors) == (1, "clawbridge: agent channel offline\n")
 
 
-async def test_files_become_parts_and_others_are_refused_before_a_question_is_sent(
+async def test_files_become_parts_and_wrong_ones_are_refused_before_a_question_is_sent(
     embedded_hub: HubProcess, shell: Shell
 ) -> None:
-    names = ("notes.md", "plan.json", "broken.json", "image.png", "large.txt")
-    notes, plan, broken, image, large = (shell.folder / name for name in names)
+    names = ("notes.md", "plan.json", "broken.json", "large.txt")
+    notes, plan, broken, large = (shell.folder / name for name in names)
     notes.write_text("# Notes")
     plan.write_text('{"steps": [1, 2]}')
     broken.write_text('{"a": NaN}')
-    image.write_bytes(b"\x89PNG\r\n\x1a\n\0")
     large.write_text("x" * 2**20)
     async with online(embedded_hub, Echo) as agent:
-        for wrong, why in ((broken, "no JSON"), (image, "neither text"), (large, "at most")):
+        for wrong, why in ((broken, "no JSON"), (large, "at most")):
             refused = await shell.run("ask", agent.handle, "right?", "--file", str(wrong))
             assert (refused.code, why in refused.errors) == (2, True), refused.errors
         assert not agent.prompts
@@ -84,6 +77,33 @@ async def test_files_become_parts_and_others_are_refused_before_a_question_is_se
             {"text": "# Notes", "filename": "notes.md"},
             {"data": {"steps": [1, 2]}, "mediaType": "application/json", "filename": "plan.json"},
         ]
+
+
+async def test_an_image_is_sent_to_agents_whose_card_lists_it(embedded_hub: HubProcess, shell: Shell) -> None:
+    image = shell.folder / "a.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    file = ("--file", str(image))
+    async with online(embedded_hub, Echo) as agent:
+        refused = await shell.run("ask", agent.handle, "what?", *file)
+        why = f"@{agent.handle} takes no image/png, by its card: it takes text in UTF-8 and JSON alone"
+        assert (refused.code, refused.errors) == (2, f"clawbridge: --file a.png: {why}\n")
+        assert not agent.prompts
+    card = {
+        "defaultInputModes": ["text/plain", "application/pdf"],
+        "skills": [{"id": "see", "name": "See", "description": "x", "tags": ["x"], "inputModes": ["image/*"]}],
+    }
+    async with online(embedded_hub, TaskPeer, agent=card, features=["parts"]) as agent:
+        asked = await shell.run("ask", agent.handle, "ask which part?", *file)
+        assert asked.code == 4, asked.errors
+        [task] = re.findall(r"reply (\S+) ANSWER", asked.errors)
+        assert (await shell.run("reply", task, *file)).code == 0
+        encoded = base64.b64encode(image.read_bytes()).decode()
+        sent = {"raw": encoded, "filename": "a.png", "mediaType": "image/png"}
+        assert [prompt["parts"][-1] for prompt in agent.prompts] == [sent, sent]
+        other = image.rename(shell.folder / "a.ogg")
+        refused = await shell.run("ask", agent.handle, "what?", "--file", str(other))
+        assert "takes no audio/ogg, by its card: it takes text/plain, application/pdf, image/*" in refused.errors
+        assert (refused.code, len(agent.prompts)) == (2, 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

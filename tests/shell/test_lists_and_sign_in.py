@@ -1,7 +1,8 @@
-"""What `clawbridge` says besides answers: agents, tasks, completions; and how it signs in."""
+"""What `clawbridge` says besides answers: agents and tasks; and how it signs in."""
 
 import json
 import re
+import signal
 from pathlib import Path
 from uuid import uuid4
 
@@ -38,9 +39,21 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
     assert (offline.output, "No agent fits" in offline.errors) == ("", True)
 
 
+async def test_ctrl_c_ends_a_sign_in_with_the_exit_code_of_a_signal(shell: Shell) -> None:
+    login = shell.start("login", CLAWBRIDGE_TOKEN="")
+
+    async def shown() -> bool:
+        return "allow the code" in login.errors
+
+    await eventually(shown, "the command shows a code", within_s=30)
+    login.process.send_signal(signal.SIGINT)
+    assert await login.end() == 130
+    assert "Traceback" not in login.errors
+
+
 async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProcess, shell: Shell) -> None:
     cookies = {"cw_session": embedded_hub.mint("device-user", "session")}
-    login = shell.start("login", CLAWBRIDGE_TOKEN="")
+    login = shell.start("login", "--json", CLAWBRIDGE_TOKEN="")
 
     async def shown() -> str | None:
         found = re.search(r"allow the code ([A-Z]{4}-[A-Z]{4})", login.errors)
@@ -53,32 +66,19 @@ async def test_a_device_sign_in_is_stored_used_and_revoked(embedded_hub: HubProc
         assert (await browser.post("/device", data=form)).status_code == 302
     assert await login.end() == 0
     assert login.errors.endswith(f"signed in to {embedded_hub.url} as device-user\n")
+    asked, done = map(json.loads, login.output.splitlines())
+    uri = f"{embedded_hub.url}/device"
+    assert (asked["hub"], asked["verificationUri"], asked["userCode"]) == (embedded_hub.url, uri, code)
+    assert (asked["expiresInS"], done) == (600, {"hub": embedded_hub.url, "login": "device-user"})
     file = Path(shell.folder, "config", "clawbridge", "hubs.json")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     token = json.loads(file.read_text())["hubs"][embedded_hub.url]["token"]
     assert token not in login.errors
     assert (await shell.run("agents", **SIGNED_IN)).code == 0
-    assert (await shell.run("logout", **SIGNED_IN)).code == 0
+    left = await shell.run("logout", "--json", **SIGNED_IN)
+    assert (left.code, json.loads(left.output)) == (0, {"hub": embedded_hub.url})
     assert token not in file.read_text()
     async with web(embedded_hub.url, headers=bearer(token)) as client:
         assert (await client.get("/api/v1/me")).status_code == 401
     again = await shell.run("logout", "--hub", embedded_hub.url, **SIGNED_IN)
     assert (again.code, again.errors) == (7, f"clawbridge: not signed in to {embedded_hub.url}\n")
-
-
-async def test_shells_complete_options_and_handles(embedded_hub: HubProcess, shell: Shell) -> None:
-    for name in ("bash", "zsh", "fish"):
-        script = await shell.run("completion", name)
-        assert (script.code, "_CLAWBRIDGE_COMPLETE" in script.output) == (0, True)
-
-    async def completed(line: str, **env: str) -> list[str]:
-        words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_CLAWBRIDGE_COMPLETE": "bash_complete"}
-        command = await shell.run(**(words | env))
-        assert command.errors == ""
-        return [one.partition(",")[2] for one in command.output.split()]
-
-    async with online(embedded_hub, Echo) as agent:
-        assert f"@{agent.handle}" in await completed(f"clawbridge ask @{agent.handle}")
-        assert await completed("clawbridge ask @", CLAWBRIDGE_TOKEN="") == []
-    assert await completed("clawbridge ta") == ["tasks"]
-    assert await completed("clawbridge connect --pre") == ["--preset"]

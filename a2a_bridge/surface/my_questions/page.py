@@ -25,14 +25,18 @@ from a2a_bridge.surface.reference.errors import failures, refusals
 from accounts.models import User
 from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.reasons import Explanation
-from agents.models.choices import Outcome
+from agents.models.choices import Failure, Interruption, Outcome
 from agents.web.desk import require_owner
 
 SHOWN_CHARS = 400
 STATES: dict[QuestionState, str] = {
     "queued": "waiting",
     "open": OUTCOME_LABELS[None],
+    "input_required": explain(Outcome.COMPLETED, Interruption.INPUT_REQUIRED).label,
+    "auth_required": explain(Outcome.COMPLETED, Interruption.AUTH_REQUIRED).label,
     "completed": OUTCOME_LABELS[Outcome.COMPLETED],
+    "rejected": explain(Outcome.FAILED, Failure.REJECTED).label,
+    "canceled": explain(Outcome.FAILED, Failure.CANCELED).label,
     "failed": OUTCOME_LABELS[Outcome.FAILED],
     "denied": OUTCOME_LABELS[Outcome.DENIED],
 }
@@ -55,7 +59,9 @@ class QuestionRow:
     @property
     def colour(self) -> str:
         """The class of its badge."""
-        return "good" if self.question.state == "completed" else "bad" if self._explanation.is_fault else ""
+        return (
+            "good" if self.question.outcome == Outcome.COMPLETED else "bad" if self._explanation.is_fault else ""
+        )
 
     @property
     def why(self) -> str:
@@ -69,12 +75,11 @@ class QuestionRow:
 
     @property
     def _has_no_answer(self) -> bool:
-        return self.question.state in ("failed", "denied")
+        return self.question.outcome in (Outcome.FAILED, Outcome.DENIED)
 
     @property
     def _explanation(self) -> Explanation:
-        is_open = self.question.state in ("open", "queued")
-        return explain(None if is_open else self.question.state, self.question.reason)
+        return explain(self.question.outcome, self.question.reason)
 
     @property
     def page(self) -> str:
@@ -109,7 +114,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     page = find_questions(asker.pk, query)
     kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
     context = {
-        "rows": [QuestionRow(one) for one in page.questions],
+        "rows": [QuestionRow(one) for one in page.questions if query.state in (None, one.state)],
         "query": query,
         "typed": given,
         "error": error,

@@ -13,18 +13,20 @@ import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.my_questions import (
+    WAITING,
     AskedQuestion,
     Cursor,
     Limit,
     QuestionQuery,
     QuestionState,
+    TaskId,
     Typed,
     ZoneName,
     find_questions,
     read_query,
 )
 from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.wire.task import Task, text_in
+from a2a_bridge.wire.task import State, Task, text_in
 from accounts.authn import TokenScope, presented
 from accounts.error_pages import UNAVAILABLE_TEXT
 from accounts.middleware import allowing
@@ -50,6 +52,7 @@ PARAMETERS = (
     ),
     Parameter(name="agent", shape=Typed, text="of this agent alone, by its handle"),
     Parameter(name="state", shape=QuestionState),
+    Parameter(name="task", shape=TaskId, text="of this task alone, by its id"),
     Parameter(name="day", shape=date, text="asked on this day"),
     Parameter(name="tz", shape=ZoneName, text="the time zone of the day, such as `Europe/Berlin`; default UTC"),
     Parameter(name="before", shape=Cursor, text="the `next` of the page before"),
@@ -61,6 +64,9 @@ _encode = msgspec.json.Encoder().encode
 
 class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
     """One question to an agent. `question` is blank once it was kept as long as the agent's owner wants.
+
+    `input_required`, `auth_required`: its task waits for you; once it was canceled: `canceled`; answered, or no
+    longer kept: `completed`.
 
     `isKept`: whether its task can still be read. `reply`: the text of the task's last turn, cut at 2000 characters
     (`replyIsCut`); of a failed or refused one the error; null for other turns, without text, and once the task is
@@ -136,10 +142,11 @@ class QuestionList:
         await request.read_checked(METHODS)
         token = presented(request.headers, request.method, self.public_url)
         caller = await self.ledger.get_caller(token, TokenScope.READ)
-        page = await db_call(find_questions)(caller.user_id, query_of(request))
+        query = query_of(request)
+        page = await db_call(find_questions)(caller.user_id, query)
         # One after the other: tasks may be large, and only the beginning of each reply stays in memory.
         items = [await self._show(one, caller.user_id) for one in page.questions]
-        return Questions(items, page.next)
+        return Questions([one for one in items if query.state in (None, one.state)], page.next)
 
     async def _show(self, one: AskedQuestion, caller_id: int) -> ApiQuestion:
         task = await self.reader.find(one.task_id, caller_id) if one.task_id and one.is_askable else None
@@ -150,7 +157,7 @@ class QuestionList:
             asked_at=iso(one.asked_at),
             question=one.text,
             question_is_cut=one.is_cut,
-            state=one.state,
+            state=state_now(one, task),
             reason=one.reason or None,
             latency_ms=one.latency_ms,
             repeats=one.repeats,
@@ -161,6 +168,17 @@ class QuestionList:
             reply_is_cut=len(reply) > MAX_REPLY_CHARS,
             reply_preview=self.preview(reply, MAX_PREVIEW_CHARS) or None,
         )
+
+
+def state_now(question: AskedQuestion, task: Task | None) -> QuestionState:
+    """The state of a question whose task may have been answered or canceled, or be gone, since it waited."""
+    if question.state not in WAITING:
+        return question.state
+    if task is None or task.chat_id != question.chat_id:
+        return "completed"
+    if task.is_interrupted:
+        return question.state
+    return "canceled" if task.state == State.CANCELED else "completed"
 
 
 def reply_of(task: Task, question: AskedQuestion) -> str:

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
@@ -21,6 +22,10 @@ class Command(HubCommand):
         " jobs too. With DATABASE_URL and REDIS_URL: run `migrate` before, and a Celery worker with beat beside."
     )
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Its option."""
+        parser.add_argument("--json", action="store_true", help="when it serves, print one line of JSON")
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve until a signal; exits 0 after a clean drain."""
         _check_port()
@@ -34,7 +39,7 @@ class Command(HubCommand):
             embedded_schema.bring_up_to_date()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         bound_malloc()
-        server = HubServer()
+        server = HubServer(as_json=options["json"])
         with kept.keeping():
             server.run()
         if not server.started:

@@ -1,0 +1,40 @@
+"""`--json` of the subcommands: one object, or one line for each."""
+
+import json
+from pathlib import Path
+
+from clawbridge.__main__ import clawbridge
+from lab.callers import bearer, web
+from lab.processes import free_port
+from lab.waiting import eventually
+from tests.shell.conftest import Shell
+
+OF_OTHER_PROGRAMS = {"manage", "connect"}  # which have options of their own
+
+
+def test_every_subcommand_has_it() -> None:
+    lacking = {
+        name
+        for name, command in clawbridge.commands.items()
+        if not any("--json" in one.opts for one in command.params)
+    }
+    assert lacking == OF_OTHER_PROGRAMS
+
+
+async def test_a_hub_that_serves_prints_its_address_and_the_token_of_its_demo(tmp_path: Path) -> None:
+    shell, port = Shell(tmp_path, "", ""), free_port()
+    env = {"DATA_DIR": str(tmp_path / "data"), "PORT": str(port), "DEMO": "1", "DEV_LOGIN": "1"}
+    serving = shell.start("serve", "--json", **env)
+    try:
+
+        async def printed() -> bool:
+            return serving.output.endswith("\n")
+
+        await eventually(printed, "the hub serves", within_s=60)
+        said = json.loads(serving.output)
+        assert said["url"] == f"http://127.0.0.1:{port}"
+        async with web(said["url"], headers=bearer(said["token"])) as client:
+            assert (await client.get("/api/v1/me")).status_code == 200
+    finally:
+        serving.process.send_signal(15)
+        assert await serving.end() == 0
