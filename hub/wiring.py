@@ -33,7 +33,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -143,6 +143,8 @@ class HubServices:
             self._take_surface_message(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
+        elif isinstance(message, LeaveTurn):
+            self.exchanges.take_leave(message)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
         elif isinstance(message, JoinTurn):
             self.link.start(self.exchanges.join(message), "join")
@@ -262,6 +264,7 @@ def build_services() -> HubServices:
         tasks=tasks,
         feeds=feeds,
         pushes=pushes,
+        post=post,
         reply_wait_s=settings.REPLY_WAIT_S,
         process_id=process_id,
     )

@@ -33,6 +33,7 @@ from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.service.elicitation import SESSION_HEADER, SESSION_PREFIX, Elicitations, find_session_id
+from mcp_server.service.open_calls import OpenCall
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -41,6 +42,8 @@ CALLER_KEY, LISTS_AGENTS_KEY, ELICIT_KEY = "mcp_server.caller", "mcp_server.list
 KEY_CALLER_KEY = "mcp_server.key_caller"  # of a caller with an AGNT key, who has no CALLER_KEY
 SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
+# Versions of MCP are dates. By those of this year on, a client cancels its request by leaving.
+CANCELS_BY_LEAVING = "2026"
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
@@ -199,7 +202,14 @@ class McpEndpoint:
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
         message = read_message(body)
         traceparent = request.traceparent
-        caller = ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent)
+        version = request.headers.get("mcp-protocol-version", "")
+        caller = ToolCaller(
+            token=token,
+            identity=identity,
+            body_bytes=len(body),
+            traceparent=traceparent,
+            open_call=OpenCall(leaving_cancels=version >= CANCELS_BY_LEAVING),
+        )
         return caller, body, message
 
 
