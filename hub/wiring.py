@@ -75,6 +75,8 @@ from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
+from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
+from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.completions import ChatWire
 from openai_api.surface.endpoint import ModelAnswers, ModelList
@@ -154,6 +156,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
+        elif message.surface == MCP_CANCEL:
+            self.mcp.open_calls.take(message.body)
         else:
             self.gateway.take(message)
 
@@ -320,6 +324,7 @@ def build_services() -> HubServices:
             runner,
             EnvelopeCalls(agnt.runner) if settings.AGNT else None,
             Elicitations(process_id, post, callers),
+            OpenCalls(process_id, post),
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),

@@ -32,8 +32,15 @@ from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
 from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.elicitation import SESSION_HEADER, SESSION_PREFIX, Elicitations, find_session_id
-from mcp_server.service.open_calls import OpenCall
+from mcp_server.service.elicitation import SESSION_PREFIX, Elicitations, find_session_id
+from mcp_server.service.open_calls import (
+    NOTIFICATION,
+    SESSION_HEADER,
+    OpenCall,
+    OpenCalls,
+    RequestName,
+    name_request,
+)
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -114,10 +121,12 @@ class McpEndpoint:
         runner: CallRunner,
         envelopes: EnvelopeCalls | None,
         elicitations: Elicitations,
+        open_calls: OpenCalls,
         public_url: str,
         version: str,
     ) -> None:
         self.elicitations = elicitations
+        self.open_calls = open_calls
         self._ledger = runner.ledger
         self._envelopes = envelopes
         self._public_url = public_url
@@ -140,6 +149,8 @@ class McpEndpoint:
             caller, body, message = await self._check(request)
             if "method" not in message:
                 await self.elicitations.take_response(caller, message)
+            if message.get("method") == NOTIFICATION and (canceled := name_canceled(caller, request, message)):
+                await self.open_calls.cancel(canceled)
             if session_id := find_session_id(message):
                 response.headers.append((SESSION_HEADER.encode(), session_id.encode()))
             wanted = request.query_values("agents")
@@ -151,7 +162,8 @@ class McpEndpoint:
                 ELICIT_KEY: partial(self.elicitations.ask, caller, response.send_event) if elicits else None,
             }
             manager = await self._sdk.get_manager()
-            await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
+            with self.open_calls.hold(name_call(caller, request, message), caller.open_call):
+                await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
         except ClientLeft:
             return
         except RequestRefused as refused:
@@ -211,6 +223,20 @@ class McpEndpoint:
             open_call=OpenCall(leaving_cancels=version >= CANCELS_BY_LEAVING),
         )
         return caller, body, message
+
+
+def name_call(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
+    """The name by which the client can cancel this request; None where it is no call, or cancels by leaving."""
+    if caller.open_call.leaving_cancels or message.get("method") != "tools/call":
+        return None
+    return name_request(caller.identity.credential_id, request.headers, message.get("id"))
+
+
+def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
+    """The name of the request that a notification cancels; None where it names none."""
+    params = message.get("params")
+    request_id = params.get("requestId") if isinstance(params, dict) else None
+    return name_request(caller.identity.credential_id, request.headers, request_id)
 
 
 def read_message(body: bytes) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
@@ -19,6 +20,7 @@ from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.service.catalog import describe_agents, find_handle, load_agent_tools
 from mcp_server.service.elicitation import ANSWER
+from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.surface.results import render_error, render_result, render_text
@@ -221,6 +223,13 @@ class ToolHandlers:
             except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
                 return render_error(public_error(failure))
         caller: ToolCaller = scope[CALLER_KEY]
+        try:
+            with caller.open_call.run():
+                return await self._run(caller, context, params)
+        except CallCanceled:
+            raise MCPError(code=REQUEST_CANCELLED, message="Request cancelled") from None
+
+    async def _run(self, caller: ToolCaller, context: Context, params: types.CallToolRequestParams) -> Answer:
         tool = TOOLS.get(params.name)
         run = tool.run if tool is not None else None
         try:

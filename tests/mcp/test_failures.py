@@ -9,10 +9,12 @@ from mcp.shared.exceptions import MCPError
 
 from accounts.authn import Identity, Presented
 from agents.core.errors import Unavailable
+from agents.core.post import LocalPost
 from hub import wiring
 from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
 from mcp_server.surface.server import ToolHandlers
 
@@ -56,7 +58,7 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
 async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
     runner: Any = SimpleNamespace(ledger=LedgerAway())
     elicitations: Any = SimpleNamespace()
-    endpoint = McpEndpoint(runner, None, elicitations, "http://hub", "1")
+    endpoint = McpEndpoint(runner, None, elicitations, OpenCalls("here", LocalPost()), "http://hub", "1")
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

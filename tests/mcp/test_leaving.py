@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from lab.agents import Held, TaskPeer, online
-from lab.callers import Json, inbound
+from lab.callers import Json, bearer, inbound, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.mcp.clients import HANDSHAKE, MODERN, mcp_client, text_of
-from tests.mcp.test_bad_input import post
+from tests.mcp.clients import HANDSHAKE, MODERN, MODES, mcp_client, text_of
+from tests.mcp.test_bad_input import HEADERS, post
 from tests.v1.caller import Caller
 
 GOES_ON_S = 1.0  # so long a turn is watched that must go on
@@ -60,12 +60,31 @@ async def check_goes_on(agent: TaskPeer) -> None:
         await agent.heard("cancel", within_s=GOES_ON_S)
 
 
-async def test_a_client_of_2026_that_leaves_cancels_its_question(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent, mcp_client(hub.urls[-1], alice, MODERN) as client:
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_gives_up_a_call_cancels_its_question(hub: HubProcess, alice: str, mode: str) -> None:
+    """By closing the stream of the call (2026), or by a notification (2025)."""
+    async with online(hub, TaskPeer) as agent, mcp_client(hub.urls[-1], alice, mode) as client:
         call = asyncio.create_task(client.call_tool("ask_agent", {"handle": agent.handle, "message": "wait"}))
         await agent.heard("prompt")
         await leave(call)
         await check_canceled(hub, agent)
+
+
+async def test_a_notification_to_another_process_cancels_the_callers_own_question(
+    hub: HubProcess, alice: str, bob: str
+) -> None:
+    canceled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "one"}}
+    async with online(hub, TaskPeer) as agent, web(hub.urls[-1]) as client:
+        params = {"name": "ask_agent", "arguments": {"handle": agent.handle, "message": "wait"}}
+        asked = {"jsonrpc": "2.0", "id": "one", "method": "tools/call", "params": params}
+        call = asyncio.create_task(post(hub, asked, alice))
+        await agent.heard("prompt")
+        foreign = await client.post("/mcp", json=canceled, headers=HEADERS | bearer(bob))
+        assert foreign.status_code == 202
+        await check_goes_on(agent)
+        assert (await client.post("/mcp", json=canceled, headers=HEADERS | bearer(alice))).status_code == 202
+        await check_canceled(hub, agent)
+        assert '"Request cancelled"' in (await call).text
 
 
 async def test_a_question_of_two_requests_is_canceled_when_the_last_leaves(hub: HubProcess, alice: str) -> None:
