@@ -275,8 +275,9 @@ class Exchanges:
         )
 
     def wait_s(self, agent: Target, send: Send) -> float:
-        """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
-        return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
+        """How long the agent has: its own `wait_s` for callers who stream, come back, or wait as long as that."""
+        takes_long = send.has_agents_time or not send.waits
+        return agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s
 
     async def _find_follow_ups(self, call: Call, send: Send) -> Sequence[FollowUp]:
         agent = call.caller.agent

@@ -38,7 +38,8 @@ MCP = make_task_dialect(Surface.MCP)
 class ToolCaller:
     """The caller of a tool: the token of the HTTP request, and the identity that was found for it.
 
-    `open_call`: the call of the request.
+    `open_call`: the call of the request. `returns_within_s`: so long a call takes at most, because the
+    client gives up soon after; None: the client has no known time-out.
     """
 
     token: Presented
@@ -46,6 +47,7 @@ class ToolCaller:
     body_bytes: int
     traceparent: str
     open_call: OpenCall = field(default_factory=OpenCall)
+    returns_within_s: float | None = None
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ from mcp_server.service.open_calls import (
     RequestName,
     name_request,
 )
+from mcp_server.wire.time_outs import find_return_s
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -221,6 +222,7 @@ class McpEndpoint:
             body_bytes=len(body),
             traceparent=traceparent,
             open_call=OpenCall(leaving_cancels=version >= CANCELS_BY_LEAVING),
+            returns_within_s=find_return_s(request.headers.get("user-agent", "")),
         )
         return caller, body, message
 

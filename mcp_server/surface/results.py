@@ -87,7 +87,8 @@ def _contents(task: Task, result: CallResult) -> Contents:
         return [*_made(task, said), *asked, types.TextContent(text=advice)]
     if not task.is_terminal:
         begun = f"\nSo far: {task.reply_text[-SHOWN_TAIL_CHARS:]}" if task.reply_text else ""
-        return [types.TextContent(text=f"Not answered yet. Call get_task with the task_id below for more.{begun}")]
+        named = json.dumps({"task_id": task.id})
+        return [types.TextContent(text=f"Still working: call get_task with {named} for the answer.{begun}")]
     advice = result.denied.entry.advice if result.denied is not None else ""
     text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {advice}".strip()
     return [types.TextContent(text=text), *_made(task, said)]
