@@ -16,7 +16,9 @@ from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
+from mcp_server.surface.results import ERROR_ADVICE
 from mcp_server.surface.server import ToolHandlers
+from tests.mcp.clients import text_of
 
 
 class LedgerAway:
@@ -52,7 +54,7 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
     answer = await make_handlers().call(make_context(), params)
     assert isinstance(answer, types.CallToolResult)
     assert answer.is_error
-    assert [one.text for one in answer.content if isinstance(one, types.TextContent)] == ["Error: internal error."]
+    assert text_of(answer).splitlines() == ["Error: internal error.", ERROR_ADVICE[INTERNAL_ERROR]]
 
 
 async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
