@@ -150,7 +150,7 @@ class McpEndpoint:
             caller, body, message = await self._check(request)
             if "method" not in message:
                 await self.elicitations.take_response(caller, message)
-            if message.get("method") == NOTIFICATION and (canceled := name_canceled(caller, request, message)):
+            if canceled := name_canceled(caller, request, message):
                 await self.open_calls.cancel(canceled)
             if session_id := find_session_id(message):
                 response.headers.append((SESSION_HEADER.encode(), session_id.encode()))
@@ -235,7 +235,9 @@ def name_call(caller: ToolCaller, request: HttpRequest, message: Mapping[str, An
 
 
 def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
-    """The name of the request that a notification cancels; None where it names none."""
+    """The name of the request that a message cancels; None where it cancels none, as in a version of 2026."""
+    if caller.open_call.leaving_cancels or message.get("method") != NOTIFICATION:
+        return None
     params = message.get("params")
     request_id = params.get("requestId") if isinstance(params, dict) else None
     return name_request(caller.identity.credential_id, request.headers, request_id)
