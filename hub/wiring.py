@@ -33,7 +33,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import Cancel, JoinTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -76,6 +76,8 @@ from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
+from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
+from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.completions import ChatWire
 from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
@@ -146,6 +148,8 @@ class HubServices:
             self._take_surface_message(message)
         elif isinstance(message, WatchForPushes):
             self.pushes.attend(message.task_id)
+        elif isinstance(message, LeaveTurn):
+            self.exchanges.take_leave(message)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.
         elif isinstance(message, JoinTurn):
             self.link.start(self.exchanges.join(message), "join")
@@ -155,6 +159,8 @@ class HubServices:
     def _take_surface_message(self, message: SurfaceMessage) -> None:
         if message.surface == MCP_SURFACE:
             self.mcp.elicitations.take(message.body)
+        elif message.surface == MCP_CANCEL:
+            self.mcp.open_calls.take(message.body)
         else:
             self.gateway.take(message)
 
@@ -265,6 +271,7 @@ def build_services() -> HubServices:
         tasks=tasks,
         feeds=feeds,
         pushes=pushes,
+        post=post,
         reply_wait_s=settings.REPLY_WAIT_S,
         process_id=process_id,
     )
@@ -320,6 +327,7 @@ def build_services() -> HubServices:
             runner,
             EnvelopeCalls(agnt.runner) if settings.AGNT else None,
             Elicitations(process_id, post, callers),
+            OpenCalls(process_id, post),
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),

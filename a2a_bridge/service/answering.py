@@ -65,9 +65,15 @@ def public_error(failure: Exception) -> RpcError:
 
 
 class ResponseWriter(Protocol):
-    """Where the outcome of a call is written: the HTTP response of A2A, or the result of a tool of MCP."""
+    """Where the outcome of a call is written: the HTTP response of A2A, or the result of a tool of MCP.
+
+    `leaving_cancels`: a client that leaves cancels its request.
+    """
 
     wire: Wire
+
+    @property
+    def leaving_cancels(self) -> bool: ...
 
     def at_once(self, result: object) -> Sending:
         """Write a result that is known."""
@@ -92,6 +98,7 @@ class CallAnswer:
     """
 
     __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")
+    leaving_cancels = False
 
     def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
         self._receive = receive
@@ -251,18 +258,19 @@ class CallRunner:
             seen=incoming.seen,
             key=incoming.key,
             traceparent=incoming.traceparent,
+            may_cancel=incoming.may_cancel,
         )
         return call
 
     async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: ResponseWriter) -> None:
         """Respond to a long call until its end, or until the caller's credential is revoked.
 
-        An ask that waits for a free agent gives up its position when its last follower disconnects.
+        A request that ends before its turn leaves it, see `Exchanges.leave`.
         """
-        in_queue = outcome.run if isinstance(outcome.run, TaskRun) and outcome.run.is_in_queue else None
-        if in_queue is not None:
-            in_queue.followers += 1
-        is_answered = False
+        exchanges, followed = self.operations.services.exchanges, outcome.followed
+        if isinstance(followed, TaskRun):
+            followed.followers += 1
+        is_answered = cancels = False
         task = self.callers.enter(call.caller.identity.credential_id)
         try:
             if isinstance(outcome, Waiting):
@@ -270,19 +278,16 @@ class CallRunner:
             else:
                 await answer.stream(outcome, self.stream_max_age_s)
             is_answered = True
-        except asyncio.CancelledError:
-            if not self.callers.was_dismissed(task):
+        except (asyncio.CancelledError, ClientLeft) as ended:
+            if isinstance(ended, ClientLeft) or not self.callers.was_dismissed(task):
+                cancels = answer.leaving_cancels
                 raise
         finally:
             self.callers.leave(call.caller.identity.credential_id, task)
-            if in_queue is not None:
-                in_queue.followers -= 1
-                if not is_answered:
-                    self._leave(in_queue)
+            if isinstance(followed, TaskRun):
+                exchanges.leave(followed, is_answered=is_answered, cancels=cancels)
+            elif followed is not None and cancels:
+                exchanges.leave_elsewhere(followed)
         if not is_answered:
             is_stream = isinstance(outcome, StreamedAnswer)
             await (answer.end() if is_stream else answer.refuse(errors.unauthenticated()))
-
-    def _leave(self, run: TaskRun) -> None:
-        if run.is_in_queue and not run.followers and not run.outlives_followers:
-            self.operations.services.dispatcher.cancel(run.task.chat_id)

@@ -57,7 +57,7 @@ class Wire(Protocol):
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One valid request. `seen`: the id of the last frame that a returning client got (Last-Event-ID).
 
-    `key`: its Idempotency-Key.
+    `key`: its Idempotency-Key. `may_cancel`: the client may cancel the turn by leaving, see `Exchanges.leave`.
     """
 
     caller: Caller
@@ -67,6 +67,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     seen: str = ""
     key: str = ""
     traceparent: str = ""
+    may_cancel: bool = False
 
 
 class Incoming(msgspec.Struct, kw_only=True):
@@ -93,6 +94,7 @@ class Incoming(msgspec.Struct, kw_only=True):
     seen: str = ""
     key: str = ""
     traceparent: str = ""
+    may_cancel: bool = False
     call: Call | None = None
 
     def take(self, http: HttpRequest, dialect: Dialect, operation: Operation, request: Request) -> None:
@@ -138,6 +140,11 @@ class Waiting(msgspec.Struct, frozen=True):
     call: Call
 
     @property
+    def followed(self) -> TaskRun | JoinedTask | None:
+        """The turn that the request follows; None for the turn of an Idempotency-Key in another process."""
+        return None if isinstance(self.run, RepeatedSend) else self.run
+
+    @property
     def result(self) -> object:
         """The answer, once the turn has ended.
 
@@ -155,10 +162,19 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class StreamedAnswer(msgspec.Struct, frozen=True):
-    """An answer frame by frame; a frame of None asks for a keep-alive. `run`: the turn that it shows."""
+    """An answer frame by frame; a frame of None asks for a keep-alive.
+
+    `run`: the turn that it shows from its beginning; `joined`: one that another request started.
+    """
 
     frames: AsyncIterator[Frame | None]
     run: TaskRun | None = None
+    joined: TaskRun | JoinedTask | None = None
+
+    @property
+    def followed(self) -> TaskRun | JoinedTask | None:
+        """The turn that the request follows, where it is known."""
+        return self.run or self.joined
 
 
 Outcome = Done | Waiting | StreamedAnswer

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from a2a_bridge.service import follow_ups
 from a2a_bridge.service.calls import Call
 from a2a_bridge.service.pushes.pushes import IN_SEND, Pushes
-from a2a_bridge.service.repeats import KeyClaim, digest_of, release_key
+from a2a_bridge.service.repeats import JoinedTask, KeyClaim, digest_of, release_key
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.pieces import agent_message, waiting_again
@@ -23,13 +23,14 @@ from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
 from agents.core.dispatch import Dispatcher, PreparedAsk
 from agents.core.errors import Denied
-from agents.core.post import JoinTurn
+from agents.core.post import JoinTurn, LeaveTurn, Post
 from agents.core.types import Ask, LookUpResult, SettledTurn, Target
 from agents.core.waiting import RunningTurn
 from agents.models import FollowUp
 from agents.models.choices import Failure
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
+from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Exchanges:
         tasks: TaskStore,
         feeds: Feeds,
         pushes: Pushes,
+        post: Post,
         reply_wait_s: float,
         process_id: str,
     ) -> None:
@@ -58,6 +60,8 @@ class Exchanges:
         self._tasks = tasks
         self._feeds = feeds
         self._pushes = pushes
+        self._post = post
+        self._leaving = TaskSet()
         self._reply_wait_s = reply_wait_s
         self._me = process_id
         self._runs: dict[str, TaskRun] = {}
@@ -81,11 +85,47 @@ class Exchanges:
         """
         for _ in range(APPEARS_LOOKS):
             if run := self.find(message.chat_id):
-                run.outlives_followers = True
+                if message.follower:
+                    run.followers_elsewhere.add(message.follower)
+                else:
+                    run.outlives_followers = True
                 if message.tells:
                     await run.tell()
                 return
             await asyncio.sleep(APPEARS_EVERY_S)
+
+    async def keep(self, chat_id: str, home: str) -> None:
+        """Let a turn, of any process, go on when the requests that wait for it leave."""
+        same = JoinTurn(chat_id, tells=False)
+        await (self.join(same) if home == self._me else self._post.send(home, same))
+
+    def leave(self, run: TaskRun, *, is_answered: bool, cancels: bool) -> None:
+        """A request of this process stops waiting for a turn.
+
+        The last request to leave cancels the turn, if each request that left had canceled (`cancels`) and none was
+        answered with the task while it ran (`is_answered`). The last to leave a queued ask need not cancel.
+        """
+        run.followers -= 1
+        if is_answered or not (cancels or run.is_in_queue):
+            run.outlives_followers = True
+        self._cancel_unfollowed(run)
+
+    def leave_elsewhere(self, joined: JoinedTask) -> None:
+        """A request of this process was canceled that had joined a turn of another process."""
+        if joined.follower:
+            message = LeaveTurn(joined.task.chat_id, joined.follower)
+            self._leaving.start(self._post.send(joined.task.home, message), name=f"leave {message.chat_id}")
+
+    def take_leave(self, message: LeaveTurn) -> None:
+        """Handle the end of a request of another process, see `LeaveTurn`."""
+        if (run := self.find(message.chat_id)) and message.follower in run.followers_elsewhere:
+            run.followers_elsewhere.remove(message.follower)
+            self._cancel_unfollowed(run)
+
+    def _cancel_unfollowed(self, run: TaskRun) -> None:
+        has_pushes = run.feed is not None and run.feed.has_pushes
+        if not (run.followers or run.followers_elsewhere or run.outlives_followers or has_pushes):
+            self._dispatcher.cancel(run.opening.chat_id)
 
     async def start(self, call: Call, send: Send, claim: KeyClaim | None = None) -> TaskRun:
         """Begin a task. `claim`: the send has an Idempotency-Key, and joins nothing but itself.
@@ -235,8 +275,9 @@ class Exchanges:
         )
 
     def wait_s(self, agent: Target, send: Send) -> float:
-        """How long the agent has: its own `wait_s` for callers who stream or come back for the answer."""
-        return self._reply_wait_s if send.waits or agent.wait_s is None else agent.wait_s
+        """How long the agent has: its own `wait_s` for callers who stream, come back, or wait as long as that."""
+        takes_long = send.has_agents_time or not send.waits
+        return agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s
 
     async def _find_follow_ups(self, call: Call, send: Send) -> Sequence[FollowUp]:
         agent = call.caller.agent

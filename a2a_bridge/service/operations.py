@@ -115,7 +115,11 @@ class Operations:
             raise not_followable(task.state)
         if task.is_terminal or (task.is_interrupted and call.dialect.passes_ended):
             return StreamedAnswer(streaming.of_snapshot(await _as_shown(call, task)))
-        return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)))
+        exchanges = self.services.exchanges
+        run = exchanges.find(task.chat_id)
+        if run is None and task.is_running and task.home != exchanges.home:
+            await exchanges.keep(task.chat_id, task.home)
+        return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)), joined=run)
 
     async def _create_push(self, call: Call, create: CreatePush) -> object:
         task = await find(self.services, call, create.task_id)

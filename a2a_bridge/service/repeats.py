@@ -108,10 +108,11 @@ class Followed(ABC):
 
 
 class JoinedTask(Followed):
-    """Follows a task that another process runs, by the feed of the task."""
+    """Follows a task that another process runs, by the feed of the task. `follower`: see `JoinTurn`."""
 
-    def __init__(self, feed: Feed, send: Send, reader: TaskReader) -> None:
+    def __init__(self, feed: Feed, send: Send, reader: TaskReader, follower: str = "") -> None:
         self.feed = feed
+        self.follower = follower
         self._turns = feed.task.turns
         self._plain_is_direct = send.plain_is_direct
         self._reader = reader
@@ -173,18 +174,20 @@ class RepeatedSend(Followed):
 
 
 async def join(
-    same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader
+    same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader, follower: str
 ) -> JoinedTask | None:
     """Have the process that runs the task publish it, and follow the task; None when it ended before that.
+
+    `follower`: see `JoinTurn`.
 
     Raises:
         Unavailable: that process does not say; it may be dead, and its turn about to be ended.
     """
-    await post.send(same.home, JoinTurn(same.chat_id))
+    await post.send(same.home, JoinTurn(same.chat_id, follower=follower))
     deadline = time.monotonic() + SHOWN_WITHIN_S
     while time.monotonic() < deadline:
         if task := await reader.find(same.task_id, caller_id):
-            return JoinedTask(await reader.follow(task), send, reader)
+            return JoinedTask(await reader.follow(task), send, reader, follower)
         if not await db_call(_is_open)(same.chat_id):
             return None
         await asyncio.sleep(SHOWN_EVERY_S)

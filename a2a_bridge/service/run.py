@@ -78,9 +78,9 @@ class TaskRun:
     message, else only one that its agent calls a message.
     `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
     `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
-    turn. `task`: the current task. `followers`: how many requests wait for the task while it waits for a free
-    agent; the task gives up its place when the last of them leaves, unless it `outlives_followers`. `follow_ups`:
-    the keys of those that it shows.
+    turn. `task`: the current task. `followers`: how many requests of this process wait for the task;
+    `followers_elsewhere`: the names of requests of other processes that do; `outlives_followers`: the turn goes on
+    when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class TaskRun:
         self._denied: Denied | None = None
         self.follow_ups: Sequence[int] = ()
         self.followers = 0
+        self.followers_elsewhere: set[str] = set()
         self.outlives_followers = False
 
     @property

@@ -109,7 +109,8 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         if not is_stream:
             return Waiting(run, call) if send.waits else Done(call.dialect.render_answer(run.task, send))
         is_direct = send.takes_direct and send.plain_is_direct
-        return StreamedAnswer(streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed))
+        frames = streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed)
+        return StreamedAnswer(frames, joined=run)
     if send.push is not None:
         run.outlives_followers = True
     if is_stream:
@@ -129,7 +130,8 @@ async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked
     """Follow the turn that answers the same message, here or elsewhere; ask anew when it has just ended."""
     run: Run | None = services.exchanges.find(same.chat_id)
     if run is None:
-        run = await join(same, call.caller.identity.user_id, send, services.post, services.reader)
+        user_id = call.caller.identity.user_id
+        run = await join(same, user_id, send, services.post, services.reader, _name_follower(call))
     if run is None:
         return await take_send(services, call, send)
     return await _outcome(services, call, send, run)
@@ -209,7 +211,7 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
             claim,
             services.exchanges.new_task(call, send, claim),
             wait_s=services.exchanges.wait_s(agent, send),
-            keep_place=partial(_keep_position, services, claim.chat_id),
+            keep_place=partial(services.exchanges.keep, claim.chat_id),
         )
     try:
         run = await _start(services, call, send, claim)
@@ -219,15 +221,6 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
     if isinstance(run, TaskRun) and run.running is None:
         await release_key(claim)
     return run
-
-
-async def _keep_position(services: Services, chat_id: str, home: str) -> None:
-    """Have an ask that waits, and came again, keep its place when the first connection ends."""
-    same = JoinTurn(chat_id, tells=False)
-    if home == services.exchanges.home:
-        await services.exchanges.join(same)
-    else:
-        await services.post.send(home, same)
 
 
 async def _repeated(
@@ -259,13 +252,23 @@ async def _start(
         task = await find(services, call, send.task_id)
         if claim is None and send.push is None and is_being_answered(task, send):
             _check_context(task, send)
-            return exchanges.find(task.chat_id) or JoinedTask(
-                await services.reader.follow(task), send, services.reader
-            )
+            return exchanges.find(task.chat_id) or await _join_continued(services, call, send, task)
         _check_continuable(task, send)
         if (run := await exchanges.continue_task(call, send, task, claim)) is not None:
             return run
     raise not_continuable(State.WORKING)
+
+
+async def _join_continued(services: Services, call: Call, send: Send, task: Task) -> JoinedTask:
+    """Follow the turn, of another process, that the same message to its task began."""
+    follower = _name_follower(call)
+    await services.post.send(task.home, JoinTurn(task.chat_id, follower=follower))
+    return JoinedTask(await services.reader.follow(task), send, services.reader, follower)
+
+
+def _name_follower(call: Call) -> str:
+    """A name for the request in another process, which has to know whether it leaves; else empty."""
+    return unguessable("follower-") if call.may_cancel else ""
 
 
 async def _continuable(services: Services, call: Call, send: Send) -> Task:

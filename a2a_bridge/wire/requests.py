@@ -34,7 +34,8 @@ class Send(Struct, frozen=True, kw_only=True):
     where the caller accepts none that every agent has.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
-    `waits`: the answer is the task's end, else the task as it begins. `history_length` None: all.
+    `waits`: the answer is the task's end, else the task as it begins. `has_agents_time`: the agent has as long as
+    its owner allows, although the caller `waits`. `history_length` None: all.
     `resumes`: a message without `task_id` goes on with the task in its context that waits for its caller, if any.
     `approves`: the task it may answer a request for approval of, in a dialect whose messages go on with no task.
     `takes_direct`: an answer without a task shall be a message and leave no task. `plain_is_direct`: so shall any
@@ -51,6 +52,7 @@ class Send(Struct, frozen=True, kw_only=True):
     approves: str = ""
     context_id: str = ""
     waits: bool = True
+    has_agents_time: bool = False
     takes_direct: bool = False
     plain_is_direct: bool = False
     history_length: int | None = None

@@ -138,12 +138,21 @@ class WatchForPushes(msgspec.Struct, frozen=True, tag="attend"):
 class JoinTurn(msgspec.Struct, frozen=True, tag="join"):
     """To the process that runs a turn: another process received the same message and waits for the same turn.
 
-    The ask keeps its position in a queue when connections end. `tells`: the events of its task are sent from now
-    on.
+    The turn goes on, and a queued ask keeps its position, when the requests of the receiving process end.
+    `tells`: the events of its task are sent from now on. `follower`: the name of the joining request, if a
+    `LeaveTurn` may follow; without one the turn always goes on.
     """
 
     chat_id: str
     tells: bool = True
+    follower: str = ""
+
+
+class LeaveTurn(msgspec.Struct, frozen=True, tag="leave"):
+    """To the process that runs a turn: the client of a request that joined the turn canceled this request."""
+
+    chat_id: str
+    follower: str
 
 
 # A process that does not know the tag of a message logs `post.unreadable` and drops it.
@@ -159,6 +168,7 @@ Message = (
     | Withdrawn
     | WatchForPushes
     | JoinTurn
+    | LeaveTurn
     | Evict
     | AgentFrame
     | PermissionDecided

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.service.calls import Incoming, StreamedAnswer, Waiting, Wire
@@ -19,6 +19,7 @@ from accounts.authn import Identity, Presented
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit.jsonrpc import RpcError
+from mcp_server.service.open_calls import OpenCall
 
 OPERATIONS: dict[type[Request], Operation] = {
     Send: Operation.SEND,
@@ -35,12 +36,18 @@ MCP = make_task_dialect(Surface.MCP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The caller of a tool: the token of the HTTP request, and the identity that was found for it."""
+    """The caller of a tool: the token of the HTTP request, and the identity that was found for it.
+
+    `open_call`: the call of the request. `returns_within_s`: so long a call takes at most, because the
+    client gives up soon after; None: the client has no known time-out.
+    """
 
     token: Presented
     identity: Identity
     body_bytes: int
     traceparent: str
+    open_call: OpenCall = field(default_factory=OpenCall)
+    returns_within_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -58,12 +65,25 @@ class ToolWriter:
     `until_resumed`: a stream ends as soon as its task asks for nothing any more.
     """
 
-    def __init__(self, progress: Progress | None, wait_s: float | None, *, until_resumed: bool = False) -> None:
+    def __init__(
+        self,
+        open_call: OpenCall,
+        progress: Progress | None,
+        wait_s: float | None,
+        *,
+        until_resumed: bool = False,
+    ) -> None:
+        self._open_call = open_call
         self.wire: Wire = RpcWire(MCP)
         self.result = CallResult()
         self._progress = progress
         self._wait_s = wait_s
         self._until_resumed = until_resumed
+
+    @property
+    def leaving_cancels(self) -> bool:
+        """Whether a client that leaves cancels its request."""
+        return self._open_call.leaving_cancels
 
     async def at_once(self, result: object) -> None:
         """Keep a task that is known."""
@@ -130,7 +150,7 @@ class ToolCalls:
         message is a stream: its task can be read from the beginning. A task that asks for something is followed
         (`Subscribe`) until it does not.
         """
-        writer = ToolWriter(progress, wait_s, until_resumed=isinstance(request, Subscribe))
+        writer = ToolWriter(caller.open_call, progress, wait_s, until_resumed=isinstance(request, Subscribe))
         is_stream = isinstance(request, Send) and not request.waits
         incoming = Incoming(
             handle=handle_of(f"{PREFIX}{handle}"),
@@ -142,6 +162,7 @@ class ToolCalls:
             operation=Operation.STREAM if is_stream else OPERATIONS[type(request)],
             request=request,
             traceparent=caller.traceparent,
+            may_cancel=True,
             is_plain_send=isinstance(request, Send) and not request.task_id,
         )
         try:

@@ -1,7 +1,7 @@
 """Questions to users of clients of MCP 2025: sent on the stream of a call, answered by a POST (docs/adr/0127).
 
-A client says in `initialize` that it can ask its user. The hub keeps no sessions: the session id that such a
-client gets, and sends with each request, is what says so from then on.
+A client says in `initialize` that it can ask its user. The hub keeps no sessions: the session id that the client
+gets, and sends with each request, is what says so from then on.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from mcp_server.service.calls import ToolCaller
 
 SURFACE = "mcp"
 PURPOSE = b"mcp-elicitation"
-SESSION_HEADER = "mcp-session-id"
 SESSION_PREFIX = "elicits-"
+PLAIN_SESSION_PREFIX = "plain-"  # of clients that cannot show forms
 ANSWER = "answer"  # the one field of the form
 WITHIN_S = seconds(600.0, at_least_s=5.0)  # for the user of the client
 MAX_WAITING = 1_000
@@ -44,14 +44,16 @@ def make_form(question: str) -> dict[str, Any]:
 
 
 def find_session_id(message: Mapping[str, Any]) -> str | None:
-    """The session id for a client that says in this message that it can show forms; None for all others."""
+    """The session id for a client that begins with this message; None for a message that begins nothing.
+
+    The id says whether the client can show forms, and tells the requests of this client from those of others.
+    """
     if message.get("method") != "initialize" or not isinstance(params := message.get("params"), dict):
         return None
     capabilities = params.get("capabilities")
     elicits = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
-    if not isinstance(elicits, dict) or (elicits and "form" not in elicits):
-        return None
-    return f"{SESSION_PREFIX}{random_hex(16)}"
+    shows_forms = isinstance(elicits, dict) and (not elicits or "form" in elicits)
+    return f"{SESSION_PREFIX if shows_forms else PLAIN_SESSION_PREFIX}{random_hex(16)}"
 
 
 class NotAsked(Exception):

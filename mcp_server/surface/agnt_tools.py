@@ -169,6 +169,8 @@ def render_response(response: dict[str, Any]) -> types.CallToolResult:
     lines = [f"Error: {error['code']}: {error['message']}."]
     if error["retryable"]:
         wait_s = error.get("retry_after_s")
-        lines.append(f"It may succeed later{f', after {wait_s} s' if wait_s else ''}.")
+        lines.append(f"Call again later{f', after {wait_s} s' if wait_s else ''}: it may succeed.")
+    else:
+        lines.append("Change the arguments and call again; agnt.ping says what the key may do.")
     shown = types.TextContent(text="\n".join(lines))
     return types.CallToolResult(content=[shown], structured_content=payload, is_error=True)

@@ -32,7 +32,16 @@ from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
 from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.elicitation import SESSION_HEADER, SESSION_PREFIX, Elicitations, find_session_id
+from mcp_server.service.elicitation import SESSION_PREFIX, Elicitations, find_session_id
+from mcp_server.service.open_calls import (
+    NOTIFICATION,
+    SESSION_HEADER,
+    OpenCall,
+    OpenCalls,
+    RequestName,
+    name_request,
+)
+from mcp_server.wire.time_outs import find_return_s
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -41,6 +50,8 @@ CALLER_KEY, LISTS_AGENTS_KEY, ELICIT_KEY = "mcp_server.caller", "mcp_server.list
 KEY_CALLER_KEY = "mcp_server.key_caller"  # of a caller with an AGNT key, who has no CALLER_KEY
 SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
+# Versions of MCP are dates. By those of this year on, a client cancels its request by leaving.
+CANCELS_BY_LEAVING = "2026"
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
@@ -111,10 +122,12 @@ class McpEndpoint:
         runner: CallRunner,
         envelopes: EnvelopeCalls | None,
         elicitations: Elicitations,
+        open_calls: OpenCalls,
         public_url: str,
         version: str,
     ) -> None:
         self.elicitations = elicitations
+        self.open_calls = open_calls
         self._ledger = runner.ledger
         self._envelopes = envelopes
         self._public_url = public_url
@@ -137,6 +150,8 @@ class McpEndpoint:
             caller, body, message = await self._check(request)
             if "method" not in message:
                 await self.elicitations.take_response(caller, message)
+            if canceled := name_canceled(caller, request, message):
+                await self.open_calls.cancel(canceled)
             if session_id := find_session_id(message):
                 response.headers.append((SESSION_HEADER.encode(), session_id.encode()))
             wanted = request.query_values("agents")
@@ -148,7 +163,8 @@ class McpEndpoint:
                 ELICIT_KEY: partial(self.elicitations.ask, caller, response.send_event) if elicits else None,
             }
             manager = await self._sdk.get_manager()
-            await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
+            with self.open_calls.hold(name_call(caller, request, message), caller.open_call):
+                await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
         except ClientLeft:
             return
         except RequestRefused as refused:
@@ -199,8 +215,32 @@ class McpEndpoint:
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
         message = read_message(body)
         traceparent = request.traceparent
-        caller = ToolCaller(token=token, identity=identity, body_bytes=len(body), traceparent=traceparent)
+        version = request.headers.get("mcp-protocol-version", "")
+        caller = ToolCaller(
+            token=token,
+            identity=identity,
+            body_bytes=len(body),
+            traceparent=traceparent,
+            open_call=OpenCall(leaving_cancels=version >= CANCELS_BY_LEAVING),
+            returns_within_s=find_return_s(request.headers.get("user-agent", "")),
+        )
         return caller, body, message
+
+
+def name_call(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
+    """The name by which the client can cancel this request; None where it is no call, or cancels by leaving."""
+    if caller.open_call.leaving_cancels or message.get("method") != "tools/call":
+        return None
+    return name_request(caller.identity.credential_id, request.headers, message.get("id"))
+
+
+def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
+    """The name of the request that a message cancels; None where it cancels none, as in a version of 2026."""
+    if caller.open_call.leaving_cancels or message.get("method") != NOTIFICATION:
+        return None
+    params = message.get("params")
+    request_id = params.get("requestId") if isinstance(params, dict) else None
+    return name_request(caller.identity.credential_id, request.headers, request_id)
 
 
 def read_message(body: bytes) -> dict[str, Any]:

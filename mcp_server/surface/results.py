@@ -10,16 +10,23 @@ from msgspec import UNSET
 from a2a_bridge.service.tasks.pieces import answer_message
 from a2a_bridge.wire.errors import (
     AGENT_NOT_FOUND,
+    CONTENT_TYPE_NOT_SUPPORTED,
     INSUFFICIENT_SCOPE,
     REFUSED,
     TASK_NOT_CANCELABLE,
     TASK_NOT_FOUND,
+    TOO_MANY_STREAMS,
     UNAUTHENTICATED,
+    UNAVAILABLE,
     UNSUPPORTED_OPERATION,
 )
 from a2a_bridge.wire.task import State, Task, text_in
+from agents.core.errors import Denied
+from agents.core.explanations import BY_REASON
+from agents.core.reasons import Explanation
+from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
-from kit.jsonrpc import RpcError
+from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
 from mcp_server.service.calls import CallResult
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
@@ -33,6 +40,17 @@ ERROR_ADVICE = {
     UNAUTHENTICATED: "Sign in again, or make a new token on the hub's page /account. The question goes on at its"
     " agent; after that get_task has the answer.",
     INSUFFICIENT_SCOPE: "Make a token with the scope `ask`, for this agent or all, on the hub's page /account.",
+    CONTENT_TYPE_NOT_SUPPORTED: "Send it as text, or ask an agent of list_agents that takes such files.",
+    TOO_MANY_STREAMS: "Nothing was sent. Wait for one of your open calls, or use cancel_task, and call again.",
+    UNAVAILABLE: "Call the tool again in a few seconds.",
+    INVALID_PARAMS: "Correct the argument, and call the tool again.",
+    INVALID_REQUEST: "Send less at once: a shorter message, or links in place of files.",
+    INTERNAL_ERROR: "Call the tool again later. If it fails again, tell the administrators of the hub.",
+}
+ENDED_ADVICE = {
+    State.FAILED: "Ask again with ask_agent if it does no harm to ask twice, or ask another of list_agents.",
+    State.REJECTED: "Ask it something else with ask_agent, or ask another of list_agents.",
+    State.CANCELED: "Ask again with ask_agent if you still want an answer.",
 }
 
 Contents = list[types.ContentBlock]
@@ -87,10 +105,20 @@ def _contents(task: Task, result: CallResult) -> Contents:
         return [*_made(task, said), *asked, types.TextContent(text=advice)]
     if not task.is_terminal:
         begun = f"\nSo far: {task.reply_text[-SHOWN_TAIL_CHARS:]}" if task.reply_text else ""
-        return [types.TextContent(text=f"Not answered yet. Call get_task with the task_id below for more.{begun}")]
-    advice = result.denied.entry.advice if result.denied is not None else ""
-    text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {advice}".strip()
+        named = json.dumps({"task_id": task.id})
+        return [types.TextContent(text=f"Still working: call get_task with {named} for the answer.{begun}")]
+    text = f"{_WORDS[task.state]}: {said.removesuffix('.')}. {_advise(task, result.denied)}"
     return [types.TextContent(text=text), *_made(task, said)]
+
+
+def _advise(task: Task, denied: Denied | None) -> str:
+    """What to do after a task that ended without an answer."""
+    metadata = task.message.metadata if task.message is not None else UNSET
+    reason = metadata.get("reason") if isinstance(metadata, dict) else None
+    entry: Explanation | None = denied.entry if denied is not None else None
+    if entry is None and isinstance(reason, str):
+        entry = BY_REASON[Outcome.FAILED].get(reason) or BY_REASON[Outcome.DENIED].get(reason)
+    return (entry.advice if entry is not None else "") or ENDED_ADVICE[task.state]
 
 
 def _made(task: Task, said: str) -> Contents:

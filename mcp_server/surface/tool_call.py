@@ -1,8 +1,9 @@
 """One call of a tool: its arguments, its progress, and how its client's user answers an agent that asks back."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
@@ -20,6 +21,7 @@ from mcp_server.wire.arguments import AnswerTask, make_send
 
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
 MAX_ROUNDS = 20  # in which the client's user is asked in one call
+LEAST_WAIT_S = 1.0
 
 Elicit = Callable[[str], Coroutine[Any, Any, str | None]]
 Context = Any  # `ServerRequestContext` of the SDK; its request is a Starlette request
@@ -28,13 +30,14 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool. `context` and `params` are the SDK's."""
+    """One call of a tool. `context` and `params` are the SDK's. `began_at`: by the monotonic clock."""
 
     caller: ToolCaller
     context: Context
     params: types.CallToolRequestParams
     calls: ToolCalls
     progress: Progress | None
+    began_at: float = field(default_factory=time.monotonic)
 
     def read(self, arguments: type[Struct]) -> Any:
         """The arguments.
@@ -43,6 +46,13 @@ class ToolCall:
             RpcError: -32602, naming the argument.
         """
         return read_params(arguments, self.params.arguments or {})
+
+    def find_wait_s(self, wanted_s: int | None) -> float | None:
+        """How long to wait for an agent: as the caller wants, else until the client gives up; None: no limit."""
+        within_s = self.caller.returns_within_s
+        if wanted_s is not None or within_s is None:
+            return wanted_s
+        return max(self.began_at + within_s - time.monotonic(), LEAST_WAIT_S)
 
     @property
     def elicit(self) -> Elicit | None:
@@ -140,6 +150,6 @@ async def _render_unanswered(call: ToolCall, task_id: str) -> Answer:
 
 async def send_answer(call: ToolCall, wanted: AnswerTask) -> CallResult:
     """Send the agent of a task the answer to what it asked back."""
-    progress, wait_s, task_id = call.progress, wanted.wait_s, wanted.task_id
+    progress, wait_s, task_id = call.progress, call.find_wait_s(wanted.wait_s), wanted.task_id
     send = make_send(wanted.message, wanted.files, task_id=task_id, waits=progress is None and wait_s is None)
     return await call.calls.run_of_task(call.caller, task_id, send, progress, wait_s)

@@ -43,7 +43,8 @@ WaitS = Annotated[
     Meta(
         ge=1,
         le=MAX_WAIT_S,
-        description="Seconds after which the result is that it is not answered yet; then use get_task.",
+        description="Seconds after which the result is that the agent is still working; then use get_task. By"
+        " default the result waits as long as the agent may take.",
     ),
 ]
 TaskId = Annotated[
@@ -139,6 +140,7 @@ def make_send(
         task_id=task_id,
         context_id=context_id,
         waits=waits,
+        has_agents_time=True,
     )
 
 

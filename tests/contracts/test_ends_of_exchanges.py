@@ -51,7 +51,13 @@ async def followed(dispatcher: Dispatcher) -> Feed:
     store, feeds = MemoryTaskStore(Clock()), Feeds()
     pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
     exchanges = Exchanges(
-        dispatcher=dispatcher, tasks=store, feeds=feeds, pushes=pushes, reply_wait_s=60, process_id="here"
+        dispatcher=dispatcher,
+        tasks=store,
+        feeds=feeds,
+        pushes=pushes,
+        post=LocalPost(),
+        reply_wait_s=60,
+        process_id="here",
     )
     identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
     caller = Caller(identity, Target(1, 1, "a/b"))

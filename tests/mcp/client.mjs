@@ -27,12 +27,12 @@ say("answer", await call("ask_agent", { handle, message: "say one | say , two" }
 
 say("asked back", await call("ask_agent", { handle, message: "ask which one?" }));
 
-// The client gives up a question once the agent works on it, finds its task by asking the same, and cancels that.
+// The client gives up a question once the agent works on it; it cancels another by its task.
 const held = { handle, message: "note begun | wait" };
 const leaving = new AbortController();
 const given_up = call("ask_agent", held, { signal: leaving.signal, onprogress: () => leaving.abort("no longer wanted") });
 await given_up.catch((error) => say("gave up", String(error)));
-const task = (await call("ask_agent", { ...held, wait_s: 1 }))._meta["clawbridge/task_id"];
+const task = (await call("ask_agent", { handle, message: "wait", wait_s: 1 }))._meta["clawbridge/task_id"];
 say("canceled", await call("cancel_task", { task_id: task }));
 say("refused", await call("cancel_task", { task_id: task }));
 await client.close();

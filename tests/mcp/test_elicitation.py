@@ -21,7 +21,9 @@ from lab.hub_process import HubProcess
 from mcp_server.service.calls import ToolCaller
 from mcp_server.service.elicitation import (
     MAX_WAITING,
+    PLAIN_SESSION_PREFIX,
     PURPOSE,
+    SESSION_PREFIX,
     ElicitationAnswer,
     Elicitations,
     NotAsked,
@@ -211,7 +213,7 @@ async def test_not_too_many_wait_in_one_process() -> None:
     assert set(await asyncio.gather(*more[:-1])) == {None}
 
 
-def test_clients_that_show_forms_get_a_session_id(subtests: pytest.Subtests) -> None:
+def test_the_session_id_of_a_client_says_whether_it_shows_forms(subtests: pytest.Subtests) -> None:
     for capabilities, elicits in (
         ({"elicitation": {}}, True),
         ({"elicitation": {"form": {}, "url": {}}}, True),
@@ -223,6 +225,6 @@ def test_clients_that_show_forms_get_a_session_id(subtests: pytest.Subtests) -> 
     ):
         with subtests.test(capabilities=capabilities):
             begin = {"method": "initialize", "params": {"capabilities": capabilities}}
-            assert (find_session_id(begin) is not None) is elicits
+            assert (find_session_id(begin) or "").startswith(SESSION_PREFIX if elicits else PLAIN_SESSION_PREFIX)
             assert find_session_id(begin | {"method": "ping"}) is None
     assert find_session_id({"method": "initialize", "params": 7}) is None

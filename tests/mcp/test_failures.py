@@ -9,12 +9,16 @@ from mcp.shared.exceptions import MCPError
 
 from accounts.authn import Identity, Presented
 from agents.core.errors import Unavailable
+from agents.core.post import LocalPost
 from hub import wiring
 from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
+from mcp_server.surface.results import ERROR_ADVICE
 from mcp_server.surface.server import ToolHandlers
+from tests.mcp.clients import text_of
 
 
 class LedgerAway:
@@ -50,13 +54,13 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
     answer = await make_handlers().call(make_context(), params)
     assert isinstance(answer, types.CallToolResult)
     assert answer.is_error
-    assert [one.text for one in answer.content if isinstance(one, types.TextContent)] == ["Error: internal error."]
+    assert text_of(answer).splitlines() == ["Error: internal error.", ERROR_ADVICE[INTERNAL_ERROR]]
 
 
 async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
     runner: Any = SimpleNamespace(ledger=LedgerAway())
     elicitations: Any = SimpleNamespace()
-    endpoint = McpEndpoint(runner, None, elicitations, "http://hub", "1")
+    endpoint = McpEndpoint(runner, None, elicitations, OpenCalls("here", LocalPost()), "http://hub", "1")
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

@@ -193,24 +193,6 @@ async def test_a_question_that_takes_too_long_is_read_later(hub: HubProcess, ali
         await eventually(answered, "the whole answer can be read")
 
 
-async def test_a_client_that_leaves_does_not_stop_the_agent(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Held) as agent:
-        async with mcp_client(hub.urls[0], alice) as client:
-            asked = {"handle": agent.handle, "message": "take your time"}
-            call = asyncio.create_task(client.call_tool("ask_agent", asked))
-            await agent.heard("prompt")
-            call.cancel()
-        agent.release.set()
-        async with mcp_client(hub.urls[-1], alice) as client:
-
-            async def answered() -> bool:
-                shown = await client.call_tool("get_task", {"task_id": agent.prompts[0]["taskId"]})
-                return text_of(shown).startswith("echo: take your time\n")
-
-            await eventually(answered, "the answer is kept")
-        assert len(agent.prompts) == 1
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_leaves_gives_up_its_position(embedded_hub: HubProcess, mode: str) -> None:
     alice, bob = embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
