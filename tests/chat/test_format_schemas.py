@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from openai_api.service import schemas
-from openai_api.service.schemas import Uncheckable, find_flaw, find_schema_flaw
+from openai_api.service.schemas import find_flaw, find_schema_flaw
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 SLOW = "(a+)+$"
@@ -31,7 +31,6 @@ UNSOUND: list[tuple[dict[str, Any], str]] = [
     ({"properties": {"a": {"$schema": DRAFT_7}}}, "$schema"),
     ({"description": "x" * 20_000}, "characters"),
     ({"allOf": [{}] * 2_001}, "objects"),
-    (doubling(20), "too long"),
 ]
 
 
@@ -78,6 +77,5 @@ def test_no_regular_expression_of_a_caller_runs(schema: dict[str, Any], value: A
 
 def test_a_check_that_takes_too_long_is_given_up() -> None:
     begun = time.thread_time()
-    with pytest.raises(Uncheckable, match="too long"):
-        find_flaw({}, doubling(20))
+    assert "too long" in find_schema_flaw(doubling(20))
     assert time.thread_time() - begun < 2 * schemas.MAX_CPU_S
