@@ -5,6 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,8 +39,20 @@ encode = msgspec.json.Encoder().encode
 CHAT = make_task_dialect(Surface.CHAT)
 
 
+class StreamEnd(NamedTuple):
+    """What a stream has come to: its task, why the agent was not asked, and the text that was sent."""
+
+    task: Task | None
+    denied: Denied | None = None
+    sent: str = ""
+
+
 class ModelWire(ABC):
-    """Answers and errors in one form of OpenAI's API. See `a2a_bridge.service.calls.Wire`."""
+    """Answers and errors in one form of OpenAI's API. See `a2a_bridge.service.calls.Wire`.
+
+    `checked`: the text of the answer, where the caller demanded a format; empty: the task says it. `earlier`: the
+    task whose reply had not that format; its tokens count too.
+    """
 
     media_type = b"application/json"
     allow = b"POST, OPTIONS"
@@ -48,6 +61,8 @@ class ModelWire(ABC):
 
     def __init__(self, public_url: str) -> None:
         self.public_url = public_url
+        self.checked = ""
+        self.earlier: Task | None = None
         self.created_at = int(approximate_now().timestamp())
 
     @abstractmethod
@@ -57,6 +72,10 @@ class ModelWire(ABC):
         Raises:
             RpcError: it is not sound.
         """
+
+    def content(self, task: Task) -> str:
+        """The text of an answer."""
+        return self.checked or content_of(task, self.public_url)
 
     @abstractmethod
     def result(self, result: object) -> bytes:
@@ -94,21 +113,26 @@ class ChatAnswer(CallAnswer):
     What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
     """
 
-    __slots__ = ("chat",)
+    __slots__ = ("_ends_at", "chat")
 
     def __init__(self, receive: Receive, send: Send, wire: ModelWire, extra: Iterable[Header]) -> None:
         super().__init__(receive, send, wire, extra)
         self.chat = wire
+        self._ends_at = 0.0
 
     def at_once(self, result: object) -> Sending:
         """Send a task that is known."""
-        return self._finish(result, None)
+        return self._finish(task_in(result), None)
 
     def send_whole(self, body: bytes) -> Sending:
         """Send a body that is no agent's answer."""
         return self._whole(body)
 
     async def wait(self, waiting: Waiting) -> None:
+        """Wait for the end of a turn, and answer."""
+        await self._finish(*await self.wait_for_end(waiting))
+
+    async def wait_for_end(self, waiting: Waiting) -> tuple[Task, Denied | None]:
         """Wait for the end of a turn, silently; a client that disconnects stops waiting."""
         if not await waiting.run.answered(KEEPALIVE_S):
             left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
@@ -118,32 +142,54 @@ class ChatAnswer(CallAnswer):
                         raise ClientLeft
             finally:
                 left.cancel()
-        await self._finish(waiting.result, getattr(waiting.run, "denied", None))
+        return task_in(waiting.result), getattr(waiting.run, "denied", None)
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
         """Send text as it comes; a turn that was refused at once is an error with its own status."""
+        await self._end_stream(await self.follow(answer, max_age_s))
+
+    async def follow(self, answer: StreamedAnswer, max_age_s: float, *, is_held: bool = False) -> StreamEnd:
+        """Send text as it comes, until its end. `is_held`: comments are sent instead of text."""
         run = answer.run
         if run is not None and run.denied is not None:
-            await self._refuse(refusal_of_denied(run.denied, run.task.handle))
-            return
-        self._is_stream = True
-        ends_at = time.monotonic() + max_age_s
-        await self._begin(sse.HEADERS)
+            return StreamEnd(run.task, run.denied)
+        if not self._has_begun:
+            self._is_stream, self._ends_at = True, time.monotonic() + max_age_s
+            await self._begin(sse.HEADERS)
         left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         task, sent = None, ""
         try:
             async for frame in answer.frames:
                 if left.done():
                     raise ClientLeft
-                if frame is None:
+                if frame is not None and is_held:
+                    task = _news_in(frame[1]).task
+                if frame is None or is_held:
                     await self._say(sse.KEEPALIVE)
                 else:
                     task, sent = await self._tell(frame[1], is_first=task is None, sent=sent)
-                if time.monotonic() > ends_at:
+                if time.monotonic() > self._ends_at:
                     break
         finally:
             left.cancel()
-        await self._end_stream(task, sent, run.denied if run else None)
+        return StreamEnd(task, run.denied if run else None, sent)
+
+    async def answer_held(self, task: Task | None, denied: Denied | None) -> None:
+        """Answer with a task whose text was held back."""
+        if not self._has_begun and task is not None:
+            await self._finish(task, denied)
+            return
+        if task is not None and refusal_after(task, denied) is None:
+            await self._say(self.chat.opening(task))
+        await self._end_stream(StreamEnd(task, denied))
+
+    async def check_connected(self) -> None:
+        """Raise ClientLeft if the client has disconnected by now."""
+        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
+        await asyncio.sleep(0)
+        if left.done():
+            raise ClientLeft
+        left.cancel()
 
     async def refuse(self, error: RpcError) -> None:
         """End with an error, before or after the response has begun."""
@@ -158,14 +204,11 @@ class ChatAnswer(CallAnswer):
         if isinstance(failure, ClientLeft):
             return
         with suppress(ClientLeft):
-            if isinstance(failure, RequestRefused):
-                await self._refuse(refusal_of_request(failure))
-            else:
-                await self.refuse(public_error(failure))
+            await self._refuse(refusal_of_failure(failure))
 
-    async def _tell(self, news: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
+    async def _tell(self, shown: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
         """Send what is new; returns the task, and all that was sent."""
-        assert isinstance(news, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
+        news = _news_in(shown)
         events = self.chat.opening(news.task) if is_first else b""
         if news.text:
             events += self.chat.delta(news.task, news.text)
@@ -173,29 +216,42 @@ class ChatAnswer(CallAnswer):
             await self._say(events)
         return news.task, sent + news.text
 
-    async def _end_stream(self, task: Task | None, sent: str, denied: Denied | None) -> None:
+    async def _end_stream(self, end: StreamEnd) -> None:
         """Send what is missing, and the end."""
+        task, denied, sent = end
         refusal = refusal_after(task, denied) if task is not None else TOO_LONG
         if task is None or refusal is not None:
             await self._refuse(refusal or TOO_LONG)
             return
-        public_url = self.chat.public_url
-        whole = content_of(task, public_url)
+        whole = self.chat.content(task)
         # A reply that was replaced meanwhile is not said again.
-        rest = whole.removeprefix(sent) if whole.startswith(sent) else attachments_of(task, public_url)
+        is_more = whole.startswith(sent)
+        rest = whole.removeprefix(sent) if is_more else attachments_of(task, self.chat.public_url)
         more = self.chat.delta(task, rest) if rest else b""
         await self._say(more + self.chat.ending(task), is_last=True)
 
-    async def _finish(self, result: object, denied: Denied | None) -> None:
-        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        refusal = refusal_after(result, denied)
-        await (self._refuse(refusal) if refusal is not None else self._whole(self.wire.result(result)))
+    async def _finish(self, task: Task, denied: Denied | None) -> None:
+        refusal = refusal_after(task, denied)
+        await (self._refuse(refusal) if refusal is not None else self._whole(self.wire.result(task)))
 
     async def _refuse(self, refusal: ModelRefused) -> None:
         if self._has_begun:
             await self._say(self.chat.failure(refusal), is_last=True)
         else:
             await self._whole(refusal.body, refusal.status, refusal.headers)
+
+
+def refusal_of_failure(failure: Exception) -> ModelRefused:
+    """The public refusal for a failure."""
+    if isinstance(failure, RequestRefused):
+        return refusal_of_request(failure)
+    return refusal_of_error(public_error(failure))
+
+
+def task_in(result: object) -> Task:
+    """The result of a call, which is a task in this dialect."""
+    assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
+    return result
 
 
 def refusal_after(task: Task, denied: Denied | None) -> ModelRefused | None:
@@ -205,3 +261,8 @@ def refusal_after(task: Task, denied: Denied | None) -> ModelRefused | None:
     if task.state is State.COMPLETED or task.is_interrupted:
         return None
     return refusal_of_task(task) if task.is_terminal else TOO_LONG
+
+
+def _news_in(shown: object) -> TaskNews:
+    assert isinstance(shown, TaskNews)  # noqa: S101  for the type checker: the dialect makes them
+    return shown

@@ -3,7 +3,6 @@
 from a2a_bridge.wire.task import Role, Task, text_in
 from kit import sse
 from openai_api.surface.answers import ModelWire, encode
-from openai_api.wire.content import content_of
 from openai_api.wire.messages import AskedAnswer, ChatRequest, read_request
 from openai_api.wire.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
 
@@ -26,9 +25,9 @@ class ChatWire(ModelWire):
 
     def result(self, result: object) -> bytes:
         assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        reply = Reply(content=content_of(result, self.public_url))
+        reply = Reply(content=self.content(result))
         choices = [Choice(message=reply, finish_reason="stop")]
-        usage = usage_of(result, reply.content)
+        usage = usage_of(result, reply.content, self.earlier)
         self.headers = [ESTIMATED] if usage.estimated else []
         return encode(
             ChatCompletion(id=result.id, created=self.created_at, model=self.model, choices=choices, usage=usage)
@@ -43,7 +42,7 @@ class ChatWire(ModelWire):
     def ending(self, task: Task) -> bytes:
         last = self._event(task, [ChunkChoice(delta=Delta(), finish_reason="stop")])
         if self.tells_usage:
-            last += self._event(task, [], usage_of(task, content_of(task, self.public_url)))
+            last += self._event(task, [], usage_of(task, self.content(task), self.earlier))
         return last + DONE
 
     def _event(self, task: Task, choices: list[ChunkChoice], usage: TokenUsage | None = None) -> bytes:
@@ -51,8 +50,11 @@ class ChatWire(ModelWire):
         return sse.event(encode(chunk))
 
 
-def usage_of(task: Task, content: str) -> TokenUsage:
-    """The tokens that an agent reported; else what the texts of the last question and of the answer come to."""
+def usage_of(task: Task, content: str, earlier: Task | None = None) -> TokenUsage:
+    """The tokens that an agent reported; else what the texts of the last question and of the answer come to.
+
+    `earlier`: a task whose tokens are added.
+    """
     told = task.usage
     is_told = told is not None and (told.input_tokens is not None or told.output_tokens is not None)
     if told is not None and is_told:
@@ -60,10 +62,13 @@ def usage_of(task: Task, content: str) -> TokenUsage:
     else:
         asked = next((one for one in reversed(task.history) if one.role is Role.USER), None)
         prompt, completion = _estimate(text_in(asked.parts) if asked else ""), _estimate(content)
+    estimated = not is_told
+    if earlier is not None:
+        before = usage_of(earlier, earlier.reply_text)
+        prompt, completion = prompt + before.prompt_tokens, completion + before.completion_tokens
+        estimated |= before.estimated
     total = prompt + completion
-    return TokenUsage(
-        prompt_tokens=prompt, completion_tokens=completion, total_tokens=total, estimated=not is_told
-    )
+    return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total, estimated=estimated)
 
 
 def _estimate(text: str) -> int:

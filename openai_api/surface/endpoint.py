@@ -5,6 +5,7 @@ The guard of all surfaces checks a request first.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 from a2a_bridge.service.answering import CallRunner
@@ -13,6 +14,7 @@ from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, invalid
 from a2a_bridge.wire.errors import TASK_NOT_FOUND
+from a2a_bridge.wire.requests import Send as AskedSend
 from accounts.authn import OutOfScope, Presented, TokenScope, presented
 from agents.core.ledger import Ledger
 from kit.asgi import HttpRequest, RequestRefused, Send, answer_preflight
@@ -21,6 +23,7 @@ from kit.jsonrpc import RpcError
 from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
 from openai_api.surface.answers import CHAT, ChatAnswer, ModelWire, encode
 from openai_api.surface.completions import ChatWire
+from openai_api.surface.formatted import HeldReply, answer_in_format
 from openai_api.surface.responses import ResponseWire
 from openai_api.wire.messages import AskedAnswer, make_send
 
@@ -71,13 +74,27 @@ class ModelAnswers:
             conversation_id = read_name(request) or asked.conversation
             if asked.previous_id and not conversation_id:
                 conversation_id = await self._find_conversation(token, asked)
-            incoming = make_call(request, token, body_bytes, asked, conversation_id, answer.chat)
-            del body, asked  # an answer may take long; a stream need not hold them
+            handle, key = get_handle(asked.model), request.headers.get("idempotency-key", "")
+            send, wanted = make_send(asked, conversation_id, key), asked.format
+            call = partial(make_call, request, token, body_bytes, handle, answer.chat)
+            if wanted is not None:
+                await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
+                await answer_in_format(answer, wanted, send, key, partial(self._ask_once, answer, call))
+                return
+            incoming = call(send, key)
+            del body, asked, call, send  # an answer may take long; a stream need not hold them
             await self.runner.run(incoming, answer)
         except RpcError:
             # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
             await self.runner.ledger.get_caller(token)
             raise
+
+    async def _ask_once(
+        self, answer: ChatAnswer, call: Callable[[AskedSend, str], Incoming], send: AskedSend, key: str
+    ) -> HeldReply:
+        held = HeldReply(answer)
+        await self.runner.run(call(send, key), held)
+        return held
 
     async def _find_conversation(self, token: Presented | None, asked: AskedAnswer) -> str:
         """The conversation of the caller's earlier answer by the same agent.
@@ -191,25 +208,21 @@ def make_call(
     request: HttpRequest,
     token: Presented | None,
     body_bytes: int,
-    asked: AskedAnswer,
-    conversation_id: str,
+    handle: str,
     wire: ModelWire,
+    send: AskedSend,
+    key: str,
 ) -> Incoming:
-    """The call that a request is.
-
-    Raises:
-        RpcError: it is none.
-    """
-    key = request.headers.get("idempotency-key", "")
+    """The call that an ask is."""
     return Incoming(
-        handle=get_handle(asked.model),
+        handle=handle,
         token=token,
         digest=token.digest if token else None,
         wire=wire,
         body_bytes=body_bytes,
         dialect=CHAT,
-        operation=Operation.STREAM if asked.is_stream else Operation.SEND,
-        request=make_send(asked, conversation_id, key),
+        operation=Operation.SEND if send.waits else Operation.STREAM,
+        request=send,
         key=key,
         traceparent=request.traceparent,
         is_plain_send=not key,

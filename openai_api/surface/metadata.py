@@ -24,7 +24,7 @@ _OF_ASK = describe_failures(
         400: "The body is not sound; `param` names the field.",
         404: _NO_AGENT,
         422: "The agent refused the question, or the Idempotency-Key came with another body.",
-        424: "The agent was asked and failed, or did not answer in time.",
+        424: "The agent was asked and failed, did not answer in time, or its reply has not the `response_format`.",
         429: "The agent is busy, a budget is spent or you ask too fast; Retry-After says how long.",
         504: "The hub ends a stream of this age.",
     },

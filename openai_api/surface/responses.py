@@ -9,7 +9,6 @@ from a2a_bridge.wire.task import Task
 from kit import sse
 from openai_api.surface.answers import ModelWire, encode, refusal_after
 from openai_api.surface.completions import ESTIMATED, usage_of
-from openai_api.wire.content import content_of
 from openai_api.wire.errors import ModelRefused
 from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, ResponseRequest, read_request
 from openai_api.wire.shapes import (
@@ -91,9 +90,9 @@ class ResponseWire(ModelWire):
         return self._event("response.failed", response=self._response(self._begun, "failed", error=failure))
 
     def _whole(self, task: Task) -> Response:
-        part = ResponseText(text=content_of(task, self.public_url))
+        part = ResponseText(text=self.content(task))
         item = ResponseMessage(id=_message_id(task), status="completed", content=[part])
-        told = usage_of(task, part.text)
+        told = usage_of(task, part.text, self.earlier)
         usage = ResponseUsage(
             input_tokens=told.prompt_tokens,
             output_tokens=told.completion_tokens,

@@ -7,7 +7,9 @@ below this path are the same, so that clients of OpenAI's API take `/agent/{name
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -42,6 +44,7 @@ from kit.tasks import start_apart
 from openai_api.surface.answers import ChatAnswer
 from openai_api.surface.completions import ChatWire
 from openai_api.surface.endpoint import CONVERSATION, answer_request, read_name
+from openai_api.surface.formatted import HeldReply, answer_in_format
 from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, make_send
 
 PATH = re.compile(r"/agent/([^/]+)(?:(?:/v1)?/chat/completions)?")
@@ -109,6 +112,12 @@ class TeamAgents:
         if conversation_id and not is_id(conversation_id):
             raise invalid(CONVERSATION, f"{CONVERSATION}: want at most 128 characters")
         wanted = make_send(asked, conversation_id)
+        if asked.format is not None:
+            slot = self.streams.hold(identity.user_id) if asked.is_stream else nullcontext()
+            ask = partial(self._ask_once, request, identity, answer, name)
+            with slot:
+                await answer_in_format(answer, asked.format, wanted, "", ask)
+            return
         if not asked.is_stream:
             running, settled = await self._start(request, identity, name, wanted)
             await self.http.wait(request, identity, settled)
@@ -117,6 +126,23 @@ class TeamAgents:
         with self.streams.hold(identity.user_id):
             running, settled = await self._start(request, identity, name, wanted)
             await self._follow(identity, answer, _stream(identity, name, running, settled))
+
+    async def _ask_once(
+        self, request: HttpRequest, identity: Identity, answer: ChatAnswer, name: str, wanted: AskedSend, key: str
+    ) -> HeldReply:
+        """Ask for a reply in a format.
+
+        Raises:
+            RequestRefused, RpcError: nothing was sent; or the caller's credential was revoked.
+        """
+        held = HeldReply(answer)
+        running, settled = await self._start(request, identity, name, wanted)
+        if wanted.waits:
+            await self.http.wait(request, identity, settled)
+            await held.at_once(make_task(identity, name, running, settled.result()))
+        else:
+            await self._follow(identity, held, _stream(identity, name, running, settled))
+        return held
 
     async def _start(
         self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend
@@ -132,7 +158,9 @@ class TeamAgents:
             raise refuse(refused) from None
         return running, start_apart(self.gateway.link.start, _settle(running), "completion")
 
-    async def _follow(self, identity: Identity, answer: ChatAnswer, frames: AsyncIterator[Frame | None]) -> None:
+    async def _follow(
+        self, identity: Identity, answer: ChatAnswer | HeldReply, frames: AsyncIterator[Frame | None]
+    ) -> None:
         """Stream the answer until its end, or until the caller's credential is revoked."""
         try:
             with self.http.callers.hold(identity.credential_id):

@@ -1,22 +1,20 @@
 """The bodies of completions and responses: what they may hold, and the one ask that their messages become."""
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
-    check_content,
     check_printable,
     invalid,
     question_of,
     read_params,
 )
-from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part
@@ -24,97 +22,20 @@ from kit import strict_json
 from kit.ids import unguessable
 from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
 from kit.strict_json import ForbiddenText
+from openai_api.wire.formats import (
+    FlatSchemaFormat,
+    ObjectFormat,
+    ReplyFormat,
+    SchemaFormat,
+    TextFormat,
+    read_format,
+)
+from openai_api.wire.parts import ContentPart, InputPart, RefusalPart, TextPart
 
 MAX_MESSAGES = 1_000
 MAX_MODEL_CHARS = 160
-MAX_NAME_CHARS = 255
 MODEL_PREFIX = "agent/"
 ToolChoice = Literal["auto", "none"]
-DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[^,;]*)*;base64,")
-
-
-def read_file(url: str, name: str, where: str) -> Part:
-    """A file that is a `data:` URL, or an address of the web. `where`: the field it stands in.
-
-    Raises:
-        RpcError: -32602, it is neither, or not sound.
-    """
-    name = check_printable(name, where)
-    if data := DATA_URL.match(url):
-        part = Part(raw=url[data.end() :], media_type=data[1] or "", filename=name)
-        check_content(part, where)
-        return part
-    if not url.lower().startswith(("https://", "http://")) or len(url) > MAX_URL_CHARS:
-        raise invalid(where, f"{where}: want a data: URL with base64, or an address of the web")
-    return Part(url=check_printable(url, where), filename=name)
-
-
-class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
-    """Text."""
-
-    text: str
-
-
-class RefusalPart(Struct, frozen=True, tag_field="type", tag="refusal"):
-    """The words of a model that refused to answer."""
-
-    refusal: str
-
-
-class ImageUrl(Struct, frozen=True):
-    """Where an image is: a `data:` URL with base64, or an address of the web."""
-
-    url: str
-
-
-class ImagePart(Struct, frozen=True, tag_field="type", tag="image_url"):
-    """An image."""
-
-    image_url: ImageUrl
-
-    def read(self, where: str) -> Part:
-        """The image as a file."""
-        return read_file(self.image_url.url, "", f"{where}.image_url.url")
-
-
-class Audio(Struct, frozen=True):
-    """Sound in base64."""
-
-    data: str
-    format: Annotated[str, Meta(max_length=20)]
-
-
-class AudioPart(Struct, frozen=True, tag_field="type", tag="input_audio"):
-    """Sound."""
-
-    input_audio: Audio
-
-    def read(self, where: str) -> Part:
-        """The sound as a file."""
-        media_type = check_printable(f"audio/{self.input_audio.format}", f"{where}.input_audio.format")
-        part = Part(raw=self.input_audio.data, media_type=media_type)
-        check_content(part, f"{where}.input_audio")
-        return part
-
-
-class FileData(Struct, frozen=True):
-    """A file as a `data:` URL."""
-
-    file_data: str
-    filename: Annotated[str, Meta(max_length=MAX_NAME_CHARS)] = ""
-
-
-class FilePart(Struct, frozen=True, tag_field="type", tag="file"):
-    """A file."""
-
-    file: FileData
-
-    def read(self, where: str) -> Part:
-        """The file."""
-        return read_file(self.file.file_data, self.file.filename, f"{where}.file.file_data")
-
-
-ContentPart = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
 
 
 class ChatMessage(Struct, frozen=True):
@@ -122,40 +43,6 @@ class ChatMessage(Struct, frozen=True):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
-
-
-class InputText(TextPart, frozen=True, tag="input_text"):
-    """Text."""
-
-
-class OutputText(TextPart, frozen=True, tag="output_text"):
-    """Text of an earlier answer."""
-
-
-class InputImage(Struct, frozen=True, tag_field="type", tag="input_image"):
-    """An image: a `data:` URL with base64, or an address of the web."""
-
-    image_url: str
-
-    def read(self, where: str) -> Part:
-        """The image as a file."""
-        return read_file(self.image_url, "", f"{where}.image_url")
-
-
-class InputFile(Struct, frozen=True, tag_field="type", tag="input_file"):
-    """A file: a `data:` URL with base64, or an address of the web."""
-
-    file_data: str = ""
-    file_url: str = ""
-    filename: Annotated[str, Meta(max_length=MAX_NAME_CHARS)] = ""
-
-    def read(self, where: str) -> Part:
-        """The file."""
-        field = "file_data" if self.file_data else "file_url"
-        return read_file(self.file_data or self.file_url, self.filename, f"{where}.{field}")
-
-
-InputPart = InputText | OutputText | RefusalPart | InputImage | InputFile
 
 
 class InputMessage(Struct, frozen=True):
@@ -170,7 +57,7 @@ class AskedAnswer(NamedTuple):
     """The request in a body, the same for every address.
 
     `field`: the name of its messages; `instructions`: stand before them. `conversation`: the name of the one that
-    the agent goes on with; or that of the answer with `previous_id`.
+    the agent goes on with; or that of the answer with `previous_id`. `format`: of the reply; None for any text.
     """
 
     model: str
@@ -180,6 +67,7 @@ class AskedAnswer(NamedTuple):
     instructions: str = ""
     conversation: str = ""
     previous_id: str = ""
+    format: ReplyFormat | None = None
 
 
 class StreamOptions(Struct, frozen=True):
@@ -192,7 +80,8 @@ class ChatRequest(Struct, frozen=True):
     """A request for a completion. Other fields of OpenAI's API are accepted and have no effect.
 
     `model`: `agent/OWNER/SLUG`. `user`: names the conversation that the agent goes on with; the header
-    `X-Conversation-Id` wins. `tool_choice`: the agent has its own tools, none can be demanded.
+    `X-Conversation-Id` wins. `tool_choice`: the agent has its own tools, none can be demanded. `response_format`:
+    of the reply, which is checked.
     """
 
     model: Annotated[str, Meta(min_length=1, max_length=MAX_MODEL_CHARS)]
@@ -202,19 +91,29 @@ class ChatRequest(Struct, frozen=True):
     user: Annotated[str, Meta(max_length=MAX_ID_CHARS)] | None = None
     tool_choice: ToolChoice | None = None
     n: Annotated[int, Meta(ge=1, le=1)] | None = None
+    response_format: TextFormat | ObjectFormat | SchemaFormat | None = None
 
     @property
     def asked(self) -> AskedAnswer:
         """The request that the body makes."""
         conversation = check_printable(self.user or "", "user")
         is_stream = bool(self.stream)
-        return AskedAnswer(self.model, "messages", self.messages, is_stream, conversation=conversation)
+        wanted = read_format(self.response_format, "response_format")
+        return AskedAnswer(
+            self.model, "messages", self.messages, is_stream, conversation=conversation, format=wanted
+        )
 
 
 class Conversation(Struct, frozen=True):
     """A conversation, by its name."""
 
     id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class ResponseTextOptions(Struct, frozen=True):
+    """The options of the text of a response. `format`: of the reply, which is checked."""
+
+    format: TextFormat | ObjectFormat | FlatSchemaFormat | None = None
 
 
 class ResponseRequest(Struct, frozen=True):
@@ -234,6 +133,7 @@ class ResponseRequest(Struct, frozen=True):
     tool_choice: ToolChoice | None = None
     background: Literal[False] | None = None
     prompt: None = None
+    text: ResponseTextOptions | None = None
 
     @property
     def asked(self) -> AskedAnswer:
@@ -254,6 +154,7 @@ class ResponseRequest(Struct, frozen=True):
             instructions=self.instructions or "",
             conversation=check_printable(named, "conversation"),
             previous_id=self.previous_response_id or "",
+            format=read_format(self.text.format, "text.format") if self.text else None,
         )
 
 
@@ -295,18 +196,29 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
         texts = [("system", asked.instructions), *texts]
     labeled = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in texts)
     question = labeled if len(texts) > 1 else texts[0][1]
+    if asked.format is not None:
+        question = f"{question}\n\n{asked.format.instructions}"
     files = tuple(_files(asked, since=len(asked.messages) - len(said)))
     if len(files) >= MAX_PARTS:
         raise invalid(asked.field, f"{asked.field}: at most {MAX_PARTS - 1} images and files")
     parts = (Part(text=question), *files)
-    message_id = f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
     return Send(
-        message=Message(message_id, Role.USER, parts),
+        message=Message(_message_id(key), Role.USER, parts),
         question=question_of(parts, ""),
         parts=parts if files else (),
         context_id=conversation_id,
         waits=not asked.is_stream,
     )
+
+
+def make_repair(send: Send, wanted: ReplyFormat, flaw: str, context_id: str, key: str) -> Send:
+    """The ask for a better reply than the one to `send`, in the same conversation.
+
+    `key`: see `make_send`; another one than that of `send`.
+    """
+    question = f"Your last answer does not have the format that was asked for: {flaw}\n\n{wanted.instructions}"
+    message = Message(_message_id(key), Role.USER, (Part(text=question),))
+    return replace(send, message=message, question=question, parts=(), context_id=context_id)
 
 
 def new_messages(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -322,6 +234,10 @@ def text_of(message: ChatMessage | InputMessage) -> str:
         return content
     said = [part for part in content if isinstance(part, TextPart | RefusalPart)]
     return "\n".join(part.text if isinstance(part, TextPart) else part.refusal for part in said)
+
+
+def _message_id(key: str) -> str:
+    return f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
 
 
 def _files(asked: AskedAnswer, since: int) -> Iterator[Part]:

@@ -1,5 +1,7 @@
 """`/agent/{name}`: the agents of a team as models, by the official client of OpenAI."""
 
+from typing import Any
+
 import openai
 import pytest
 
@@ -17,6 +19,16 @@ class FailingSeat(GatewayClient):
     async def answer(self, message: Json) -> None:
         content = {"error": "AGENT_ERROR", "message": "not today"}
         await self.send("error", content, error="AGENT_ERROR", metadata=message["metadata"])
+
+
+class ForgetfulSeat(GatewayClient):
+    """An agent whose first reply has not the format that was asked for."""
+
+    async def answer(self, message: Json) -> None:
+        if message["type"] == "message":
+            said = '{"n": 1}' if "Your last answer" in message["content"]["content"] else "one"
+            about = {"correlationId": message["metadata"]["correlationId"]}
+            await self.send("message", {"role": "agent", "content": said}, agent=message["from"], metadata=about)
 
 
 def team_client(hub: HubProcess, name: str, owner: str) -> openai.AsyncOpenAI:
@@ -91,6 +103,30 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
         for headers in ({"authorization": ""}, bearer(token), bearer("cw_sess_unknown")):
             answer = await client.post("/agent/examiner", json=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+
+
+async def test_a_reply_in_a_format_is_checked(embedded_hub: HubProcess) -> None:
+    hub, kind = embedded_hub, {"type": "object", "required": ["n"]}
+    wanted: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": kind}}
+    async with (
+        team(hub, "formatted", steward=ForgetfulSeat, poet=EchoSeat) as (seat, poet),
+        team_client(hub, "steward", "formatted") as client,
+        team_client(hub, "poet", "formatted") as other,
+    ):
+        asked: dict[str, Any] = {"model": "x", "messages": user("a number"), "response_format": wanted}
+        answer = await client.chat.completions.create(**asked)
+        text, _ = await read(await client.chat.completions.create(**asked, stream=True, user="s-2"))
+        assert answer.choices[0].message.content == text == '{"n": 1}'
+        assert [frame.get("sessionId") for frame in seat.of("message")] == [None, None, "s-2", "s-2"]
+        with pytest.raises(openai.APIStatusError) as failed:
+            await other.chat.completions.create(**asked)
+        assert (failed.value.status_code, failed.value.code) == (424, "invalid_reply_format")
+        with pytest.raises(openai.APIError, match="not JSON"):
+            await read(await other.chat.completions.create(**asked, stream=True))
+        assert len(poet.of("message")) == 4
+        unsound = wanted | {"json_schema": {"name": "n", "schema": {"type": "text"}}}
+        with pytest.raises(openai.BadRequestError):
+            await other.chat.completions.create(**asked | {"response_format": unsound})
 
 
 async def test_streams_beyond_a_callers_share_are_refused(make_storage: MakeStorage, start_hub: StartHub) -> None:

@@ -1,0 +1,124 @@
+"""JSON Schemas of callers, checked with a bound on the work. Imports `jsonschema`, so `formats` imports it late.
+
+The keywords in `UNCHECKED` have no bound: a regular expression may take hours. Agents read them, and the hub does
+not check them.
+"""
+
+import time
+from collections.abc import Iterator
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import validators
+from jsonschema.exceptions import ValidationError, best_match
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from openai_api.wire.formats import MAX_FLAW_CHARS, MAX_SCHEMA_CHARS, compact
+
+UNCHECKED = ("pattern", "patternProperties", "uniqueItems", "unevaluatedProperties", "unevaluatedItems")
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+MAX_OBJECTS = 2_000
+MAX_CPU_S = 0.5
+
+_ends_at: ContextVar[float] = ContextVar("ends_at")
+
+
+class Uncheckable(Exception):
+    """A schema cannot be applied; the text says why."""
+
+
+def find_schema_flaw(schema: dict[str, Any]) -> str:
+    """Why a schema is refused; empty for a sound one."""
+    if len(compact(schema)) > MAX_SCHEMA_CHARS:
+        return f"want at most {MAX_SCHEMA_CHARS} characters"
+    inner = [*_objects_in(schema)]
+    if len(inner) > MAX_OBJECTS:
+        return f"want at most {MAX_OBJECTS} objects"
+    if any(isinstance(one.get("$schema"), str) for one in inner[1:]):
+        return "want $schema at the top alone"
+    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
+    for ref in [one[name] for one in inner for name in REFERENCES if isinstance(one.get(name), str)]:
+        if ref != "#" and not ref.startswith("#/"):
+            return f"{ref[:100]}: want references inside the schema, such as #/$defs/name"
+        try:
+            resolver.lookup(ref)
+        except Exception:  # noqa: BLE001  the library raises errors of many kinds for what cannot be a reference
+            return f"{ref[:100]}: there is no such place in the schema"
+    try:
+        plain = _class_of(schema)
+        error = next(plain(plain.META_SCHEMA).iter_errors(schema), None)
+        if error is not None:
+            return _tell(error)
+        find_flaw({}, schema)  # a schema that refers to itself without end shows it here
+    except Uncheckable as wrong:
+        return str(wrong)
+    except Exception:  # noqa: BLE001  as above
+        return "it is no JSON Schema"
+    return ""
+
+
+def find_flaw(value: Any, schema: dict[str, Any]) -> str:
+    """Why a value is not valid; empty for a valid one.
+
+    Raises:
+        Uncheckable: the schema is not sound, or takes too long.
+    """
+    begun = _ends_at.set(time.thread_time() + MAX_CPU_S)
+    try:
+        bounded = _bounded(_class_of(schema))
+        # A subschema that names its dialect would be applied by the library's own class, without a bound.
+        own = {key: inner for key, inner in schema.items() if key != "$schema"}
+        error = best_match(bounded(own, registry=Registry()).iter_errors(value))
+    except Uncheckable:
+        raise
+    except RecursionError:
+        raise Uncheckable("it refers to itself without end, or is nested too deeply") from None
+    except Exception:  # noqa: BLE001  the library raises errors of many kinds for schemas that are none
+        raise Uncheckable("it is no JSON Schema") from None
+    finally:
+        _ends_at.reset(begun)
+    return "" if error is None else _tell(error)
+
+
+def _class_of(schema: dict[str, Any]) -> Any:
+    return validators.validator_for(schema, default=validators.Draft202012Validator)
+
+
+@lru_cache(maxsize=16)
+def _bounded(plain: Any) -> Any:
+    """The validators of a dialect, each of which looks at the time first."""
+    checks = {name: _pass if name in UNCHECKED else _timed(check) for name, check in plain.VALIDATORS.items()}
+    return validators.extend(plain, checks)
+
+
+def _timed(check: Any) -> Any:
+    def run(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if time.thread_time() > _ends_at.get():
+            raise Uncheckable("checking a reply by it takes too long")
+        if check.__name__ == "additionalProperties" and "patternProperties" in schema:
+            return
+        yield from check(validator, value, instance, schema) or ()
+
+    return run
+
+
+def _pass(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    yield from ()
+
+
+def _objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+def _tell(error: ValidationError) -> str:
+    where = "" if error.json_path == "$" else f"{error.json_path.removeprefix('$.')}: "
+    return f"{where}{error.message}"[:MAX_FLAW_CHARS]

@@ -1,0 +1,111 @@
+"""Answers in a format that the caller demands: held back, checked, and asked for once more if they do not have it.
+
+Both asks are ordinary ones (docs/adr/0186).
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from a2a_bridge.service.calls import StreamedAnswer, Waiting, Wire
+from a2a_bridge.wire.errors import unauthenticated
+from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.task import Task
+from agents.core.errors import Denied
+from kit.asgi import ClientLeft
+from kit.jsonrpc import RpcError
+from openai_api.service.formats import check_format, check_reply
+from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
+from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
+from openai_api.wire.formats import ReplyFormat
+from openai_api.wire.messages import make_repair
+
+
+class HeldReply:
+    """Keeps the end of an ask; a stream gets comments meanwhile. See `a2a_bridge.service.answering`."""
+
+    def __init__(self, answer: ChatAnswer) -> None:
+        self.wire: Wire = answer.wire
+        self.task: Task | None = None
+        self.denied: Denied | None = None
+        self._answer = answer
+
+    async def at_once(self, result: object) -> None:
+        """Keep a task that is known."""
+        self.task = task_in(result)
+
+    async def wait(self, waiting: Waiting) -> None:
+        """Keep the task as it is at the end of a turn."""
+        self.task, self.denied = await self._answer.wait_for_end(waiting)
+
+    async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
+        """Keep the task as it is at the end of a stream."""
+        self.task, self.denied, _ = await self._answer.follow(answer, max_age_s, is_held=True)
+
+    async def refuse(self, error: RpcError) -> None:
+        """Raise an error."""
+        raise error
+
+    async def end(self) -> None:
+        """The stream was cut off, because the caller's token is no longer valid."""
+        raise unauthenticated()
+
+
+AskOnce = Callable[[Send, str], Awaitable[HeldReply]]
+
+
+async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, key: str, ask: AskOnce) -> None:
+    """Ask, and answer with the JSON of the reply. An agent that asks back is not checked.
+
+    `ask`: asks the agent with an Idempotency-Key, which may be empty. A repeated key finds both asks.
+
+    Raises:
+        RpcError: the format is not sound, nothing was asked.
+        ModelRefused: the agent was asked, and its reply does not have the format.
+    """
+    await check_format(wanted)
+    first = await ask(send, key)
+    flaw = await _check(answer, wanted, first)
+    if not flaw or first.task is None:
+        await answer.answer_held(first.task, first.denied)
+        return
+    await answer.check_connected()
+    answer.chat.earlier = first.task
+    next_key = f"repair-{hashlib.sha256(key.encode()).hexdigest()}" if key else ""
+    try:
+        second = await ask(make_repair(send, wanted, flaw, first.task.context_id, next_key), next_key)
+    except ClientLeft:
+        raise
+    except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+        refusal = refusal_of_failure(failure)
+        raise refusal if refusal.status == HTTPStatus.UNAUTHORIZED else _not_repaired(flaw, refusal) from None
+    if second.task is not None and second.denied is not None:
+        raise _not_repaired(flaw, refusal_after(second.task, second.denied))
+    if flaw := await _check(answer, wanted, second):
+        raise _refusal(f"{flaw}. The agent was asked twice")
+    await answer.answer_held(second.task, None)
+
+
+async def _check(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -> str:
+    """What is wrong with a reply; empty if nothing is, or there is no reply to check.
+
+    Raises:
+        ModelRefused: asking again would not mend it.
+    """
+    task = held.task
+    if task is None or task.is_interrupted or refusal_after(task, held.denied) is not None:
+        return ""
+    checked = await check_reply(wanted, answer.chat.content(task))
+    if checked.is_final:
+        raise _refusal(checked.flaw)
+    answer.chat.checked = checked.content
+    return checked.flaw
+
+
+def _not_repaired(flaw: str, refusal: ModelRefused | None) -> ModelRefused:
+    return _refusal(f"{flaw}. The agent could not be asked again: {refusal}")
+
+
+def _refusal(text: str) -> ModelRefused:
+    said = f"The agent's reply does not have the format that was asked for: {text}."
+    return ModelRefused(AGENT_FAILED, "invalid_reply_format", said, NO_RETRY)
