@@ -24,6 +24,8 @@ from openai_api.wire.messages import make_repair
 class HeldReply:
     """Keeps the end of an ask; a stream gets comments meanwhile. See `a2a_bridge.service.answering`."""
 
+    leaving_cancels = False
+
     def __init__(self, answer: ChatAnswer) -> None:
         self.wire: Wire = answer.wire
         self.task: Task | None = None
