@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accounts import sealing
 from accounts.limits import LIVE_TOKENS
 from accounts.models import ClientGrant, Credential
 from accounts.oauth import clients, refreshing
@@ -68,6 +69,12 @@ def test_the_admin_signs_a_client_out_and_shows_no_hash(alice: Person) -> None:
     grant.refresh_from_db()
     assert not grant.is_live
     assert not Credential.objects.live().filter(grant=grant).exists()
+
+
+def test_an_id_from_before_there_were_refresh_tokens_still_names_its_client() -> None:
+    sealed = sealing.seal('["orchard",["https://a.example/"]]', clients.PURPOSE)
+    client = clients.get_client(clients.PREFIX + sealed)
+    assert (client.name, client.may_refresh) == ("orchard", False)
 
 
 def test_a_refresh_token_is_redacted_in_logs() -> None:

@@ -170,8 +170,10 @@ def test_a_suspended_user_refreshes_nothing_until_the_suspension_ends(client: Re
             run("UPDATE accounts_user SET is_active = ? WHERE login = 'rita'", is_active)
 
     set_active(is_active=False)
-    check_refused(client.send(client.tokens["refresh_token"]))
-    set_active(is_active=True)
+    try:
+        check_refused(client.send(client.tokens["refresh_token"]))
+    finally:
+        set_active(is_active=True)
     client.refresh()
 
 
