@@ -24,10 +24,12 @@ from accounts.rest import CANNOT_SIGN
 from accounts.signing import NoKey
 from accounts.snippets import mcp_json
 from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mint_app, mint_channel
+from kit.clock import db_now
 
 Kind = Credential.Kind
 REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
+REUSE_SHOWN = timedelta(days=30)
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
 UNSOUND = "Give a whole number and an agent as owner/slug, or nothing; for one agent alone: ask, read or connect."
 UNSOUND_JWT = f"A signed token expires: give a time of at most {MAX_JWT_LIFETIME.days} days."
@@ -117,7 +119,7 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
     caller = signed_in(request)
     if caller is None:
         return to_signin(request)
-    own = caller.user.credentials.live().filter(kind__in=REPLACED)
+    own = caller.user.credentials.live().filter(kind__in=REPLACED, grant=None)
     old = own.select_related("user").filter(pk=credential_id).first()
     if old is None:
         return HttpResponseRedirect(reverse("account"))
@@ -138,6 +140,18 @@ def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
     own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
     if own.revoke():
         messages.success(request, "Revoked. Whatever used it is cut off.")
+    return HttpResponseRedirect(reverse("account"))
+
+
+@never_cache
+@require_POST
+def revoke_client(request: HttpRequest, grant_id: int) -> HttpResponse:
+    """Sign a client out: its refresh token and its access tokens end."""
+    caller = signed_in(request)
+    if caller is None:
+        return to_signin(request)
+    if caller.user.client_grants.filter(pk=grant_id).revoke():
+        messages.success(request, "Signed out. Whatever used it is cut off.")
     return HttpResponseRedirect(reverse("account"))
 
 
@@ -176,7 +190,9 @@ def _page(
         "me": caller.user,
         "ways_in": ", ".join(one.name for one in list_signin_methods(caller.user)),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
-        "tokens": [row for row in rows if row.credential.kind != Kind.SESSION],
+        "tokens": [row for row in rows if row.credential.kind != Kind.SESSION and row.credential.grant_id is None],
+        "clients": caller.user.client_grants.live().order_by("-created_at", "-pk"),
+        "reused": caller.user.client_grants.filter(reused_at__gt=db_now() - REUSE_SHOWN).order_by("-reused_at"),
         "minted": minted,
         "snippet": mcp_json(connecting or "ck_live_…"),
         "is_filled": bool(connecting),

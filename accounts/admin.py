@@ -1,4 +1,7 @@
-"""Credentials and sign-in methods for their owners, invitations and the log for the staff; users: `user_admin`."""
+"""Credentials, registered clients and sign-in methods for their owners, invitations and the log for the staff.
+
+Users: `user_admin`.
+"""
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
@@ -7,12 +10,13 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
-from accounts.models import Credential, Invitation, Passkey, ProviderIdentity
+from accounts.models import ClientGrant, Credential, Invitation, Passkey, ProviderIdentity
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
 
 LiveFilter = make_live_filter(Q(pk__in=Credential.objects.live().values("pk")))
+LiveGrantFilter = make_live_filter(Q(pk__in=ClientGrant.objects.live().values("pk")))
 StaffFilter = make_filter(
     "user", "staff", {"yes": ("Staff", Q(user__is_staff=True)), "no": ("Other users", Q(user__is_staff=False))}
 )
@@ -71,6 +75,41 @@ class CredentialAdmin(OwnerScopedAdmin):
         """Refuse them from the next request on; sockets that use them close within seconds."""
         count = Credential.objects.filter(pk__in=queryset.values("pk")).revoke()
         self.message_user(request, f"{count} revoked.", messages.SUCCESS)
+
+
+@admin.register(ClientGrant, site=site)
+class ClientGrantAdmin(OwnerScopedAdmin):
+    """Clients that refresh their tokens, to recognise and to sign out; never a token, never its hash."""
+
+    owner_lookup = "user"
+    list_display = ("app_name", "user", "scopes", "created_at", "refreshed_at", "expires_at", "is_usable")
+    list_filter = (LiveGrantFilter,)
+    list_select_related = ("user",)
+    search_fields = ("app_name",)
+    ordering = ("-created_at",)
+    actions = ("revoke",)
+    fields = (
+        "app_name",
+        "user",
+        "scopes",
+        "user_agent",
+        "created_at",
+        "refreshed_at",
+        "expires_at",
+        "revoked_at",
+        "reused_at",
+    )
+
+    @admin.display(description="good", boolean=True)
+    def is_usable(self, grant: ClientGrant) -> bool:
+        """Neither ended nor expired."""
+        return grant.is_live
+
+    @admin.action(description="Sign out the chosen clients")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ClientGrant]) -> None:
+        """End their refresh tokens and access tokens; sockets that use these close within seconds."""
+        count = ClientGrant.objects.filter(pk__in=queryset.values("pk")).revoke()
+        self.message_user(request, f"{count} signed out.", messages.SUCCESS)
 
 
 @admin.register(ProviderIdentity, site=site)

@@ -22,6 +22,7 @@ urlpatterns = [
     path("account", account_page.account, name="account"),
     path("account/retention", account_page.retention, name="account-retention"),
     path("account/revoke/<int:credential_id>", account_page.revoke, name="account-revoke"),
+    path("account/clients/<int:grant_id>/revoke", account_page.revoke_client, name="account-client-revoke"),
     path("account/rotate/<int:credential_id>", account_page.rotate, name="account-rotate"),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
 ]

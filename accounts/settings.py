@@ -64,8 +64,8 @@ and their pages may call `/api/v1` with a Bearer token (CORS without credentials
 SIGNIN_RATE_PER_MINUTE = env.integer("SIGNIN_RATE_PER_MINUTE", 60, least=20)
 """sign-in starts, exchanges and typed codes of one address in any minute, each counted separately"""
 TOKENS_PER_OWNER = env.integer("TOKENS_PER_OWNER", 200)
-"""live channel and app tokens and AGNT keys one owner may have. Sign-in sessions do not count, and `mint_token`
-does not check this limit"""
+"""live channel and app tokens and AGNT keys one owner may have. A client that refreshes its tokens counts as one.
+Sign-in sessions do not count, and `mint_token` does not check this limit"""
 QUESTIONS_KEPT_DAYS = env.integer("QUESTIONS_KEPT_DAYS", 90, least=1, most=36_500)
 """days after which the text of a question is blanked in its turn, unless the agent's owner set another number.
 The other columns of the turn are kept for `TURNS_KEPT_DAYS`"""

@@ -18,7 +18,7 @@ from accounts.authn import (
     digest,
 )
 from accounts.errors import Refused
-from accounts.models import Credential, User
+from accounts.models import ClientGrant, Credential, User
 from accounts.quotas import lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
@@ -52,10 +52,11 @@ class NoSuchSeat(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new credential and, for the only time, its text."""
+    """A new credential and, for the only time, its text; with the refresh token of a client that refreshes it."""
 
     credential: Credential
     token: str
+    refresh_token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def mint(
     machine_id: str = "",
     app_name: str = "",
     limits: TokenLimits | None = None,
+    grant: ClientGrant | None = None,
 ) -> Minted:
     """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
 
@@ -116,6 +118,7 @@ def mint(
         scopes=" ".join(limits.scopes),
         only_agent=limits.only_agent.lower(),
         is_jwt=limits.is_jwt,
+        grant=grant,
     )
     if limits.is_jwt and expires_at:
         return _save_as_jwt(credential, expires_at)

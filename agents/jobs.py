@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from accounts.models import Credential, User, delete_expired
+from accounts.models import ClientGrant, Credential, User, delete_expired
 from agents.core import presence
 from agents.core.alerts import watch_agents
 from agents.core.mail import MailOutbox, forget_old_mails
@@ -101,6 +101,7 @@ def retain(turns_kept_days: int) -> int:
     before = now - timedelta(days=turns_kept_days)
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))
+    batches.delete(ClientGrant.objects.spent_before(now - CREDENTIALS_KEPT))
     return _delete_oldest(Turn.objects.exclude(outcome=None), "asked_at", before)
 
 

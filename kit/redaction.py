@@ -2,7 +2,7 @@
 
 import re
 
-_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_code_|cw_dev_|ck_live_|agnt_live_|gh[a-z]_|whsec_)\w{4,}")
+_TOKEN = re.compile(r"(cw_sess_|cw_app_|cw_ref_|cw_code_|cw_dev_|ck_live_|agnt_live_|gh[a-z]_|whsec_)\w{4,}")
 _JWT = re.compile(r"(eyJ)[\w-]{4,}\.[\w-]{4,}\.[\w-]{4,}")
 _BEARER = re.compile(r"(bearer\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _INVITATION = re.compile(r"(/join/)[^\s/'\"]{4,}")

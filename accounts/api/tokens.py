@@ -152,7 +152,9 @@ class RotateToken(APIView):
     def post(self, request: Request, token_id: int) -> Response:
         """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
         body = Rotation.read(request)
-        own = Credential.objects.live().filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP])
+        own = Credential.objects.live().filter(
+            user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP], grant=None
+        )
         old = get_one(own.select_related("user").filter(pk=token_id), "no such token")
         overlap = timedelta(seconds=body.validated_data["overlap"])
         minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))

@@ -1,4 +1,4 @@
-"""Tokens of users, and the keys that the hub signs with."""
+"""Tokens of users, what they allowed registered clients, and the keys that the hub signs with."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -38,10 +38,16 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
     def revoke(self) -> int:
         """Refuse these credentials from the next request on and notify listeners; returns how many were still
         valid.
+
+        A client's access token ends with its grant, so that the client cannot refresh it.
         """
-        ids = list(self.filter(revoked_at=None).values_list("pk", flat=True))
+        chosen = dict(self.filter(revoked_at=None).values_list("pk", "grant_id"))
+        ids = set(chosen)
+        if grants := set(filter(None, chosen.values())):
+            ClientGrant.objects.filter(pk__in=grants, revoked_at=None).update(revoked_at=Now())
+            ids.update(Credential.objects.filter(grant__in=grants, revoked_at=None).values_list("pk", flat=True))
         count = Credential.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
-        _announce_revoked(ids)
+        _announce_revoked(list(ids))
         return int(count)
 
     def spent_before(self, moment: datetime) -> "CredentialQuerySet":
@@ -84,6 +90,14 @@ class Credential(models.Model):
         "JWT", default=False, db_default=False, help_text="Its text is a signed JWT, not random characters."
     )
     source = models.CharField(max_length=8, choices=Source, blank=True, default="", db_default="")
+    grant = models.ForeignKey(
+        "accounts.ClientGrant",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="access_tokens",
+        help_text="Of the client that refreshes it.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -108,6 +122,68 @@ class Credential(models.Model):
     def touch(ids: Iterable[int]) -> None:
         """Note that these were just used."""
         Credential.objects.filter(id__in=list(ids)).update(last_used_at=Now())
+
+
+class ClientGrantQuerySet(models.QuerySet["ClientGrant"]):
+    def live(self) -> "ClientGrantQuerySet":
+        """Those whose client can refresh its access token."""
+        return self.filter(revoked_at=None, expires_at__gt=Now())
+
+    @transaction.atomic
+    def revoke(self) -> int:
+        """End these grants with all their access tokens; returns how many had not ended."""
+        ids = list(self.filter(revoked_at=None).order_by("pk").values_list("pk", flat=True))
+        count = ClientGrant.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=Now())
+        Credential.objects.filter(grant__in=ids).revoke()
+        return int(count)
+
+    def spent_before(self, moment: datetime) -> "ClientGrantQuerySet":
+        """Ended or expired before a moment."""
+        return self.filter(models.Q(revoked_at__lt=moment) | models.Q(expires_at__lt=moment))
+
+
+class ClientGrant(models.Model):
+    """What a user allowed a registered client: one valid refresh token and its access tokens (docs/adr/0187).
+
+    The text of a refresh token names its family, which stays, and has a secret, which each use replaces. The row
+    has hashes only; `successor_secret` makes the text of the next refresh token from the text of the one before.
+    """
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="client_grants")
+    client_digest = models.CharField(max_length=64, help_text="SHA-256 of the client's id.")
+    app_name = models.CharField(max_length=60)
+    scopes = models.CharField(max_length=64, help_text="Separated by spaces.")
+    user_agent = models.CharField(max_length=300, blank=True, help_text="Of the request that exchanged the code.")
+    family_digest = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64, help_text="Of the valid refresh token.")
+    previous_digest = models.CharField(max_length=64, blank=True)
+    successor_secret = models.CharField(max_length=32, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    refreshed_at = models.DateTimeField(null=True, blank=True, help_text="The last use of a refresh token.")
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    reused_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a used refresh token came again, which ended the grant."
+    )
+
+    objects: ClassVar[Any] = ClientGrantQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "client_digest"],
+                condition=models.Q(revoked_at=None),
+                name="one_grant_per_user_and_client",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.app_name} (of {self.user_id})"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its client can refresh its access token now."""
+        return self.revoked_at is None and self.expires_at > approximate_now()
 
 
 class SigningKey(models.Model):

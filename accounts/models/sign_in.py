@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.db import models
 from django.utils import timezone
 
+from accounts.models.credential import Credential
 from kit import batches
 from kit.clock import db_now
 
@@ -144,6 +145,10 @@ KEPT_AFTER_EXPIRY = timedelta(days=1)
 
 
 def delete_expired() -> None:
-    """Delete the rows of sign-ins that ran out a day ago; until then a second use of a code still revokes."""
+    """Delete the rows of sign-ins, and access tokens that clients refresh, which ran out a day ago.
+
+    Until then a second use of a code still revokes.
+    """
     for model in (LoginAttempt, LoginCode, DeviceGrant, Invitation):
         batches.delete(model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))
+    batches.delete(Credential.objects.exclude(grant=None).filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))

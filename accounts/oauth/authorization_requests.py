@@ -29,7 +29,8 @@ MAX_PORT = 65_535
 class AuthorizationRequest:
     """A sound start of a command line, an app or a registered client. `app_name` is empty for a command line.
 
-    `client_digest`: of a registered client; `scopes`: what its token is limited to.
+    `client_digest`: of a registered client; `scopes`: what its token is limited to; `may_refresh`: whether it
+    registered for refresh tokens.
     """
 
     redirect_uri: str
@@ -39,6 +40,7 @@ class AuthorizationRequest:
     app_name: str = ""
     client_digest: str = ""
     scopes: tuple[str, ...] = ()
+    may_refresh: bool = False
 
 
 def read_cli(query: Mapping[str, Any]) -> AuthorizationRequest:
@@ -72,7 +74,13 @@ def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
     scopes = read_scopes(one(query, "scope"))
     asked = _read(query, lambda address: _is_registered(address, client.redirect_uris), app_name=client.name)
     digest = client.digest_for(asked.redirect_uri)
-    return replace(asked, machine_id=client.machine_id, client_digest=digest, scopes=scopes)
+    return replace(
+        asked,
+        machine_id=client.machine_id,
+        client_digest=digest,
+        scopes=scopes,
+        may_refresh=client.may_refresh,
+    )
 
 
 def is_client_redirect(address: str) -> bool:

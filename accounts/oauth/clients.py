@@ -18,6 +18,8 @@ MAX_CLIENT_ID_CHARS = 2500
 MAX_REDIRECTS = 5
 MAX_REGISTERED_BYTES = 1200
 MAX_NAME_CHARS = 60
+MAX_GRANT_TYPES = 20
+CODE_GRANT, REFRESH_GRANT = "authorization_code", "refresh_token"
 UNNAMED = "an unnamed program"
 SCOPES = (TokenScope.ASK, TokenScope.READ)
 
@@ -27,15 +29,30 @@ class RegistrationRequest(Struct, frozen=True):
 
     redirect_uris: Annotated[list[str], Meta(min_length=1, max_length=MAX_REDIRECTS)]
     client_name: str | None = None
+    grant_types: Annotated[list[str], Meta(max_length=MAX_GRANT_TYPES)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredClient:
-    """A registered client. Its name is its own choice, and shown to its user as such."""
+    """A registered client. Its name is its own choice, and shown to its user as such.
+
+    `may_refresh`: it registered for refresh tokens, and gets access tokens of an hour.
+    """
 
     client_id: str
     name: str
     redirect_uris: Sequence[str]
+    may_refresh: bool = False
+
+    @property
+    def grant_types(self) -> list[str]:
+        """What the token endpoint takes from the client."""
+        return [CODE_GRANT, REFRESH_GRANT] if self.may_refresh else [CODE_GRANT]
+
+    @property
+    def digest(self) -> str:
+        """The digest that binds a refresh token to the client."""
+        return hashlib.sha256(self.client_id.encode()).hexdigest()
 
     def digest_for(self, redirect_uri: str) -> str:
         """The digest that binds a code: to the client, and to the address that the code is sent to."""
@@ -44,12 +61,13 @@ class RegisteredClient:
     @property
     def machine_id(self) -> str:
         """By which a new token replaces the one that the same client had."""
-        return f"client:{hashlib.sha256(self.client_id.encode()).hexdigest()[:32]}"
+        return f"client:{self.digest[:32]}"
 
 
 class _Registered(Struct, array_like=True, frozen=True):
     name: str
     redirect_uris: list[str]
+    may_refresh: bool = False  # the ids of clients that registered before there were refresh tokens do not have it
 
 
 _encode = msgspec.json.Encoder().encode
@@ -70,10 +88,12 @@ def register(given: Any, is_redirect: Any) -> RegisteredClient:
         raise InvalidRedirect("redirect_uris: want http to this machine, or https; no query and no fragment")
     given_name = (wanted.client_name or "")[: 2 * MAX_NAME_CHARS]
     name = "".join(each if each.isprintable() else " " for each in given_name).strip()[:MAX_NAME_CHARS]
-    held = _encode(_Registered(name or UNNAMED, wanted.redirect_uris)).decode()
+    may_refresh = REFRESH_GRANT in (wanted.grant_types or ())
+    held = _encode(_Registered(name or UNNAMED, wanted.redirect_uris, may_refresh)).decode()
     if len(held.encode()) > MAX_REGISTERED_BYTES:
         raise Refused(f"name and redirect_uris take over {MAX_REGISTERED_BYTES} bytes")
-    return RegisteredClient(PREFIX + sealing.seal(held, PURPOSE), name or UNNAMED, wanted.redirect_uris)
+    client_id = PREFIX + sealing.seal(held, PURPOSE)
+    return RegisteredClient(client_id, name or UNNAMED, wanted.redirect_uris, may_refresh)
 
 
 def get_client(client_id: str) -> RegisteredClient:
@@ -89,7 +109,7 @@ def get_client(client_id: str) -> RegisteredClient:
         registered = _decode(sealing.unseal(client_id.removeprefix(PREFIX), PURPOSE))
     except (sealing.Unreadable, msgspec.DecodeError):
         raise unknown from None
-    return RegisteredClient(client_id, registered.name, registered.redirect_uris)
+    return RegisteredClient(client_id, registered.name, registered.redirect_uris, registered.may_refresh)
 
 
 def read_scopes(wanted: str) -> tuple[str, ...]:

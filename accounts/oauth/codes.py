@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
@@ -10,7 +11,9 @@ from django.db import transaction
 from accounts.authn import digest
 from accounts.errors import InvalidGrant, Refused
 from accounts.models import LoginCode, User
+from accounts.oauth import refreshing
 from accounts.oauth.authorization_requests import VERIFIER, AuthorizationRequest
+from accounts.oauth.clients import RegisteredClient
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import Kind, Minted, Source, TokenLimits, replace_credential, revoke_issued
 from kit.clock import db_now
@@ -40,24 +43,35 @@ def issue(user: User, purpose: Purpose, asked: AuthorizationRequest) -> str:
     return code
 
 
-def exchange(code: str, verifier: str, purpose: Purpose, *, user_agent: str, client_digest: str = "") -> Minted:
-    """The session or app token that a code stands for. `client_digest`: of the registered client that has it.
+@dataclass(frozen=True, slots=True)
+class CodeHolder:
+    """The registered client that presents a code, and the redirect address that the client got the code at."""
+
+    client: RegisteredClient
+    redirect_uri: str
+
+
+def exchange(
+    code: str, verifier: str, purpose: Purpose, *, user_agent: str, holder: CodeHolder | None = None
+) -> Minted:
+    """The session or app token that a code stands for. `holder`: of the code of a registered client.
 
     The first attempt uses the code up; a second one revokes the token that it gave.
 
     Raises:
         InvalidGrant, QuotaExceeded: no token was issued.
     """
-    outcome = _exchange(
-        code, verifier, purpose, user_agent, client_digest
-    )  # raise after its commit: what was spent stays spent
+    outcome = _exchange(code, verifier, purpose, user_agent, holder)
+    # raise after its commit: what was spent stays spent
     if isinstance(outcome, Refused):
         raise outcome
     return outcome
 
 
 @transaction.atomic
-def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str, client_digest: str) -> Minted | Refused:
+def _exchange(
+    code: str, verifier: str, purpose: Purpose, user_agent: str, holder: CodeHolder | None
+) -> Minted | Refused:
     row = LoginCode.objects.select_for_update().filter(digest=digest(code)).first()
     if row is None:
         return InvalidGrant(BAD_GRANT)
@@ -66,20 +80,23 @@ def _exchange(code: str, verifier: str, purpose: Purpose, user_agent: str, clien
         revoke_issued(row.credential)
         return InvalidGrant(BAD_GRANT)
     row.used_at = now
+    client_digest = holder.client.digest_for(holder.redirect_uri) if holder else ""
     is_its_own = row.purpose == purpose and row.client_digest == client_digest
     fits = is_its_own and row.expires_at > now and _fits(verifier, row.code_challenge)
     outcome: Minted | Refused = InvalidGrant(BAD_GRANT)
     if fits and row.user.is_active:
-        outcome = _issue(row, user_agent)
+        outcome = _issue(row, user_agent, holder.client if holder else None)
         row.credential = outcome.credential if isinstance(outcome, Minted) else None
     row.save(update_fields=["used_at", "credential"])
     return outcome
 
 
-def _issue(row: LoginCode, user_agent: str) -> Minted | Refused:
+def _issue(row: LoginCode, user_agent: str, client: RegisteredClient | None) -> Minted | Refused:
     source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
     try:
         with transaction.atomic():
+            if client is not None and client.may_refresh:
+                return refreshing.begin(row.user, client, row.scopes, user_agent=user_agent)
             lifetime = CLIENT_TOKEN_LIFETIME if row.purpose == Purpose.CLIENT else None
             limits = TokenLimits(tuple(row.scopes.split()), lifetime=lifetime)
             return replace_credential(

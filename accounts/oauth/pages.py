@@ -44,6 +44,7 @@ def consent(request: HttpRequest) -> HttpResponse:
             "app_name": wanted.app_name,
             "is_client": bool(wanted.client_digest),
             "scopes": wanted.scopes,
+            "may_refresh": wanted.may_refresh,
             "home": urlsplit(wanted.redirect_uri).netloc,
             "hidden": {name: given[name] for name in PARAMETERS if name in given},
         }

@@ -4,7 +4,8 @@ Where a user allows a client is `pages.consent`.
 """
 
 import time
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, TypedDict
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
@@ -17,13 +18,14 @@ from rest_framework.response import Response
 from accounts import settings
 from accounts.api.rendering import NO_STORE, user_agent_of
 from accounts.errors import UnsupportedGrant
-from accounts.oauth import authorization_requests, clients, codes
+from accounts.oauth import authorization_requests, clients, codes, refreshing
 from accounts.oauth.authorization_requests import is_client_redirect, one
-from accounts.oauth.clients import RegistrationRequest, get_client
-from accounts.oauth.codes import Purpose
+from accounts.oauth.clients import RegisteredClient, RegistrationRequest, get_client
+from accounts.oauth.codes import CodeHolder, Purpose
 from accounts.oauth.shapes import ClientToken
 from accounts.oauth.views import PublicView
 from accounts.throttle import check_address
+from accounts.tokens import Minted
 from kit.describe import ErrorBody
 
 KEPT = "public, max-age=300"
@@ -43,12 +45,16 @@ class Registration(TypedDict):
 
 
 class GrantedToken(TypedDict):
-    """An app token. `expires_in`: seconds after which the client has to sign in again."""
+    """An app token. `expires_in`: seconds after which the client has to refresh it or to sign in again.
+
+    `refresh_token`: the next one of a client that registered for them.
+    """
 
     access_token: str
     token_type: str
     scope: str
     expires_in: int
+    refresh_token: NotRequired[str]
 
 
 @require_safe
@@ -64,7 +70,7 @@ def metadata(request: HttpRequest) -> JsonResponse:
         "scopes_supported": [str(scope) for scope in clients.SCOPES],
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code"],
+        "grant_types_supported": list(GRANTS),
         "token_endpoint_auth_methods_supported": ["none"],
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
@@ -85,7 +91,7 @@ class RegisterClient(PublicView):
             "client_id_issued_at": int(time.time()),
             "client_name": client.name,
             "redirect_uris": list(client.redirect_uris),
-            "grant_types": ["authorization_code"],
+            "grant_types": client.grant_types,
             "response_types": ["code"],
             "token_endpoint_auth_method": "none",
         }
@@ -99,24 +105,40 @@ class TokenOfClient(PublicView):
 
     @extend_schema(request={FORM: ClientToken}, responses={200: GrantedToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
-        """An app token for the code that a registered client got."""
+        """An app token for the code or the refresh token that a registered client got."""
         check_address(request._request, "exchange")
         given: Any = request.data
-        if one(given, "grant_type") != "authorization_code":
-            raise UnsupportedGrant("grant_type: want authorization_code")
+        grant = GRANTS.get(one(given, "grant_type"))
+        if grant is None:
+            raise UnsupportedGrant(f"grant_type: want {' or '.join(GRANTS)}")
         client = get_client(one(given, "client_id"))
         clients.check_resource(one(given, "resource"))
-        minted = codes.exchange(
-            authorization_requests.read_text(given, "code"),
-            one(given, "code_verifier"),
-            Purpose.CLIENT,
-            user_agent=user_agent_of(request),
-            client_digest=client.digest_for(one(given, "redirect_uri")),
-        )
+        minted = grant(given, client, user_agent_of(request))
+        is_refreshed = bool(minted.refresh_token)
+        lifetime = refreshing.TOLD_LIFETIME if is_refreshed else codes.CLIENT_TOKEN_LIFETIME
         shown: GrantedToken = {
             "access_token": minted.token,
             "token_type": "Bearer",
             "scope": minted.credential.scopes,
-            "expires_in": int(codes.CLIENT_TOKEN_LIFETIME.total_seconds()),
+            "expires_in": int(lifetime.total_seconds()),
         }
+        if is_refreshed:
+            shown["refresh_token"] = minted.refresh_token
         return Response(shown, headers=NO_STORE)
+
+
+def _exchange_code(given: Any, client: RegisteredClient, user_agent: str) -> Minted:
+    code, verifier = authorization_requests.read_text(given, "code"), one(given, "code_verifier")
+    holder = CodeHolder(client, one(given, "redirect_uri"))
+    return codes.exchange(code, verifier, Purpose.CLIENT, user_agent=user_agent, holder=holder)
+
+
+def _refresh(given: Any, client: RegisteredClient, user_agent: str) -> Minted:
+    token, scope = (authorization_requests.read_text(given, name) for name in ("refresh_token", "scope"))
+    return refreshing.refresh(token, client, scope, user_agent=user_agent)
+
+
+GRANTS: Mapping[str, Callable[[Any, RegisteredClient, str], Minted]] = {
+    clients.CODE_GRANT: _exchange_code,
+    clients.REFRESH_GRANT: _refresh,
+}

@@ -1,9 +1,9 @@
 """The bodies and query strings of sign-in for the description; the views read them field by field."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from drf_spectacular.utils import OpenApiParameter
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from accounts.oauth.authorization_requests import CHALLENGE, MACHINE_ID, MAX_APP_NAME_CHARS, STATE, VERIFIER
 
@@ -27,13 +27,18 @@ class CodeExchange(Struct):
 
 
 class ClientToken(Struct):
-    """The code of a registered client, with all that it is bound to."""
+    """The code of a registered client, with `redirect_uri` and `code_verifier`; or its refresh token.
 
-    grant_type: str
-    code: str
-    redirect_uri: str
+    `scope`: with a refresh token, some of the scopes that the user allowed; without, all of these.
+    """
+
+    grant_type: Literal["authorization_code", "refresh_token"]
     client_id: str
-    code_verifier: Annotated[str, Meta(pattern=as_pattern(VERIFIER.pattern))]
+    code: str = ""
+    redirect_uri: str = ""
+    code_verifier: Annotated[str, Meta(pattern=as_pattern(VERIFIER.pattern))] | UnsetType = UNSET
+    refresh_token: str = ""
+    scope: str = ""
     resource: str = ""
 
 

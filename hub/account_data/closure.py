@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.administrators import lock_administrators
-from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
+from accounts.models import ClientGrant, Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, Halt
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -43,6 +43,7 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         raise LastAdministrator("the last administrator cannot be erased: make another one first")
     if not by_operator and Halt.objects.active().filter(by_staff=True, user=user).exists():
         raise Halted("an administrator halted this account: ask them to erase it")
+    ClientGrant.objects.filter(user=user).revoke()
     Credential.objects.filter(user=user).revoke()
     Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
     for model in (ProviderIdentity, Passkey):

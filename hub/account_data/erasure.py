@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
-from accounts.models import Credential, DeviceGrant, LoginCode, User
+from accounts.models import ClientGrant, Credential, DeviceGrant, LoginCode, User
 from agents.models import (
     AgentGrant,
     AlertAddress,
@@ -181,6 +181,7 @@ def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
     yield LoginCode.objects.filter(user=user)
     yield DeviceGrant.objects.filter(user=user)
     yield Credential.objects.filter(user=user)
+    yield ClientGrant.objects.filter(user=user)
 
 
 def _make_nameless(user: User) -> None:

@@ -14,7 +14,7 @@ from django.db.models import ForeignKey, Model, Q, QuerySet
 from django.http import StreamingHttpResponse
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
-from accounts.models import Credential, Passkey, ProviderIdentity, User
+from accounts.models import ClientGrant, Credential, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
     AgentGrant,
@@ -68,7 +68,12 @@ MEDIA_TYPE = "application/x-ndjson"
 SLICE_CHARS = 256 * 1024
 KEYS_AT_ONCE = 1_000
 
-SECRET = frozenset({"password", "digest", "sealed", "secret", "previous_secret", "credentials"})
+SECRET = frozenset(
+    {
+        *("password", "digest", "sealed", "secret", "previous_secret", "credentials"),
+        *("family_digest", "previous_digest", "successor_secret"),
+    }
+)
 FEW = 4  # rows that may be about 1 MiB each
 
 
@@ -93,6 +98,7 @@ class ExportPart:
 PARTS: Sequence[ExportPart] = (
     ExportPart("account", User, lambda user: Q(pk=user.pk)),
     ExportPart("token", Credential, lambda user: Q(user=user)),
+    ExportPart("client", ClientGrant, lambda user: Q(user=user)),
     ExportPart("provider_identity", ProviderIdentity, lambda user: Q(user=user)),
     ExportPart("passkey", Passkey, lambda user: Q(user=user)),
     ExportPart("session", Session, lambda user: Q(owner=user)),

@@ -13,6 +13,7 @@ from agnt.service.keys import mint_key
 from agnt.service.networks import get_or_create_network
 from tests.agnt.network_rows import count_calls, make_booking, make_interaction
 from tests.browser.vectors import Hostile
+from tests.native.rows import make_client_grant
 
 KINDS = ("restaurant", "beach club", "studio", "gallery")
 AREAS = ("Canggu", "Ubud", "Seminyak", "Uluwatu")
@@ -72,6 +73,10 @@ def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
         **{"recipient": text(128), "key": key, "venue": venue, "booking": booking},
         metadata={"user_agent": text(2000), text(2000): text(2000), "dropped": [text(2000)]},
     )
+    for reused_at in (None, now):
+        make_client_grant(
+            owner, app_name=text(60), user_agent=text(300), revoked_at=reused_at, reused_at=reused_at
+        )
     return _ids_of(venue, key, booking)
 
 

@@ -43,7 +43,7 @@ WALKS = [
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
-    "account-revoke", "account-rotate", "account-retention", "account-export",
+    "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",

@@ -60,7 +60,7 @@ from gateway.models import (
     Vote,
 )
 from gateway.service.sessions.entries import seal_content
-from tests.native.rows import Person, make_agent, make_session, make_turn, person
+from tests.native.rows import Person, make_agent, make_client_grant, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 
 WORD, OTHERS_WORD = "canaryone", "canarytwo"
@@ -213,6 +213,7 @@ def owner_of_everything(word: str, other: Person) -> Person:
     LoginCode.objects.create(
         digest=f"d-{user.pk}", purpose="cli", user=user, code_challenge="c", machine_id=word, expires_at=now
     )
+    make_client_grant(user, app_name=word, user_agent=word)
     ProviderIdentity.objects.create(user=user, issuer=f"https://{word}.example", subject=word)
     Passkey.objects.create(user=user, credential_id=word, public_key=word, name=word)
     for login, maker in ((user.login, None), (f"{word}-guest", user)):

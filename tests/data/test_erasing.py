@@ -78,6 +78,7 @@ def test_tokens_die_and_agents_go_at_once(full_account: Person, bob: Person) -> 
         assert api(token).get("/api/v1/me").status_code == 401
     assert api(bob.session).get(f"/api/v1/agents/by-handle/{handle}").status_code == 404
     assert not Credential.objects.live().filter(user=full_account.user).exists()
+    assert not full_account.user.client_grants.live().exists()
 
 
 def test_login_and_github_id_are_free_at_once(full_account: Person) -> None:

@@ -68,7 +68,10 @@ def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(full_account
 
 def test_no_secret_is_in_an_export(full_account: Person) -> None:
     text = "".join(pieces(full_account.user))
+    grant = full_account.user.client_grants.get()
     secrets = {one.digest for one in Credential.objects.all()} | {
+        grant.digest,
+        grant.family_digest,
         "sealed",
         full_account.session,
         full_account.channel,

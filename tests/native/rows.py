@@ -11,10 +11,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.authn import COOKIE
-from accounts.models import Credential, User
+from accounts.models import ClientGrant, Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from agents.core.presence import Registration
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
+from kit.ids import unguessable
 
 Kind = Credential.Kind
 _numbers = itertools.count(1)
@@ -54,6 +55,14 @@ def browser(token: str | None = None, **options: Any) -> Client:
     if token is not None:
         client.cookies[COOKIE] = token
     return client
+
+
+def make_client_grant(user: User, **fields: Any) -> ClientGrant:
+    """What a user allowed a client that refreshes its tokens; no token of it is known."""
+    texts = {"app_name": "an agent", "scopes": "ask read"} | fields
+    digests = {name: unguessable() for name in ("client_digest", "family_digest", "digest")}
+    expires_at = timezone.now() + timedelta(days=90)
+    return ClientGrant.objects.create(user=user, expires_at=expires_at, **digests, **texts)
 
 
 def make_session(owner: User, name: str = "helper", **fields: Any) -> Session:

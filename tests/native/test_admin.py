@@ -22,7 +22,16 @@ from gateway.models import (
 from tests.agnt.network_rows import count_calls, make_booking, make_interaction, make_key, make_venue
 from tests.native.admin import AGENTS, CREDENTIALS, SETTINGS, TURNS, act
 from tests.native.desk import text
-from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
+from tests.native.rows import (
+    Person,
+    browser,
+    connect,
+    make_agent,
+    make_client_grant,
+    make_session,
+    make_turn,
+    spend,
+)
 from tests.webhooks.subscriptions import happen, subscribed
 
 STAFF_ONLY = [
@@ -136,6 +145,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     RemoteServer.objects.create(session=make_session(bob.user, "far"), card_url="https://far.example/")
     ProviderIdentity.objects.create(user=bob.user, issuer="https://id.example", subject="bob")
     Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
+    make_client_grant(bob.user)
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
     have_team(bob.user, agent.session)
     have_network(bob.user)

@@ -1,74 +1,17 @@
 """Clients that register themselves and sign in by the user's browser, as coding agents do for `/mcp`."""
 
-import html
 import re
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
-import httpx
 import httpx2
 from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
 from lab.callers import ANSWER_WITHIN_S, TLS, Json
 from tests.signin.clients import Browser, Pkce, program
-
-BACK = "http://127.0.0.1:8765/callback"
-CLIENTS, TOKEN = "/api/v1/auth/clients", "/api/v1/auth/clients/token"
-
-
-class Kept:
-    """What the SDK's client keeps of itself."""
-
-    tokens: OAuthToken | None = None
-    client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
-
-
-def allow(browser: Browser, address: str, decision: str = "allow", *, back: str = BACK) -> dict[str, str]:
-    """Press a button of the consent page; what the client's address is told."""
-    page = browser.get(address)
-    assert page.status_code == 200, page.text
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
-    fields.pop("csrfmiddlewaretoken")
-    sent = {name: html.unescape(value) for name, value in fields.items()}
-    answer = browser.post("/consent", sent | {"decision": decision})
-    assert answer.status_code == 302, answer.text
-    assert answer.headers["location"].startswith(f"{back}?")
-    return {name: one[0] for name, one in parse_qs(urlsplit(answer.headers["location"]).query).items()}
-
-
-def register(browser: Browser, *addresses: str, **more: Any) -> httpx.Response:
-    with program(browser.hub.url) as client:
-        body = {"redirect_uris": list(addresses or [BACK]), "client_name": "Orchard <b>", **more}
-        return client.post(CLIENTS, json=body)
-
-
-def consent(pkce: Pkce, client_id: str, /, **more: str) -> str:
-    query = pkce.query(BACK) | {"client_id": client_id, "response_type": "code"} | more
-    return f"/consent?{urlencode(query)}"
-
-
-def redeem(browser: Browser, client_id: str, code: str, verifier: str, /, **more: str) -> httpx.Response:
-    form = {
-        "grant_type": "authorization_code", "code": code, "client_id": client_id, "redirect_uri": BACK,
-        "code_verifier": verifier,
-    }  # fmt: skip
-    with program(browser.hub.url) as client:
-        return client.post(TOKEN, data=form | more)
+from tests.signin.registered import BACK, CLIENTS, TOKEN, Kept, allow, consent, redeem, register
 
 
 async def test_the_sdks_client_signs_in_by_the_browser_and_calls_a_tool(browser: Browser) -> None:
@@ -216,7 +159,7 @@ def test_a_client_by_https_registers_and_is_told_what_it_gets(browser: Browser) 
 
 def test_other_grants_are_refused(browser: Browser) -> None:
     client_id = register(browser).json()["client_id"]
-    refused = redeem(browser, client_id, "x", Pkce().verifier, grant_type="refresh_token")
+    refused = redeem(browser, client_id, "x", Pkce().verifier, grant_type="password")
     assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
     with program(browser.hub.url) as client:
         assert client.post(TOKEN, json={}).status_code == 415
@@ -228,6 +171,7 @@ def test_the_metadata_names_what_there_is(browser: Browser) -> None:
     named = browser.get("/.well-known/oauth-authorization-server").json()
     assert named["issuer"] == browser.hub.url
     assert named["code_challenge_methods_supported"] == ["S256"]
+    assert named["grant_types_supported"] == ["authorization_code", "refresh_token"]
     assert named["registration_endpoint"] == f"{browser.hub.url}{CLIENTS}"
     assert named["token_endpoint"] == f"{browser.hub.url}{TOKEN}"
     [key] = browser.get(named["jwks_uri"].removeprefix(browser.hub.url)).json()["keys"]

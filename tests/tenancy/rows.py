@@ -44,6 +44,7 @@ from gateway.models import (  # noqa: E402
     TeamAgent,
     Vote,
 )
+from tests.native.rows import make_client_grant  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.service.sending import seal_secret  # noqa: E402
@@ -100,6 +101,7 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"owner": owner.login, "slug": agent.slug, "peer": f"{owner.login}/{session.routing_name}"}
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
+    names |= {"client_grant_id": make_client_grant(owner, app_name=canary(owner, "owner")).pk}
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total", "given": "v1"}
     key = EnvelopeKey.objects.create(
         owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""

@@ -44,6 +44,19 @@ def test_the_account_page_revokes_ones_own_only(tenants: World) -> None:
         tenants.changes.check_none(before)
 
 
+def test_the_account_page_signs_out_ones_own_clients_only(tenants: World) -> None:
+    before = tenants.changes.mark()
+    path = f"/account/clients/{tenants.main['client_grant_id']}/revoke"
+    for caller in ("stan", "anna", "root", "revoked", "expired", "sue", "stan channel", "olga app", ""):
+        answer = visit(tenants, path, caller, posts=True)
+        assert answer.status_code == 302, (caller, answer.text)
+    tenants.changes.check_none(before)
+    own = tenants.spare("account")["client_grant_id"]
+    assert visit(tenants, f"/account/clients/{own}/revoke", "olga", posts=True).status_code == 302
+    with pytest.raises(AssertionError, match="accounts_clientgrant"):
+        tenants.changes.check_none(before)
+
+
 def collections() -> list[str]:
     """The addresses of the desk's tables."""
     assert get_resolver().url_patterns, "the module of the URLs registers the tables"
