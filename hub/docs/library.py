@@ -45,7 +45,7 @@ GROUPS: dict[str, Sequence[str]] = {
 }
 FOLDERS = {"howto": PUBLISHING, "topics": RUNNING, "reference": REFERENCE}
 # Of the hub itself.
-FOR_DEVELOPERS = {"bench", "test", "conformance", "faults", "memory", "pages", "visual-system"}
+FOR_DEVELOPERS = {"bench", "test", "conformance", "mcp-conformance", "faults", "memory", "pages", "visual-system"}
 ALONE = ("glossary.md",)
 
 

@@ -157,7 +157,7 @@ class McpEndpoint:
             wanted = request.query_values("agents")
             elicits = request.headers.get(SESSION_HEADER, "").startswith(SESSION_PREFIX)
             scope = {
-                **request.scope,
+                **sdk_scope(request),
                 CALLER_KEY: caller,
                 LISTS_AGENTS_KEY: AGENTS_AS_TOOLS in wanted,
                 ELICIT_KEY: partial(self.elicitations.ask, caller, response.send_event) if elicits else None,
@@ -199,7 +199,7 @@ class McpEndpoint:
             raise Unauthenticated
         read_message(body)
         manager = await self._sdk_of_keys.get_manager()
-        scope = {**request.scope, KEY_CALLER_KEY: caller}
+        scope = {**sdk_scope(request), KEY_CALLER_KEY: caller}
         await manager.handle_request(scope, receive_of(bytearray(body), request.receive), response.send)
 
     async def _check(self, request: HttpRequest) -> tuple[ToolCaller, bytes, dict[str, Any]]:
@@ -241,6 +241,14 @@ def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str
     params = message.get("params")
     request_id = params.get("requestId") if isinstance(params, dict) else None
     return name_request(caller.identity.credential_id, request.headers, request_id)
+
+
+def sdk_scope(request: HttpRequest) -> Scope:
+    """The scope of a request for the SDK, which compares headers with the message.
+
+    The web server leaves blanks at the end of a header's value (RFC 9110, 5.5: they are no part of the value).
+    """
+    return {**request.scope, "headers": [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]}
 
 
 def read_message(body: bytes) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def test_no_file_names_a_registry_or_a_download() -> None:
 
 def test_there_are_locks() -> None:
     assert {"base.txt", "stripe.txt", "dev.txt", "sdk-1.txt", "sdk-0.3.txt"} <= {path.name for path in LOCKS}
-    assert {"sdk-js-1", "sdk-js-0.3", "sdk-js-mcp", "sdk-js-openai", "sdk-js-gateway"} <= {
-        path.parent.name for path in NPM_LOCKS
-    }
+    assert {
+        *("sdk-js-1", "sdk-js-0.3", "sdk-js-mcp", "sdk-js-openai", "sdk-js-gateway", "sdk-js-conformance"),
+    } <= {path.parent.name for path in NPM_LOCKS}
 
 
 def test_every_requirement_is_pinned_and_hashed() -> None:

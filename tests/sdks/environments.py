@@ -21,7 +21,7 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 ROOM = Path(os.environ.get("SDK_ENVIRONMENTS") or Path(sys.prefix).resolve() / "sdks")
 INSTALL_WITHIN_S = 300
-NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18}
+NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18, "js-conformance": 20}
 
 
 class Missing(Exception):
@@ -35,7 +35,7 @@ class NotInstalled(Exception):
 @dataclass(frozen=True)
 class Environment:
     """One SDK, by its name (`python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`, `js-gateway`),
-    or one framework (`FRAMEWORKS`)."""
+    the conformance suite of MCP (`js-conformance`), or one framework (`FRAMEWORKS`)."""
 
     name: str
     lock: Path
@@ -127,6 +127,7 @@ ENVIRONMENTS = {
         Environment("js-mcp", REQUIREMENTS / "sdk-js-mcp" / "package-lock.json", build_js),
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
         Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
+        Environment("js-conformance", REQUIREMENTS / "sdk-js-conformance" / "package-lock.json", build_js),
     )
 }
 
@@ -136,15 +137,15 @@ FRAMEWORKS = {
 }
 
 
-# 143 MB to show that a client speaks another protocol: `make test-deep` tries it, and installs it then.
-DEEP_ONLY = frozenset({"python-a2a"})
+# 143 MB to show that a client speaks another protocol, and a suite of 51 MB: `make test-deep` installs both.
+DEEP_ONLY = frozenset({"python-a2a", "js-conformance"})
 
 
 def main() -> int:
     """Make two environments at a time: pip takes one core each."""
-    often = [one for name, one in FRAMEWORKS.items() if name not in DEEP_ONLY]
+    often = [one for name, one in (ENVIRONMENTS | FRAMEWORKS).items() if name not in DEEP_ONLY]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        return max(pool.map(_make, [*ENVIRONMENTS.values(), *often]))
+        return max(pool.map(_make, often))
 
 
 def _make(environment: Environment) -> int:
