@@ -120,7 +120,7 @@ def _run(arguments: list[str], env: dict[str, str], folder: str, log: str, error
     """In the new process: become the program."""
     gc.freeze()  # the libraries are no garbage: the hub need not look through them
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal; background jobs of a shell ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal; background jobs ignore it
     for path, stream in ((log, sys.stdout), (errors, sys.stderr)):
         output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(output, stream.fileno())
