@@ -194,6 +194,13 @@ def test_a_search_after_a_change_has_an_end_of_its_own(bali: int) -> None:
     assert b"Nori" in bytes(searches.find(bali, 3, Search(), NOW).venues)
 
 
+def test_venues_are_counted_again_after_a_change_alone(bali: int) -> None:
+    searches = VenueSearch()
+    counted = searches.count(bali, 1)
+    Venue.objects.filter(slug="kayu").update(is_active=False)
+    assert (searches.count(bali, 1), searches.count(bali, 2)) == (counted, counted - 1)
+
+
 def test_the_number_of_kept_answers_is_bounded(bali: int) -> None:
     searches = VenueSearch()
     for limit in range(MOST_KEPT + 1):

@@ -32,7 +32,7 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
         return describe_state(_find_booking(key, order))
     if not isinstance(order, Search | VenueList):
         return {
-            "active_venues": venues.count(key.network_id),
+            "active_venues": venues.count(key.network_id, key.venues_version),
             "tier": key.tier,
             "agent_id": sender,
             "network_version": NETWORK_VERSION,

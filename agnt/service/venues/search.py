@@ -66,10 +66,16 @@ class VenueSearch:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int, Search | VenueList], Found] = {}
+        self._counts: dict[tuple[int, int], int] = {}
 
-    def count(self, network_id: int) -> int:
+    def count(self, network_id: int, version: int) -> int:
         """How many venues are active."""
-        return _active(network_id).count()
+        found = self._counts.get((network_id, version))
+        if found is None:
+            if len(self._counts) >= MOST_KEPT:
+                self._counts.clear()
+            found = self._counts[network_id, version] = _active(network_id).count()
+        return found
 
     def find(self, network_id: int, version: int, order: Search | VenueList, now: datetime) -> Found:
         """The venues of a list, or of a search. The same search, within five minutes, has the same end."""
