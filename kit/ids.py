@@ -1,8 +1,9 @@
-"""Ids that cannot be guessed."""
+"""Ids that cannot be guessed, and the ids in what callers send."""
 
 import os
 import threading
 import time
+from uuid import UUID
 
 POOL_BYTES = 4096
 
@@ -45,3 +46,11 @@ def time_ordered() -> str:
 def unguessable(prefix: str = "") -> str:
     """The prefix and 128 random bits in hex: letters, digits and what the prefix holds."""
     return prefix + random_hex(16)
+
+
+def read_uuid(text: str) -> UUID | None:
+    """The UUID that a text is; None: it is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

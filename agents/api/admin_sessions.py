@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -21,6 +20,7 @@ from agents.models import Agent, Event, PermissionRequest, Session, Share
 from agents.models.session import SEEN_AT, online_sessions
 from kit.clock import iso
 from kit.describe import Page, Time, Uuid
+from kit.ids import read_uuid
 from kit.rows import Source, show
 
 MOST = 200
@@ -128,8 +128,8 @@ def _matching(text: str) -> Any:
     name = text.removeprefix("@")
     found = Q(routing_name__icontains=name) | Q(owner__login__icontains=name)
     found |= Q(host__icontains=text) | Q(cwd__icontains=text)
-    with suppress(ValueError):
-        found |= Q(public_id=uuid.UUID(text))
+    if public_id := read_uuid(text):
+        found |= Q(public_id=public_id)
     return Session.objects.filter(found)
 
 

@@ -7,7 +7,6 @@ gets a name.
 import os
 import re
 import socket
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +25,7 @@ from agents.transcript.recording import record_session_end, record_session_start
 from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now
 from kit.durations import seconds
+from kit.ids import read_uuid
 
 ORPHAN_AFTER = timedelta(seconds=seconds(30.0, at_least_s=8.0))
 EVICTED_AFTER = timedelta(seconds=seconds(10.0, at_least_s=5.0))
@@ -269,9 +269,8 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
 
 
 def _find_session(registration: Registration) -> Session | None:
-    try:
-        public_id = uuid.UUID(registration.session_id or "")
-    except ValueError:
+    public_id = read_uuid(registration.session_id or "")
+    if public_id is None:
         return None
     mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
     found: Session | None = mine.filter(public_id=public_id, link=registration.link).first()

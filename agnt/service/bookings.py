@@ -26,6 +26,7 @@ from agnt.wire.fields import SIGNATURE_KEYS
 from agnt.wire.payloads import Confirm
 from agnt.wire.replies import SCHEMA
 from kit.clock import db_now, iso
+from kit.ids import read_uuid
 from webhooks.service import outbox
 
 PRICE_CENTS = 25
@@ -194,14 +195,6 @@ def find_booking(network: Network, booking_id: str) -> Booking | None:
     """The booking of a network with this public id, with its venue, if there is one."""
     public_id = read_uuid(booking_id)
     return network.bookings.select_related("venue").filter(public_id=public_id).first() if public_id else None
-
-
-def read_uuid(text: str) -> UUID | None:
-    """The UUID in a text, if it is one."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def list_actions(booking: Booking) -> list[Status]:

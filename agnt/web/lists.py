@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet
@@ -12,6 +11,7 @@ from accounts.models import User
 from agents.web.desk.figures import newest_of
 from agnt.service.keys import list_keys
 from kit.filters import Filter, Filters
+from kit.ids import read_uuid
 from kit.money import CENT, format_usd
 
 MOST_LISTED = 100_000
@@ -20,10 +20,7 @@ ON_A_PAGE = 50
 
 def read_key_id(given: str) -> str:
     """The id of a key; empty where it is none."""
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return ""
+    return str(read_uuid(given) or "")
 
 
 KEY = Filter("key", read_key_id, lambda value: Q(key__public_id=value))

@@ -25,7 +25,6 @@ from agents.web.desk import require_owner
 from agents.web.forms import LongTextField
 from agnt.models import Venue
 from agnt.service.asks.breakers import list_open_breakers
-from agnt.service.bookings import read_uuid
 from agnt.service.cancellations import list_cancellations, send_again
 from agnt.service.keys import OVERLAP, derive_venue_secrets, rotate_venue_secret
 from agnt.service.networks import get_or_create_network
@@ -44,6 +43,7 @@ from agnt.web.keys import OVERLAPS
 from agnt.web.lists import page_of
 from kit.columns import make_form_field
 from kit.filters import Filter, Filters, one_of
+from kit.ids import read_uuid
 from kit.list_fields import LinesField
 
 PAGE = ["GET", "HEAD", "POST"]

@@ -22,6 +22,7 @@ from agents.web.desk import require_owner, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
 from agents.web.desk.week import MOST_TURNS, AskCounts, Week, load_week
 from kit.clock import db_now
+from kit.ids import read_uuid
 
 ON_A_PAGE = 20
 ALERTS_SHOWN = 3
@@ -132,13 +133,7 @@ def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list
 
 
 def _uuids(given: Iterable[str]) -> list[UUID]:
-    found = []
-    for text in list(given)[:MOST_ASKED_FOR]:
-        try:
-            found.append(UUID(text))
-        except ValueError:
-            continue
-    return found
+    return [found for text in list(given)[:MOST_ASKED_FOR] if (found := read_uuid(text))]
 
 
 def _numbers(given: Iterable[str]) -> list[int]:

@@ -1,7 +1,6 @@
 """Publishing an agent, changing it, and taking it away: forms over `agents.core.directory`."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.forms import BaseForm
@@ -21,6 +20,7 @@ from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
 from agents.web.desk import get_own_agent, require_owner
 from agents.web.forms import PresentAgentForm, make_new_agent_form
+from kit.ids import read_uuid
 
 PAGE = ["GET", "HEAD", "POST"]
 Status = Agent.Status
@@ -151,9 +151,8 @@ def _is_preview(request: HttpRequest) -> bool:
 
 
 def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
-    try:
-        public_id = UUID(request.GET.get("session", ""))
-    except ValueError:
+    public_id = read_uuid(request.GET.get("session", ""))
+    if public_id is None:
         return None
     found: Session | None = Session.objects.owned_by(owner).filter(public_id=public_id).first()
     return found

@@ -1,7 +1,5 @@
 """The intents that the hub answers from rows: lists and searches of venues, and what became of a booking."""
 
-import uuid
-from contextlib import suppress
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -17,6 +15,7 @@ from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.fields import NETWORK
 from agnt.wire.payloads import Confirm, FollowUp, Order, Search, VenueList
 from kit.clock import iso
+from kit.ids import read_uuid
 
 NETWORK_VERSION = "1.0"
 REFERRAL_FEE_PCT = 7
@@ -91,9 +90,8 @@ def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
 
 def find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
     """The venue with this UUID or slug; a UUID comes before a slug that reads like one."""
-    with suppress(ValueError):
-        if found := venues.filter(public_id=uuid.UUID(name)).first():
-            return found
+    if (public_id := read_uuid(name)) and (found := venues.filter(public_id=public_id).first()):
+        return found
     return venues.alias(folded=Lower("slug")).filter(folded=name.lower()).first()
 
 

@@ -1,7 +1,6 @@
 """The fields of a venue: what may stand in each of them, wherever it comes from. Columns have labels and hints."""
 
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -12,6 +11,7 @@ from agents.models import Agent
 from agnt.models import Venue
 from agnt.models.venue import HIGHEST_RANK, MAX_DESCRIPTION_CHARS
 from agnt.wire.fields import NETWORK, is_name
+from kit.ids import read_uuid
 from kit.safe_http import NotSent, TargetRules
 from kit.safe_http.target import read_target
 
@@ -77,7 +77,7 @@ def _check_slug(value: Any, most: int) -> str:
     slug = _check_line(value, most)
     if not SLUG.fullmatch(slug):
         raise ValueError(WANTED_SLUG)
-    if _is_uuid(slug):
+    if read_uuid(slug):
         raise ValueError("a slug may not be a UUID: it would look like the id of a venue")
     return slug
 
@@ -168,14 +168,6 @@ def _check_line(value: Any, most: int) -> str:
 def _check_length(text: str, most: int) -> None:
     if len(text) > most:
         raise ValueError(f"it has {len(text)} characters, and {most} are the most")
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 FIELDS: Mapping[str, VenueField] = {
