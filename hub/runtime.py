@@ -29,7 +29,7 @@ from hub.changes import WaitingRows
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
-from hub.wiring import HubServices
+from hub.services import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART

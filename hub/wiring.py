@@ -1,8 +1,6 @@
 """Builds the parts of a hub process, and chooses those that differ with and without PostgreSQL and Redis."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -30,12 +28,10 @@ from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
-from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import LocalPost, Post
 from agents.core.waiting import WaitingTurns
-from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.remote.link import RemoteLink
@@ -43,7 +39,6 @@ from agents.links.sockets import SocketLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
-from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
 from agnt.endpoint.http import AgntEndpoint
 from agnt.endpoint.status import StatusReports
@@ -59,24 +54,21 @@ from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.team.health import HealthReport
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.connections.sign_in import too_many_sockets
-from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
-from hub.job_thread import JobThread, make_sender_thread
+from hub.job_thread import make_sender_thread
 from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
-from hub.monitoring.metrics import Gauges
+from hub.services import HubServices
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
-from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
-from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.completions import ChatWire
@@ -85,144 +77,10 @@ from openai_api.surface.responses import ResponseWire
 from openai_api.surface.team_agents import TeamAgents
 from operators.service.prompt_service import PromptService
 from operators.surface.asgi import Operators
-from operators.surface.socket import OperatorSocket, OperatorSockets
+from operators.surface.socket import OperatorSockets
 
 CARD_LOOKUPS_OF_PROCESS = 32
 RESERVE_BYTES = 8_388_608
-
-
-@dataclass(frozen=True, slots=True)
-class HubServices:
-    """The parts of one hub process."""
-
-    process_id: str
-    ledger: Ledger
-    post: Post
-    message_sender: MessageSender
-    link: SocketLink
-    links: Mapping[str, Link]
-    live: LiveViews
-    dispatcher: Dispatcher
-    asking: AskStarter
-    requests: Requests
-    follow_ups: FollowUpTasks
-    meter: StorageMeter
-    hook_events: HookEvents
-    limits: AskLimits
-    tasks: TaskStore
-    exchanges: Exchanges
-    callers: OpenRequests
-    bridge: Bridge
-    http_json: HttpJson
-    mcp: McpEndpoint
-    chat: ModelAnswers
-    responses: ModelAnswers
-    stored_responses: StoredResponses
-    models: ModelList
-    team_agents: TeamAgents
-    questions: QuestionList
-    operators: Operators
-    operator_sockets: OperatorSockets
-    gateway: Gateway
-    gateway_clients: ConcurrencyLimit
-    unsigned_sockets: UnsignedSockets
-    agent_protocol: AgentProtocol
-    fipa: FipaEndpoint
-    gateway_health: TeamHealth
-    agnt: AgntEndpoint
-    venue_asker: VenueAsker
-    canceller: Canceller
-    pushes: Pushes
-    pusher: JobThread
-    streams: ConcurrencyLimit
-    counts: Counts
-    spans: Spans | None
-
-    async def take(self, message: Message) -> None:
-        """A message from another process, or from a thread of this one."""
-        if isinstance(message, LiveFrame | RecheckAccess):
-            self.live.take(message)
-        elif isinstance(message, Cancel):
-            self.dispatcher.cancel(message.chat_id)
-        elif isinstance(message, SurfaceMessage):
-            self._take_surface_message(message)
-        elif isinstance(message, WatchForPushes):
-            self.pushes.attend(message.task_id)
-        elif isinstance(message, LeaveTurn):
-            self.exchanges.take_leave(message)
-        # In a task: it waits for a turn to begin, and the post hands over one message at a time.
-        elif isinstance(message, JoinTurn):
-            self.link.start(self.exchanges.join(message), "join")
-        else:
-            await self.link.take(message)
-
-    def _take_surface_message(self, message: SurfaceMessage) -> None:
-        if message.surface == MCP_SURFACE:
-            self.mcp.elicitations.take(message.body)
-        elif message.surface == MCP_CANCEL:
-            self.mcp.open_calls.take(message.body)
-        else:
-            self.gateway.take(message)
-
-    def gauges(self) -> Gauges:
-        """The present load of this process, for `/metrics`."""
-        return {
-            "process_turns": (
-                "Open turns of this process, and asks that wait here.",
-                lambda: self.dispatcher.open_turns,
-            ),
-            "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
-            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
-            "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
-            "gateway_clients": (
-                "Clients of the gateway without a seat, connected here.",
-                lambda: self.gateway_clients.total,
-            ),
-            "gateway_subscriptions": (
-                "Subscriptions to channels of the gateway here, its own included.",
-                lambda: self.gateway.channels.total,
-            ),
-            "streams": ("Event streams open here.", lambda: self.streams.total),
-            "agnt_queue": ("AGNT envelopes that wait to be decided.", lambda: self.agnt.runner.waiting),
-            "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
-        }
-
-    def agent_socket(self) -> AgentSocket:
-        """A consumer for one agent's socket."""
-        return AgentSocket(
-            link=self.link,
-            ledger=self.ledger,
-            requests=self.requests,
-            follow_ups=self.follow_ups,
-            meter=self.meter,
-            unsigned=self.unsigned_sockets,
-            process_id=self.process_id,
-            clock=time.monotonic,
-        )
-
-    def gateway_socket(self) -> GatewaySocket:
-        """A consumer for one socket of `a2a-v1`."""
-        return GatewaySocket(
-            gateway=self.gateway,
-            ledger=self.ledger,
-            clients=self.gateway_clients,
-            callers=self.callers,
-            unsigned=self.unsigned_sockets,
-            process_id=self.process_id,
-            clock=time.monotonic,
-        )
-
-    def operator_socket(self) -> OperatorSocket:
-        """A consumer for one operator's socket."""
-        return OperatorSocket(
-            prompt_service=self.operators.prompt_service,
-            live=self.live,
-            ledger=self.ledger,
-            operator_sockets=self.operator_sockets,
-            meter=self.meter,
-            process_id=self.process_id,
-            public_url=settings.PUBLIC_URL,
-        )
 
 
 def build_services() -> HubServices:

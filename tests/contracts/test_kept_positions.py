@@ -22,7 +22,8 @@ from agents.core.errors import Busy
 from agents.core.post import JoinTurn
 from agents.core.types import Ask, SettledTurn
 from agents.transcript.pieces import Part
-from hub.wiring import HubServices, build_services
+from hub.services import HubServices
+from hub.wiring import build_services
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, user

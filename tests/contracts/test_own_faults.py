@@ -12,7 +12,8 @@ from a2a_bridge.surface.asgi import RpcWire
 from a2a_bridge.wire.dialects.hub import HUB
 from agents.core.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
-from hub.wiring import HubServices, build_services
+from hub.services import HubServices
+from hub.wiring import build_services
 from kit.asgi import ClientLeft, HttpRequest
 
 AGENT = "/api/a2a/v1/agents/ada/desk"

@@ -15,7 +15,8 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.models import Turn
 from hub.caller_rate import CallerRate
-from hub.wiring import HubServices, build_services
+from hub.services import HubServices
+from hub.wiring import build_services
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from lab.waiting import eventually
