@@ -9,19 +9,25 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from http import HTTPStatus
+from typing import Any
+
+import msgspec
 
 from agnt.models import SeenEnvelope, Venue
+from agnt.service.bookings import find_change
 from agnt.service.intake.handlers import find_named
 from agnt.service.intake.rows import Event, Name, Seen, add_seen, find_seen
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import ACTING_INTENTS, SIGNATURE_KEYS
+from agnt.wire.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS
 from agnt.wire.signing import MAX_AGE_S, canonical_json
 
 ACTS_KEPT = timedelta(days=1)
 READS_KEPT = timedelta(seconds=300)
 LEASE_GRACE = timedelta(seconds=5)  # after its time to live, an envelope that is not answered is run again
+_encode = msgspec.json.Encoder().encode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 RUNNING, DONE = SeenEnvelope.State.RUNNING.value, SeenEnvelope.State.DONE.value
 
 
@@ -104,6 +110,22 @@ class KnownEvent:
             http_status=HTTPStatus.OK.value if answer else None,
             expires_at=until,
         )
+
+
+def repeat(answer: bytes, envelope: Envelope, network_id: int) -> bytes:
+    """A stored answer. If another hop sent the event again, the answer names that hop and has its context.
+
+    That of a confirm also has the `present` state of its booking, once that is another one.
+    """
+    fields: dict[str, Any] = _decode_fields(answer)
+    changed: Json = {}
+    if bytes(fields["to"]) != _encode(envelope.sender):
+        changed = {"to": envelope.sender, "agent_context": envelope.agent_context}
+    if envelope.intent == CONFIRM:
+        payload: Json = msgspec.json.decode(fields["payload"])
+        if present := find_change(network_id, payload.get("booking_id", ""), payload.get("status", "")):
+            changed["payload"] = payload | {"present": present}
+    return _encode(fields | changed) if changed else answer
 
 
 def hold(claim: Sequence[int]) -> bool:

@@ -10,18 +10,17 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from django.db import IntegrityError, OperationalError, connection, transaction
 
 from accounts.models import Credential
 from agents.core.ports import Clock
 from agnt.models import Booking, Venue
-from agnt.service.bookings import describe_booking, describe_state, find_change, make_booking, record_bookings
+from agnt.service.bookings import describe_booking, describe_state, make_booking, record_bookings
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
-from agnt.service.intake.events import KnownEvent, free, hold
+from agnt.service.intake.events import KnownEvent, free, hold, repeat
 from agnt.service.intake.handlers import (
     answer_read,
     cancel_booking,
@@ -30,6 +29,7 @@ from agnt.service.intake.handlers import (
     refuse_unknown_venue,
 )
 from agnt.service.intake.rows import add_interaction, count_call
+from agnt.service.intake.transactions import commit, find_live_key
 from agnt.service.key_checks import (
     Rate,
     Signed,
@@ -40,13 +40,13 @@ from agnt.service.key_checks import (
     make_rate,
     refuse_key,
 )
-from agnt.service.keys import FoundKey, find_keys
+from agnt.service.keys import FoundKey
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
 from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import ACTING_INTENTS, CONFIRM, NETWORK
+from agnt.wire.fields import ACTING_INTENTS, NETWORK
 from agnt.wire.payloads import Confirm, FollowUp, Search, VenueList, read_payload
 from kit import sql
 from kit.clock import approximate_now
@@ -55,12 +55,8 @@ from kit.failpoints import reach
 logger = logging.getLogger(__name__)
 
 RETRY_SOON_S = 2
-TRIES = 5
-LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
-Result = TypeVar("Result")
 
 _encode = msgspec.json.Encoder().encode
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Intake:
@@ -85,7 +81,7 @@ class Intake:
 
         While the database takes no writes, reads are answered without limits, and nothing else is.
         """
-        key = arrival.key = _find_key(arrival.digest)
+        key = arrival.key = find_live_key(arrival.digest)
         envelope = arrival.envelope
         if key is None:
             if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
@@ -98,7 +94,7 @@ class Intake:
             self._search_first(key, envelope)
         try:
             # A crash of the machine may undo the count and the log of a read.
-            rate, outcome = _commit(partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read)
+            rate, outcome = commit(partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read)
         except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written")
             try:
@@ -118,7 +114,7 @@ class Intake:
     def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
         try:
-            return _reached(_commit(partial(self._settle, arrival, asked, result)))
+            return _reached(commit(partial(self._settle, arrival, asked, result)))
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
             return refuse_writing()
@@ -126,7 +122,7 @@ class Intake:
     def refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> None:
         """Write a refusal that was decided elsewhere; the request is counted, unless it was."""
         try:
-            arrival.rate = _commit(partial(self._refuse, arrival, key, refused))
+            arrival.rate = commit(partial(self._refuse, arrival, key, refused))
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
 
@@ -187,7 +183,7 @@ class Intake:
             if not known.is_done:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE)
-            return Answered(_repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
+            return Answered(repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
         if signed.late:
             raise signed.late
         if arrival.is_envelope:
@@ -339,53 +335,7 @@ def refuse_writing() -> EnvelopeRefused:
     return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)
 
 
-def _find_key(digest: str) -> FoundKey | None:
-    """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
-    try:
-        return find_keys([digest]).get(digest)
-    except sql.DATABASE_AWAY:
-        connection.close()
-        return find_keys([digest]).get(digest)
-
-
-def _commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
-    """Run work in a transaction; again when it lost a lock, its connection or its event, and so wrote nothing."""
-    atomic = transaction.atomic if is_flushed else sql.atomic_unflushed
-    for tries_left in reversed(range(TRIES)):
-        connection.ensure_connection()
-        used, is_run = connection.connection, False
-        try:
-            with atomic():
-                result = work()
-                is_run = True
-            break
-        except IntegrityError:  # another request has added the event: now it is known
-            if not tries_left:
-                raise
-        except OperationalError as failure:
-            is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
-            if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
-                raise
-    return result
-
-
 def _reached(outcome: Outcome) -> Outcome:
     if reach and isinstance(outcome, Answered) and outcome.has_charged:
         reach("agnt-confirmed")
     return outcome
-
-
-def _repeat(answer: bytes, envelope: Envelope, network_id: int) -> bytes:
-    """A stored answer. If another hop sent the event again, the answer names that hop and has its context.
-
-    That of a confirm also has the `present` state of its booking, once that is another one.
-    """
-    fields: dict[str, Any] = _decode_fields(answer)
-    changed: Json = {}
-    if bytes(fields["to"]) != _encode(envelope.sender):
-        changed = {"to": envelope.sender, "agent_context": envelope.agent_context}
-    if envelope.intent == CONFIRM:
-        payload: Json = msgspec.json.decode(fields["payload"])
-        if present := find_change(network_id, payload.get("booking_id", ""), payload.get("status", "")):
-            changed["payload"] = payload | {"present": present}
-    return _encode(fields | changed) if changed else answer

@@ -1,0 +1,43 @@
+"""The transactions of the intake: each runs again when it lost a lock, its connection or its event."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from agnt.service.keys import FoundKey, find_keys
+from kit import sql
+
+TRIES = 5
+LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
+Result = TypeVar("Result")
+
+
+def find_live_key(digest: str) -> FoundKey | None:
+    """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
+    try:
+        return find_keys([digest]).get(digest)
+    except sql.DATABASE_AWAY:
+        connection.close()
+        return find_keys([digest]).get(digest)
+
+
+def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
+    """Run work in a transaction; again when it lost a lock, its connection or its event, and so wrote nothing."""
+    atomic = transaction.atomic if is_flushed else sql.atomic_unflushed
+    for tries_left in reversed(range(TRIES)):
+        connection.ensure_connection()
+        used, is_run = connection.connection, False
+        try:
+            with atomic():
+                result = work()
+                is_run = True
+            break
+        except IntegrityError:  # another request has added the event: now it is known
+            if not tries_left:
+                raise
+        except OperationalError as failure:
+            is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
+            if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
+                raise
+    return result
