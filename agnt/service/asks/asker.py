@@ -35,7 +35,6 @@ from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
 from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm, FollowUp
 from kit.async_db import DbCalls
-from kit.breaker import Permit
 from kit.concurrency import ConcurrencyLimit
 from kit.tasks import TaskSet
 
@@ -43,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
-# Of cancellations, which no breaker refuses or counts: the hub repeats them, and orders must not stop by that.
-PASSED = PairPermit(Permit(0, is_probe=False), Permit(0, is_probe=False))
 Result = TypeVar("Result")
 
 
@@ -133,7 +130,7 @@ class VenueAsker:
                 envelope = self._sign(asked.venue, ask)
                 result = read(await self._agents.ask(route, asked, ask, envelope, deadline))
         except VenueFailed as failed:
-            if permit is PASSED:
+            if permit is None:
                 failed.blame = Blame.UNKNOWN
             await self._leave(venue_key, permit, failed.blame)
             raise _tell(asked, failed) from None
@@ -145,23 +142,24 @@ class VenueAsker:
 
     async def _enter(
         self, venue_key: VenueKey, asked: VenueAsk, deadline: float, *, may_probe: bool
-    ) -> tuple[PairPermit, AgentRoute | None]:
-        """Pass the breakers; the way to the venue's agent, None: the venue is asked over HTTP.
+    ) -> tuple[PairPermit | None, AgentRoute | None]:
+        """Pass the breakers; and the way to the venue's agent, None: the venue is asked over HTTP.
+
+        A cancellation needs no permit: the hub repeats it by itself, and orders must not stop by that.
 
         Raises:
             EnvelopeRefused: `circuit_open`, `ttl_exceeded`.
             VenueFailed: it cannot be asked at all.
         """
 
-        def enter() -> tuple[PairPermit, AgentRoute | None]:
+        def enter() -> tuple[PairPermit | None, AgentRoute | None]:
             has_agent = asked.venue.agent_id is not None
             route = find_agent(asked) if has_agent else None
             if route is None and has_agent:
                 rule = "want a published agent of the owner"
                 raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
-            if isinstance(asked.order, FollowUp):
-                return PASSED, route
-            return self._breakers.enter(venue_key, may_probe=may_probe), route
+            is_order = not isinstance(asked.order, FollowUp)
+            return self._breakers.enter(venue_key, may_probe=may_probe) if is_order else None, route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
         try:
@@ -179,19 +177,19 @@ class VenueAsker:
             raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, str(refused), retry_after_s=wait_s) from None
 
     def _give_back(
-        self, venue_key: VenueKey, entering: "asyncio.Task[tuple[PairPermit, AgentRoute | None]]"
+        self, venue_key: VenueKey, entering: "asyncio.Task[tuple[PairPermit | None, AgentRoute | None]]"
     ) -> None:
         """Give back a probe that no call is left for."""
         if not entering.cancelled() and entering.exception() is None:
             self._record(venue_key, entering.result()[0], Blame.UNKNOWN)
 
-    async def _leave(self, venue_key: VenueKey, permit: PairPermit, blame: Blame) -> None:
+    async def _leave(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> None:
         if recording := self._record(venue_key, permit, blame):
             await asyncio.shield(recording)
 
-    def _record(self, venue_key: VenueKey, permit: PairPermit, blame: Blame) -> "asyncio.Task[None] | None":
+    def _record(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> "asyncio.Task[None] | None":
         """Have the end of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
-        if not blame.is_failure and not permit.is_probe:  # nothing changes
+        if permit is None or not (blame.is_failure or permit.is_probe):  # nothing changes
             return None
         return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")
 
