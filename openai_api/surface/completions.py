@@ -2,7 +2,7 @@
 
 from a2a_bridge.wire.task import Role, Task, text_in
 from kit import sse
-from openai_api.surface.answers import ModelWire, encode
+from openai_api.surface.answers import ModelWire, encode, task_in
 from openai_api.wire.messages import AskedAnswer, ChatRequest, read_request
 from openai_api.wire.shapes import ChatCompletion, Choice, Chunk, ChunkChoice, Delta, Reply, TokenUsage
 
@@ -24,13 +24,13 @@ class ChatWire(ModelWire):
         return request.asked
 
     def result(self, result: object) -> bytes:
-        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        reply = Reply(content=self.content(result))
+        task = task_in(result)
+        reply = Reply(content=self.content(task))
         choices = [Choice(message=reply, finish_reason="stop")]
-        usage = usage_of(result, reply.content, self.earlier)
+        usage = usage_of(task, reply.content, self.earlier)
         self.headers = [ESTIMATED] if usage.estimated else []
         return encode(
-            ChatCompletion(id=result.id, created=self.created_at, model=self.model, choices=choices, usage=usage)
+            ChatCompletion(id=task.id, created=self.created_at, model=self.model, choices=choices, usage=usage)
         )
 
     def opening(self, task: Task) -> bytes:

@@ -131,9 +131,9 @@ class StoredResponses:
         """Answer one request; nothing a client sends makes this raise."""
         wire = ResponseWire(self.public_url)
         is_response = request.path.startswith(f"{RESPONSES_PATH}/")
-        await answer_request(request, send, wire, self._show if is_response else self._refuse)
+        await answer_request(request, send, wire, partial(self._show, wire) if is_response else self._refuse)
 
-    async def _show(self, request: HttpRequest, answer: ChatAnswer) -> None:
+    async def _show(self, wire: ResponseWire, request: HttpRequest, answer: ChatAnswer) -> None:
         await request.read_checked(("GET", "HEAD"))
         caller = await self.runner.ledger.get_caller(presented(request.headers, request.method, self.public_url))
         task_id = request.path.removeprefix(f"{RESPONSES_PATH}/")
@@ -143,8 +143,7 @@ class StoredResponses:
             raise RequestRefused(HTTPStatus.NOT_FOUND, "response_not_found", NO_RESPONSE) from None
         if not caller.may(TokenScope.ASK, agent=task.handle):
             raise OutOfScope(TokenScope.ASK)
-        assert isinstance(answer.chat, ResponseWire)  # noqa: S101  for the type checker: `__call__` made the wire
-        await answer.send_whole(answer.chat.show(task))
+        await answer.send_whole(wire.show(task))
 
     async def _refuse(self, request: HttpRequest, answer: ChatAnswer) -> None:
         raise RequestRefused(

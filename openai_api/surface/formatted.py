@@ -89,7 +89,7 @@ async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, 
 
 
 async def _check(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -> str:
-    """What is wrong with a reply; empty if nothing is, or there is no reply to check.
+    """The flaw of a reply; empty without one, or without a reply to check.
 
     Raises:
         ModelRefused: asking again would not mend it.

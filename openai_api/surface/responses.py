@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from a2a_bridge.wire.task import Task
 from kit import sse
-from openai_api.surface.answers import ModelWire, encode, refusal_after
+from openai_api.surface.answers import ModelWire, encode, refusal_after, task_in
 from openai_api.surface.completions import ESTIMATED, usage_of
 from openai_api.wire.errors import ModelRefused
 from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, ResponseRequest, read_request
@@ -36,8 +36,7 @@ class ResponseWire(ModelWire):
         return request.asked
 
     def result(self, result: object) -> bytes:
-        assert isinstance(result, Task)  # noqa: S101  for the type checker: the dialect's answers are tasks
-        whole = self._whole(result)
+        whole = self._whole(task_in(result))
         if whole.usage is not None and whole.usage.estimated is True:
             self.headers = [ESTIMATED]
         return encode(whole)
