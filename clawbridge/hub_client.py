@@ -125,7 +125,7 @@ class Card(WireStruct, frozen=True):
 
     @property
     def input_modes(self) -> list[str]:
-        """Those of the agent and of its skills."""
+        """The media types of the agent and of its skills."""
         of_skills = [mode for skill in self.skills for mode in skill.input_modes]
         return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
 

@@ -15,11 +15,11 @@ UNHEALTHY_AFTER = 20
 
 class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def owned_by(self, user: User) -> "SubscriptionQuerySet":
-        """Those of a user, and of the user's API keys."""
+        """The subscriptions of a user, and of the user's API keys."""
         return self.filter(owner=user)
 
     def of_key(self, credential_id: int) -> "SubscriptionQuerySet":
-        """Those of an API key."""
+        """The subscriptions of an API key."""
         return self.filter(credential=credential_id)
 
     def note_success(self, now: datetime) -> None:

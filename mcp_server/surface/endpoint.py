@@ -41,7 +41,7 @@ from mcp_server.service.open_calls import (
     RequestName,
     name_request,
 )
-from mcp_server.wire.time_outs import find_return_s
+from mcp_server.wire.arguments import find_return_s
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
