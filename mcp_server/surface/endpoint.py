@@ -1,6 +1,7 @@
 """`POST /mcp`: Streamable HTTP of MCP. The guard of all surfaces checks a request, then the SDK answers it."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -28,6 +29,7 @@ from kit.asgi import (
     receive_of,
     respond,
 )
+from kit.durations import seconds
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
@@ -41,7 +43,6 @@ from mcp_server.service.open_calls import (
     RequestName,
     name_request,
 )
-from mcp_server.wire.arguments import find_return_s
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -52,6 +53,10 @@ SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
 # Versions of MCP are dates. By those of this year on, a client cancels its request by leaving.
 CANCELS_BY_LEAVING = "2026"
+RETURNS_WITHIN_S = seconds(50.0, at_least_s=1.0)
+# Codex documents 60 s (`tool_timeout_sec`). `node` and `undici` are the `fetch` of Node.js: programs with the
+# official TypeScript SDK, whose requests end after 60 s unless the program chooses another time.
+_GIVES_UP_AFTER_60_S = re.compile(r"codex-mcp-client(/.*)?|node|undici", re.IGNORECASE)
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
@@ -241,6 +246,11 @@ def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str
     params = message.get("params")
     request_id = params.get("requestId") if isinstance(params, dict) else None
     return name_request(caller.identity.credential_id, request.headers, request_id)
+
+
+def find_return_s(user_agent: str) -> float | None:
+    """How long a call may take until it returns what is known; None where the client has no known time-out."""
+    return RETURNS_WITHIN_S if _GIVES_UP_AFTER_60_S.fullmatch(user_agent) else None
 
 
 def sdk_scope(request: HttpRequest) -> Scope:

@@ -1,7 +1,6 @@
-"""The arguments of tools: their limits, their JSON Schema, the requests that they become, and how long to wait."""
+"""The arguments of tools: what each may hold, its JSON Schema, and the requests that they become."""
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -21,16 +20,11 @@ from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part
-from kit.durations import seconds
 
 MAX_HANDLE_CHARS = 160
 MAX_QUERY_CHARS = 200
 MAX_NAME_CHARS = 255
 MAX_WAIT_S = 3600
-RETURNS_WITHIN_S = seconds(50.0, at_least_s=1.0)
-# Codex documents 60 s (`tool_timeout_sec`). `node` and `undici` are the `fetch` of Node.js: programs with the
-# official TypeScript SDK, whose requests end after 60 s unless the program chooses another time.
-_GIVES_UP_AFTER_60_S = re.compile(r"codex-mcp-client(/.*)?|node|undici", re.IGNORECASE)
 
 Handle = Annotated[
     str,
@@ -161,8 +155,3 @@ def _part(file: File, where: str) -> Part:
         raise invalid(where, f"{where}: want exactly one of data and url")
     check_content(part, where)
     return part
-
-
-def find_return_s(user_agent: str) -> float | None:
-    """How long a call may take until it returns what is known; None where the client has no known time-out."""
-    return RETURNS_WITHIN_S if _GIVES_UP_AFTER_60_S.fullmatch(user_agent) else None

@@ -28,8 +28,7 @@ from agnt.service.intake.handlers import (
     refuse_recipient,
     refuse_unknown_venue,
 )
-from agnt.service.intake.rows import add_interaction, count_call
-from agnt.service.intake.transactions import commit, find_live_key
+from agnt.service.intake.rows import add_interaction, commit, count_call, find_live_key
 from agnt.service.key_checks import (
     Rate,
     Signed,

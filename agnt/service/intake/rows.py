@@ -1,17 +1,22 @@
-"""The rows of the intake, by plain SQL: its statements run with every envelope (docs/adr/0005)."""
+"""Rows of the intake, by plain SQL, as its statements run with every envelope (docs/adr/0005); transactions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Model
 
 from agnt.models import Interaction, KeyUsage, SeenEnvelope
+from agnt.service.keys import FoundKey, find_keys
 from kit import sql
 
 SOURCE = "external_agent"
 MAX_INTENT_CHARS = 32
+TRIES = 5
+LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
+Result = TypeVar("Result")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -46,6 +51,36 @@ class Seen(NamedTuple):
     def is_done(self) -> bool:
         """Whether the answer is known."""
         return self.state == SeenEnvelope.State.DONE
+
+
+def find_live_key(digest: str) -> FoundKey | None:
+    """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
+    try:
+        return find_keys([digest]).get(digest)
+    except sql.DATABASE_AWAY:
+        connection.close()
+        return find_keys([digest]).get(digest)
+
+
+def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
+    """Run work in a transaction; again when it lost a lock, its connection or its event, and so wrote nothing."""
+    atomic = transaction.atomic if is_flushed else sql.atomic_unflushed
+    for tries_left in reversed(range(TRIES)):
+        connection.ensure_connection()
+        used, is_run = connection.connection, False
+        try:
+            with atomic():
+                result = work()
+                is_run = True
+            break
+        except IntegrityError:  # another request has added the event: now it is known
+            if not tries_left:
+                raise
+        except OperationalError as failure:
+            is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
+            if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
+                raise
+    return result
 
 
 def count_call(key_id: int, day: date) -> int:
