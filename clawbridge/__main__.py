@@ -31,7 +31,9 @@ class Connect(click.Command):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The connector's options."""
-        help_text = import_module(".__main__", "connect").build_parser("clawbridge connect").format_help()
+        help_text = (
+            import_module(".__main__", "clawbridge.connect").build_parser("clawbridge connect").format_help()
+        )
         return [CompletionItem(one) for one in options_in(help_text) if one.startswith(incomplete)]
 
 
@@ -89,7 +91,7 @@ def manage(ctx: click.Context, arguments: tuple[str, ...]) -> None:
 @click.pass_context
 def connect(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     """Make a program an agent (`connect --help`)."""
-    ctx.exit(run_program("connect", list(arguments), "clawbridge connect"))
+    ctx.exit(run_program("clawbridge.connect", list(arguments), "clawbridge connect"))
 
 
 for command in (ask, reply, agents, tasks, artifacts, login, logout, completion):

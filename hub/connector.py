@@ -20,8 +20,8 @@ from agents.core.presence import make_slug
 from agents.models import Agent, Session
 from agents.models.session import live_connections
 from agents.web.desk import require_owner, require_owner_json
-from connect import packing
-from connect.presets import PRESETS
+from clawbridge.connect import packing
+from clawbridge.connect.presets import PRESETS
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."

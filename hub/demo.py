@@ -7,8 +7,8 @@ from django.conf import settings
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from agents.models import Agent, Session
-from connect import Agent as ConnectedAgent
-from connect import Ending, Welcome, echo
+from clawbridge.connect import Agent as ConnectedAgent
+from clawbridge.connect import Ending, Welcome, echo
 from kit.async_db import db_call
 
 OWNER = "demo"

@@ -22,7 +22,7 @@ from lab.figures import table
 from lab.hub_storage import storages
 
 PRODUCT = (
-    *("a2a_bridge", "accounts", "agents", "agnt", "clawbridge", "connect", "gateway", "hub", "kit", "mcp_server"),
+    *("a2a_bridge", "accounts", "agents", "agnt", "clawbridge", "gateway", "hub", "kit", "mcp_server"),
     *("openai_api", "operators", "webhooks"),
 )
 REQUESTS, WARM_UP = 60, 5

@@ -12,8 +12,8 @@ from agnt.service.intake.answers import Answer, allow, make_refusal
 from agnt.service.intake.arrivals import Arrival
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.wire.envelope import Envelope, read_body, refuse_fields
-from agnt.wire.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import MAX_BODY_BYTES, SIGNATURE_HEADER
+from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import MAX_BODY_BYTES, SIGNATURE_HEADER
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
 
 PATH = "/a2a/v1"

@@ -6,8 +6,8 @@ from typing import Any
 from agnt.endpoint.http import PATH, STATUS_PATH, VENUES_PATH
 from agnt.service.intake.answers import REPLAY_HEADER
 from agnt.wire import payloads, shapes
-from agnt.wire.errors import MEANINGS, ErrorCode
-from agnt.wire.fields import SIGNATURE_HEADER
+from clawbridge.agnt.errors import MEANINGS, ErrorCode
+from clawbridge.agnt.fields import SIGNATURE_HEADER
 from kit.describe import AGNT_KEY, NO_CREDENTIAL, DescribedAnswer, Either, ErrorBody, Operation, Parameter
 
 RATE_HEADERS = (

@@ -14,7 +14,7 @@ from agnt.service.intake.answers import Answer
 from agnt.service.intake.handlers import NETWORK_VERSION
 from agnt.service.key_checks import refuse_key
 from agnt.service.keys import FoundKey, find_keys
-from agnt.wire.fields import PROTOCOL
+from clawbridge.agnt.fields import PROTOCOL
 from kit.async_db import DbCalls, db_call
 from kit.clock import approximate_now, iso
 from kit.tasks import TaskSet

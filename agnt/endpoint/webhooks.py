@@ -24,7 +24,7 @@ from agnt.service.intake.rows import count_call
 from agnt.service.key_checks import Rate, check_rate, make_rate, refuse_key
 from agnt.service.keys import FoundKey, find_keys
 from agnt.service.webhook_events import EVENT_OF_STATUS
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, error_headers
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now
 from webhooks.models import Subscription, SubscriptionQuerySet

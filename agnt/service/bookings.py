@@ -21,10 +21,10 @@ from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import describe_venue
 from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
-from agnt.wire.errors import Json
-from agnt.wire.fields import SIGNATURE_KEYS
 from agnt.wire.payloads import Confirm
-from agnt.wire.replies import SCHEMA
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import SIGNATURE_KEYS
+from clawbridge.agnt.replies import SCHEMA
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
 from webhooks.service import outbox

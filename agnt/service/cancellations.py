@@ -17,8 +17,8 @@ from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import Booking, Cancellation, Venue
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
 from agnt.wire.payloads import Confirm
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.clock import db_now, iso
 from kit.durations import seconds
 

@@ -13,10 +13,10 @@ from agnt.models import ApiKey
 from agnt.service.keys import FoundKey, load_signing_keys
 from agnt.service.networks import build_hop_name
 from agnt.wire.envelope import Envelope, refuse_fields
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
-from agnt.wire.fields import CANCEL, CONFIRM, STATUS
-from agnt.wire.hops import verify_last_hop
-from agnt.wire.signing import verify_body, verify_payload
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import CANCEL, CONFIRM, STATUS
+from clawbridge.agnt.hops import verify_last_hop
+from clawbridge.agnt.signing import verify_body, verify_payload
 
 DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.FREE: 100,

@@ -2,7 +2,7 @@
 
 A secret is derived from the master key and the id of its API key, and stored sealed: with another master key those
 that were given out still sign and verify. The sender gets it as 64 hex digits, and signs with the 32 bytes that
-these are (`agnt.wire.signing.read_key`).
+these are (`clawbridge.agnt.signing.read_key`).
 """
 
 from collections.abc import Collection, Sequence
@@ -23,8 +23,8 @@ from accounts.tokens import TokenLimits, mint
 from agnt import settings
 from agnt.models import ApiKey, Venue
 from agnt.service.networks import get_or_create_network
-from agnt.wire.fields import is_name
-from agnt.wire.signing import SigningKeys, derive_tenant_key
+from clawbridge.agnt.fields import is_name
+from clawbridge.agnt.signing import SigningKeys, derive_tenant_key
 from kit.clock import approximate_now, db_now
 from kit.names import NameRule
 from kit.sql import KeyedQuery

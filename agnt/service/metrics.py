@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from agnt.models import ApiKey
-from agnt.wire.fields import INTENTS
+from clawbridge.agnt.fields import INTENTS
 
 TIERS: Final = frozenset(ApiKey.Tier.values)
 OTHER_INTENT = "other"

@@ -8,8 +8,8 @@ from msgspec import Struct
 from agnt.models import Venue
 from agnt.service.keys import NetworkRef
 from agnt.wire.envelope import Envelope
-from agnt.wire.errors import Json
 from agnt.wire.payloads import Order
+from clawbridge.agnt.errors import Json
 
 
 class VenueAsk(Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from agents.web.desk.figures import moments_of, read_zone
 from agnt.models import Interaction
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.web.lists import KEY, SENDER, VENUE, show_newest
-from agnt.wire.errors import ErrorCode
-from agnt.wire.fields import INTENTS, NETWORK
+from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import INTENTS, NETWORK
 from kit.filters import Filter, one_of
 
 ERRORS = "errors"

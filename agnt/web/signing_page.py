@@ -8,8 +8,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from agnt.wire.errors import Json
-from agnt.wire.fields import NETWORK
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import NETWORK
 
 # The second vector of the reference: what the page shows at first can be compared with it.
 SECRET = "test-signing-key-0001"  # noqa: S105  it is published

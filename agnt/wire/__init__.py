@@ -1,4 +1,4 @@
 """The wire of AGNT: shapes of envelopes and payloads, their checks, signatures and errors. No I/O.
 
-`errors`, `fields`, `hops` and `signing` need Python alone: the connector carries them (docs/adr/0145).
+`clawbridge.agnt` has what clients need too: names of fields, errors, signatures, hops and the replies of venues.
 """

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agnt.wire.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import (
+from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import (
     CONFIRM,
     DEFAULT_TTL_MS,
     INTENTS,
@@ -27,8 +27,8 @@ from agnt.wire.fields import (
     is_name,
     is_ttl,
 )
-from agnt.wire.hops import Via, find_origin, has_valid_origin, is_valid_via, read_via
-from agnt.wire.signing import check_age
+from clawbridge.agnt.hops import Via, find_origin, has_valid_origin, is_valid_via, read_via
+from clawbridge.agnt.signing import check_age
 from kit import strict_json
 from kit.clock import iso
 from kit.strict_json import UnreadableText

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
 from agnt.wire.envelope import Envelope, refuse_fields
-from agnt.wire.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
-from agnt.wire.fields import (
+from clawbridge.agnt.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
+from clawbridge.agnt.fields import (
     CANCEL,
     CONFIRM,
     MAX_ID_CHARS,

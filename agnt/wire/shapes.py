@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agnt.wire.errors import ErrorCode
-from agnt.wire.fields import (
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder
+from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import (
     DEFAULT_TTL_MS,
     MAX_CONTEXT_BYTES,
     MAX_TIMESTAMP_CHARS,
@@ -19,8 +20,7 @@ from agnt.wire.fields import (
     NETWORK,
     PROTOCOL,
 )
-from agnt.wire.hops import MAX_HOPS, MAX_UNIX_S
-from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder
+from clawbridge.agnt.hops import MAX_HOPS, MAX_UNIX_S
 from kit.describe import Time, Uuid
 
 Protocol = Literal["openclaw/a2a/v1"]

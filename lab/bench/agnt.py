@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from agnt.wire.signing import SigningKeys, read_key, sign_payload, verify_payload
+from clawbridge.agnt.signing import SigningKeys, read_key, sign_payload, verify_payload
 from lab import in_django
 from lab.bench import command, hubs, load
 from lab.bench.agnt_requests import LISTED, Envelopes, make_kinds

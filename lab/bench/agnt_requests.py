@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from agnt.wire.errors import Json
-from agnt.wire.fields import DEFAULT_TTL_MS, NETWORK, PING, build_envelope
-from agnt.wire.signing import read_key, sign_payload
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import DEFAULT_TTL_MS, NETWORK, PING, build_envelope
+from clawbridge.agnt.signing import read_key, sign_payload
 from lab.bench.venue_words import PLACES, WORDS, name_venue, slug_of
 
 PATH = "/a2a/v1"

@@ -10,7 +10,8 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Meta, Struct
 
 from agnt.service.intake.own_calls import EnvelopeCalls, KeyCaller
-from agnt.wire.fields import (
+from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, Category, Location, SearchLocation, SearchQuery
+from clawbridge.agnt.fields import (
     DEFAULT_TTL_MS,
     MAX_ID_CHARS,
     MAX_NOTE_CHARS,
@@ -19,7 +20,6 @@ from agnt.wire.fields import (
     MAX_TIMESTAMP_CHARS,
     MAX_TTL_MS,
 )
-from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, Category, Location, SearchLocation, SearchQuery
 from kit import strict_json
 from mcp_server.surface.results import render_text
 from mcp_server.wire.arguments import schema_of

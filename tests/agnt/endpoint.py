@@ -14,8 +14,8 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.errors import EnvelopeRefused
 from agnt.wire.payloads import Confirm, FollowUp
+from clawbridge.agnt.errors import EnvelopeRefused
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
 from lab.frames import Json

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agnt.client import Ask, CallFailed, Client, Endpoint, MemoryBreakers
-from agnt.client.transport import HttpxTransport
+from clawbridge.agnt import Ask, CallFailed, Client, Endpoint, MemoryBreakers
+from clawbridge.agnt.transport import HttpxTransport
 from tests.remote.servers import Asked, as_http, raw_server
 
 Json = dict[str, Any]

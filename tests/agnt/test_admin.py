@@ -11,7 +11,7 @@ from agnt.models import ApiKey, Booking, Network, Venue
 from agnt.service.keys import find_key, load_signing_keys
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import note_venue_change
-from agnt.wire.signing import read_key
+from clawbridge.agnt.signing import read_key
 from tests.agnt.network_rows import DAY, make_booking, make_key, make_venue
 from tests.native.admin import act
 from tests.native.desk import text

@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Credential
 from agnt.models import ApiKey
 from agnt.service.keys import find_key, load_signing_keys
-from agnt.wire.signing import read_key
+from clawbridge.agnt.signing import read_key
 from tests.agnt.network_rows import DAY, count_calls, make_key
 from tests.native.rows import Person, api, names
 

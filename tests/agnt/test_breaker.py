@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from agnt.client.breakers import (
+from clawbridge.agnt.breakers import (
     FAIR_S,
     LAG_S,
     Blame,
@@ -17,7 +17,7 @@ from agnt.client.breakers import (
     enter,
     leave,
 )
-from kit.breaker import Breaker
+from clawbridge.breaker import Breaker
 
 
 @dataclass

@@ -15,7 +15,7 @@ from agnt.service.bookings import change_status
 from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.editing import delete_venue
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.outbox import Sender

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agnt.client import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
-from agnt.client.transport import HttpxTransport
 from agnt.service.asks.servers import GuardedTransport, parse_strictly
-from agnt.wire.errors import ErrorCode
-from agnt.wire.signing import SigningKeys, verify_body, verify_payload
+from clawbridge.agnt import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
+from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.signing import SigningKeys, verify_body, verify_payload
+from clawbridge.agnt.transport import HttpxTransport
 from kit.safe_http import StreamingHttp, TargetRules
 from lab.receivers import Canary
 from tests.agnt.lookalike import K1, Clock, client, fail, failure, network, respond, search, send

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agnt.client import Ask, SeenSignatures, describe_response, find_ask, read_ask
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
-from agnt.wire.signing import SigningKeys, read_key
+from clawbridge.agnt import Ask, SeenSignatures, describe_response, find_ask, read_ask
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.signing import SigningKeys, read_key
 
 K1 = b"test-signing-key-0001"
 TS = 1_775_988_123

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agnt.client import CallFailed, Client, Endpoint
-from agnt.client.breakers import COOLDOWN_S
-from agnt.wire.errors import ErrorCode
+from clawbridge.agnt import CallFailed, Client, Endpoint
+from clawbridge.agnt.breakers import COOLDOWN_S
+from clawbridge.agnt.errors import ErrorCode
 from lab.receivers import talking
 from tests.agnt.lookalike import OK, Clock, Network, client, fail, failure, network, respond, search, send
 from tests.remote.servers import as_http

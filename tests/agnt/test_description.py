@@ -6,10 +6,10 @@ import jsonschema
 import pytest
 
 from agnt.wire.envelope import read_envelope
-from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode
-from agnt.wire.fields import INTENTS
-from agnt.wire.hops import MAX_UNIX_S
 from agnt.wire.payloads import read_payload
+from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import INTENTS
+from clawbridge.agnt.hops import MAX_UNIX_S
 from hub.descriptions.openapi import openapi
 from lab.callers import bearer, web
 from lab.frames import Json

@@ -20,7 +20,7 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json

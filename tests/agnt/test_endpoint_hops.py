@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from agnt.client import Ask, Client, Endpoint, MemoryBreakers, describe_ask, describe_response, find_ask, read_ask
-from agnt.client.transport import HttpxTransport
-from agnt.wire.hops import Hop, Via, add_hop, describe_via
-from agnt.wire.signing import SigningKeys, read_key
+from clawbridge.agnt import (
+    Ask,
+    Client,
+    Endpoint,
+    MemoryBreakers,
+    describe_ask,
+    describe_response,
+    find_ask,
+    read_ask,
+)
+from clawbridge.agnt.hops import Hop, Via, add_hop, describe_via
+from clawbridge.agnt.signing import SigningKeys, read_key
+from clawbridge.agnt.transport import HttpxTransport
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -130,7 +139,7 @@ async def test_an_event_is_the_origins_by_any_route(keeper: Keeper, asker: Progr
 
 
 async def test_a_venue_verifies_a_chain_of_two_hops(keeper: Keeper, asker: Program) -> None:
-    """An aggregator and the venue use `agnt.client`; the hub is between them."""
+    """An aggregator and the venue use `clawbridge.agnt`; the hub is between them."""
     asked: list[Ask] = []
 
     def serve(envelope: Json) -> bytes:

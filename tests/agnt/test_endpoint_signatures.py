@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agnt.wire.signing import read_key, sign_body
+from clawbridge.agnt.signing import read_key, sign_body
 from lab.hub_process import HubProcess
 from tests.agnt.wire import SENDER, Key, Program, envelope, error_of, mint, new_login, program, result_of, stamp
 from tests.channel.agents import sql

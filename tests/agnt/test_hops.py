@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agnt.client import Ask, CallFailed, describe_ask, read_ask
 from agnt.service.networks import build_hop_name
 from agnt.wire.envelope import read_envelope
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
-from agnt.wire.fields import is_name
-from agnt.wire.hops import Hop, Via, add_hop, describe_via, read_via, verify_last_hop
-from agnt.wire.signing import SigningKeys, sign_payload
+from clawbridge.agnt import Ask, CallFailed, describe_ask, read_ask
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import is_name
+from clawbridge.agnt.hops import Hop, Via, add_hop, describe_via, read_via, verify_last_hop
+from clawbridge.agnt.signing import SigningKeys, sign_payload
 
 B, C = b"hop-b-key", b"hop-c-key"
 TS = 1_775_988_124

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agnt.wire.envelope import read_envelope
-from agnt.wire.errors import EnvelopeRefused
 from agnt.wire.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
+from clawbridge.agnt.errors import EnvelopeRefused
 
 
 def read(intent: str, payload: dict[str, Any], *, is_strict: bool = True) -> tuple[Order, list[str]]:

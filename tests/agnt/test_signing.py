@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from agnt.wire.errors import EnvelopeRefused, ErrorCode
-from agnt.wire.signing import (
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.signing import (
     SigningKeys,
     canonical_json,
     derive_tenant_key,

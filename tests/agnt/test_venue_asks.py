@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from agnt.wire.signing import SigningKeys, verify_payload
+from clawbridge.agnt.signing import SigningKeys, verify_payload
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.waiting import eventually

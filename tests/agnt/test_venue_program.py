@@ -13,7 +13,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from connect import packing
+from clawbridge.connect import packing
 from lab import ROOT
 from lab.agents import publish
 from lab.callers import bearer, web
@@ -24,7 +24,7 @@ from tests.channel.agents import sql
 
 WITHIN_S = 30
 SLUG = "la-brisa"
-PAGE = (ROOT / "connect" / "README.md").read_text()
+PAGE = (ROOT / "clawbridge" / "connect" / "README.md").read_text()
 SECTION = PAGE.partition("\n## A venue of a network\n")[2].partition("\n## ")[0]
 GET_CONNECTOR = "curl -sfO $CLAWBRIDGE_HUB/connect.pyz"  # the first command of the page, which has no -s
 HOWTO = (ROOT / "docs" / "howto" / "connect-an-agent.md").read_text()

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from agents.transcript.pieces import ArtifactPiece, Part
-from agnt.client import Ask
-from agnt.client.breakers import Blame
 from agnt.service.asks.replies import PAUSED, TAKEN, VenueFailed, find_data, read_confirmation, read_data
 from agnt.service.ports import VenueAnswer
-from agnt.wire.replies import EXAMPLES, HOW_TO_REPLY, SCHEMA, read_reply
+from clawbridge.agnt import Ask
+from clawbridge.agnt.breakers import Blame
+from clawbridge.agnt.replies import EXAMPLES, HOW_TO_REPLY, SCHEMA, read_reply
 from lab import ROOT
 from lab.frames import Json
 from tests.agnt.lookalike import respond

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from agnt.wire.signing import read_key, sign_payload
+from clawbridge.agnt.signing import read_key, sign_payload
 from lab.callers import ANSWER_WITHIN_S, TLS, bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -9,7 +9,7 @@ import pytest
 
 from agnt.wire.envelope import Envelope, read_envelope
 from agnt.wire.payloads import read_payload
-from agnt.wire.signing import SigningKeys, verify_payload
+from clawbridge.agnt.signing import SigningKeys, verify_payload
 from lab import ROOT
 from lab.bench.agnt import BARE, CONFIRM, LIST, PING, SEARCH, AgntFindings, report
 from lab.bench.agnt_requests import Envelopes, make_kinds

@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from agnt.wire.errors import Json
-from agnt.wire.signing import SigningKeys, read_key, verify_body, verify_payload
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.signing import SigningKeys, read_key, verify_body, verify_payload
 from lab.hub_process import HubProcess
 from tests.agnt.wire import mint, program
 from tests.browser.chrome import IN_BROWSER

@@ -6,8 +6,8 @@ import shlex
 import sys
 
 from agents.web.card_fields import read_skills
-from connect import Agent, Welcome
-from connect.mcp_answer import build_mcp_answer, describe_skill
+from clawbridge.connect import Agent, Welcome
+from clawbridge.connect.mcp_answer import build_mcp_answer, describe_skill
 from lab import ROOT
 from lab.agents import publish
 from lab.callers import bearer, rpc_path, web

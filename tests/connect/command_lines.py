@@ -1,6 +1,6 @@
 """Command lines of the connector that run in the process of the tests."""
 
-from connect.__main__ import main
+from clawbridge.connect.__main__ import main
 
 FEATURES = ["cancel", "task_artifact", "task_status"]  # of a hub that takes more than text
 

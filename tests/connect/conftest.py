@@ -11,8 +11,8 @@ import pytest
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from connect import cli
-from connect.__main__ import build_parser
+from clawbridge.connect import cli
+from clawbridge.connect.__main__ import build_parser
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "ck_live_test"
@@ -83,7 +83,7 @@ async def hub():
 
 
 class Program:
-    """A running `python -m connect`."""
+    """A running `python -m clawbridge.connect`."""
 
     def __init__(self, process):
         self.process = process
@@ -103,7 +103,7 @@ class Program:
 
 
 @asynccontextmanager
-async def running_program(*arguments, command=(sys.executable, "-m", "connect"), cwd=ROOT, **environ):
+async def running_program(*arguments, command=(sys.executable, "-m", "clawbridge.connect"), cwd=ROOT, **environ):
     process = await asyncio.create_subprocess_exec(
         *command,
         *arguments,

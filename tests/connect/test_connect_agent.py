@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
-from connect import Agent, AnswerFailed, Ending, echo
-from connect.backoff import delays_s
-from connect.chunks import MAX_CHUNK_CHARS, Chunks
+from clawbridge.connect import Agent, AnswerFailed, Ending, echo
+from clawbridge.connect.backoff import delays_s
+from clawbridge.connect.chunks import MAX_CHUNK_CHARS, Chunks
 
 TOKEN = "ck_live_test"
 

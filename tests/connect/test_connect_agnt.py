@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import shutil
 import sys
 import time
 from dataclasses import replace
 
 import pytest
 
-from agnt.client import Ask, describe_ask, read_response
-from agnt.client.asks import CallFailed
-from agnt.wire.errors import ErrorCode
-from connect import packing
-from lab import ROOT
+from clawbridge.agnt import Ask, describe_ask, read_response
+from clawbridge.agnt.asks import CallFailed
+from clawbridge.agnt.errors import ErrorCode
+from clawbridge.connect import packing
 from tests.connect.command_lines import FEATURES
 
 SECRET = "s3cret of la-brisa".replace(" ", "-")
@@ -261,11 +259,3 @@ async def test_python_alone_is_a_venue_with_connect_pyz(hub, start, book, tmp_pa
     connected = Venue(visit)
     assert (await connected.answer(confirm())).payload["heard"]["to"] == "la-brisa"
     assert (await refusal(connected, confirm(), secret="another")).code == ErrorCode.INVALID_SIGNATURE
-
-
-async def test_the_folder_alone_says_what_it_lacks(start, tmp_path):
-    shutil.copytree(ROOT / "connect", tmp_path / "connect")
-    where = ("--hub", "http://h", "--token", "ck_live_x")
-    program = await start("--agnt", "--exec", "cat", where=where, cwd=tmp_path)
-    status, errors = await program.ended()
-    assert (status, "the folder agnt is not beside connect" in errors) == (2, True), errors

@@ -1,4 +1,4 @@
-"""`python -m connect` as its owner and its hub see it."""
+"""`python -m clawbridge.connect` as its owner and its hub see it."""
 
 import asyncio
 import getpass
@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from connect import Agent, Ending, echo
-from connect.cli import EXIT_CODES
+from clawbridge.connect import Agent, Ending, echo
+from clawbridge.connect.cli import EXIT_CODES
 from tests.connect.command_lines import refused
 
 SESSION = "5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001"

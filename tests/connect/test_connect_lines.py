@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
-from connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
-from connect.frames import Question
-from connect.lines import Lines, read_line
-from connect.replies import ProgramReply
+from clawbridge.connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
+from clawbridge.connect.frames import Question
+from clawbridge.connect.lines import Lines, read_line
+from clawbridge.connect.replies import ProgramReply
 from tests.connect.command_lines import FEATURES
 
 TOKEN = "ck_live_test"

@@ -14,12 +14,12 @@ import uvicorn
 from tool_server import server
 
 from agents.web.card_fields import SkillsField
-from connect import cli, options, packing
-from connect.answers import AnswerFailed, CannotStart
-from connect.frames import Question
-from connect.mcp_answer import build_mcp_answer
-from connect.mcp_servers import MAX_LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES
-from connect.reply_parts import Artifact, Failed, Rejected, Status
+from clawbridge.connect import cli, options, packing
+from clawbridge.connect.answers import AnswerFailed, CannotStart
+from clawbridge.connect.frames import Question
+from clawbridge.connect.mcp_answer import build_mcp_answer
+from clawbridge.connect.mcp_servers import MAX_LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES
+from clawbridge.connect.reply_parts import Artifact, Failed, Rejected, Status
 from lab.waiting import eventually
 from tests.connect.command_lines import FEATURES
 
@@ -162,7 +162,7 @@ async def test_what_a_server_leaves_ends_with_it(tmp_path, lifeline):
 async def test_notes_and_standard_error_are_bounded_and_no_token_is_passed_on(tmp_path, caplog, monkeypatch):
     monkeypatch.setenv("CLAWBRIDGE_TOKEN", "ck_live_x")
     monkeypatch.setenv("A_TOKEN", "x")
-    with caplog.at_level(logging.INFO, "connect.mcp_servers"):
+    with caplog.at_level(logging.INFO, "clawbridge.connect.mcp_servers"):
         async with bad_tool(tmp_path) as answer:
             *notes, text = await ask(answer, "notes")
             assert text == "noted"

@@ -1,4 +1,4 @@
-"""`--preset`: small programs print what the coding agents print; `connect/README.md` names the versions."""
+"""`--preset`: small programs print what the coding agents print; connect/README.md names the versions."""
 
 import json
 import stat
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from connect.conversations import MAX_CONVERSATIONS, Conversations
-from connect.frames import Question
-from connect.preset_answer import as_prompt
-from connect.presets import PRESETS
-from connect.program_events import MAX_EVENT_CHARS, ProgramOutput
-from connect.reply_parts import Failed, Status, Usage
+from clawbridge.connect.conversations import MAX_CONVERSATIONS, Conversations
+from clawbridge.connect.frames import Question
+from clawbridge.connect.preset_answer import as_prompt
+from clawbridge.connect.presets import PRESETS
+from clawbridge.connect.program_events import MAX_EVENT_CHARS, ProgramOutput
+from clawbridge.connect.reply_parts import Failed, Status, Usage
 from tests.connect.command_lines import FEATURES
 
 SESSION = "f0a0a4a1-acdf-4c78-b730-2c044b4d775d"

@@ -2,13 +2,10 @@
 
 import asyncio
 import hashlib
-import io
 import sys
-import tomllib
 import zipfile
 
-from connect import packing
-from connect.agent import VERSION
+from clawbridge.connect import packing
 from lab import ROOT
 
 BARE = (sys.executable, "-I", "-S")  # Python alone: no site-packages, nothing of this folder
@@ -29,7 +26,7 @@ async def test_it_is_small_the_same_each_time_and_has_its_licence(tmp_path):
     made = []
     for name in ("one", "two"):
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "connect.packing", str(tmp_path / name), cwd=ROOT
+            sys.executable, "-m", "clawbridge.connect.packing", str(tmp_path / name), cwd=ROOT
         )
         assert await process.wait() == 0
         made.append((tmp_path / name / packing.NAME).read_bytes())
@@ -40,25 +37,7 @@ async def test_it_is_small_the_same_each_time_and_has_its_licence(tmp_path):
     with zipfile.ZipFile(tmp_path / "one" / packing.NAME) as pyz:
         names = set(pyz.namelist())
         main = pyz.read("__main__.py").decode()
-    assert {"connect/agent.py", "websockets/LICENSE", "websockets/asyncio/client.py"} <= names
+    assert {"clawbridge/connect/agent.py", "websockets/LICENSE", "websockets/asyncio/client.py"} <= names
     assert not [name for name in names if name.endswith((".so", ".pyc", ".c"))]
     compile(main, "__main__.py", "exec")
     assert "if sys.version_info < (3, 11):" in main
-
-
-def test_what_it_carries_of_agnt_is_what_the_import_contract_keeps_pure():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    [pure] = [one["source_modules"] for one in contracts if one["name"].startswith("What the connector carries")]
-    with zipfile.ZipFile(io.BytesIO(packing.archive())) as pyz:
-        files = [name for name in pyz.namelist() if name.startswith(("agnt/", "kit/"))]
-    carried = {name.removesuffix(".py").replace("/", ".") for name in files}
-    plain = {name for name in carried if not name.endswith(".__init__") and not name.startswith("agnt.client.")}
-    assert plain | {"agnt.client"} == set(pure)
-    packages = tomllib.loads((ROOT / "connect" / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    assert set(packages) == {"connect", *(name.rpartition(".")[0] for name in carried)}
-
-
-def test_the_wheel_is_described_as_what_it_is():
-    project = tomllib.loads((ROOT / "connect" / "pyproject.toml").read_text())["project"]
-    assert (project["name"], project["version"]) == ("clawbridge-connect", VERSION)
-    assert project["requires-python"] == ">=" + ".".join(map(str, packing.LEAST_PYTHON))

@@ -4,11 +4,11 @@ import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
 from agents.web.card_fields import SkillsField
-from connect.frames import Question
-from connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
-from connect.mcp_arguments import MAX_SCHEMA_CHARS, BadArguments, read_arguments, text_property
-from connect.mcp_results import read_result
-from connect.reply_parts import Artifact, Failed
+from clawbridge.connect.frames import Question
+from clawbridge.connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
+from clawbridge.connect.mcp_arguments import MAX_SCHEMA_CHARS, BadArguments, read_arguments, text_property
+from clawbridge.connect.mcp_results import read_result
+from clawbridge.connect.reply_parts import Artifact, Failed
 
 STRING, NUMBER = {"type": "string"}, {"type": "integer"}
 SEARCH = {"type": "object", "properties": {"query": STRING, "limit": NUMBER}, "required": ["query"]}

@@ -5,7 +5,7 @@ tests/agnt/test_breaker.py tests the rules of AGNT, edge by edge.
 
 import math
 
-from kit.breaker import Breaker, BreakerRules, Permit
+from clawbridge.breaker import Breaker, BreakerRules, Permit
 
 RULES = BreakerRules(
     failures=3,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.__main__ import main
-from connect.gateway_client import GatewayClient, GatewayError
+from clawbridge.connect.__main__ import main
+from clawbridge.connect.gateway_client import GatewayClient, GatewayError
 from lab.hub_process import HubProcess
 from tests.gateway.client import team
 
@@ -22,9 +22,9 @@ WITHIN_S = 30
 
 @asynccontextmanager
 async def connector(hub: HubProcess, *options: str, owner: str, name: str) -> AsyncIterator[Process]:
-    """A running `python -m connect --gateway`, once it has its seat."""
+    """A running `python -m clawbridge.connect --gateway`, once it has its seat."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "connect", "--gateway", "--name", name, *options),
+        *(sys.executable, "-m", "clawbridge.connect", "--gateway", "--name", name, *options),
         cwd=ROOT,
         env={
             "PATH": os.environ["PATH"],

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from connect.gateway_client import GatewayClient
+from clawbridge.connect.gateway_client import GatewayClient
 from lab import ROOT
 from lab.callers import TLS, bearer
 from lab.hub_process import HubProcess
@@ -101,7 +101,9 @@ def test_the_page_runs_a_team(embedded_hub: HubProcess, tmp_path: Path) -> None:
 
 
 async def test_the_client_of_the_readme_votes_and_answers(embedded_hub: HubProcess) -> None:
-    section = (ROOT / "connect" / "README.md").read_text().partition("## A client of the gateway\n")[2]
+    section = (
+        (ROOT / "clawbridge" / "connect" / "README.md").read_text().partition("## A client of the gateway\n")[2]
+    )
     (code,) = re.findall(r"\n((?:    .*\n|\n)+)\|", section.partition("\n| Method")[0] + "\n|")
     token = embedded_hub.mint("reader", "channel")
     code = dedent(code).replace("https://hub.example", embedded_hub.url).replace("ck_live_...", token)

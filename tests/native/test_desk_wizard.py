@@ -5,7 +5,7 @@ from typing import Any
 
 from accounts.models import Credential
 from agents.models import Agent, Connection
-from connect import packing
+from clawbridge.connect import packing
 from tests.native.desk import FIELDS, text
 from tests.native.rows import Person, browser, connect, make_session
 

@@ -146,7 +146,7 @@ def test_every_command_and_option_has_its_line() -> None:
     for path in named(*COMMANDS):
         if path.stem != "__init__":
             assert f"### `{path.stem}`\n" in page("commands.md"), f"manage.py {path.stem}"
-    sources = "".join(path.read_text() for path in named(*COMMANDS, "connect/options.py"))
+    sources = "".join(path.read_text() for path in named(*COMMANDS, "clawbridge/connect/options.py"))
     told = {word for code in re.findall(r"`(--[^`]+)`", page("commands.md")) for word in code.split()}
     options = set(re.findall(r"add_argument\(\s*\"(--[a-z-]+)\"", sources))
     assert {"--login", "--exec"} <= options

@@ -10,7 +10,7 @@ from hub.apps import SETTINGS_OF_APPS
 from lab import limits_page, settings_page
 from tests.repository.tracked import ROOT, named, shown
 
-OF_AGENTS = {"agents", "connect", "mcp_server", "openai_api"}
+OF_AGENTS = {"agents", "clawbridge", "mcp_server", "openai_api"}
 OUTSIDE_HUB = OF_AGENTS | {"a2a_bridge", "accounts", "agnt", "gateway", "kit", "operators", "webhooks"}
 MODULES_OF_APPS = {module.__name__ for module in SETTINGS_OF_APPS}
 READ = re.compile(r"\benv\.\w+\(\s*\"([A-Z0-9_]+)\"")

@@ -32,8 +32,8 @@ from agents.links.remote.server_state import (
 from agents.models import RemoteServer
 from agents.models.choices import Failure
 from agents.transcript.pieces import Part
+from clawbridge.breaker import Permit
 from kit.async_db import db_call
-from kit.breaker import Permit
 from kit.durations import seconds
 from kit.safe_http import StreamingHttp
 from kit.tasks import TaskSet

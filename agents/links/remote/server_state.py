@@ -22,7 +22,7 @@ from agents.core.types import Ask
 from agents.links.remote.events import BreakerOpen
 from agents.models import RemoteName, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS, MAX_ID_CHARS
-from kit.breaker import Breaker, BreakerRules, Permit
+from clawbridge.breaker import Breaker, BreakerRules, Permit
 from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 

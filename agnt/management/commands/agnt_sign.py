@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from agnt.wire.fields import is_name
-from agnt.wire.signing import canonical_json, read_key, sign_payload
+from clawbridge.agnt.fields import is_name
+from clawbridge.agnt.signing import canonical_json, read_key, sign_payload
 from kit import strict_json
 
 MAX_PAYLOAD_BYTES = 1_048_576

@@ -20,14 +20,14 @@ from agents.core.waiting import RunningTurn
 from agents.models import Agent
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import Part
-from agnt.client import Ask
-from agnt.client.breakers import Blame, blame_late
 from agnt.models import Venue
 from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data, refuse_late, refuse_unreachable
 from agnt.service.ports import VenueAsk
-from agnt.wire.errors import ErrorCode, Json
-from agnt.wire.fields import CANCEL, CONFIRM
-from agnt.wire.replies import HOW_TO_CANCEL, HOW_TO_REPLY
+from clawbridge.agnt import Ask
+from clawbridge.agnt.breakers import Blame, blame_late
+from clawbridge.agnt.errors import ErrorCode, Json
+from clawbridge.agnt.fields import CANCEL, CONFIRM
+from clawbridge.agnt.replies import HOW_TO_CANCEL, HOW_TO_REPLY
 from kit.ids import time_ordered
 from kit.tasks import TaskSet
 

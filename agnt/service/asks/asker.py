@@ -12,8 +12,6 @@ from typing import TypeVar
 from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
 from agnt import limits, settings
-from agnt.client import Ask, SeenSignatures, describe_ask
-from agnt.client.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from agnt.models import Venue
 from agnt.service.asks.agents import AgentRoute, VenueAgents, find_agent
 from agnt.service.asks.breakers import StoredBreakers, VenueKey
@@ -30,10 +28,12 @@ from agnt.service.asks.servers import VenueServers
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
-from agnt.wire.hops import check_hop_limit
 from agnt.wire.payloads import Confirm, FollowUp
+from clawbridge.agnt import Ask, SeenSignatures, describe_ask
+from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
+from clawbridge.agnt.hops import check_hop_limit
 from kit.async_db import DbCalls
 from kit.concurrency import ConcurrencyLimit
 from kit.tasks import TaskSet

@@ -1,6 +1,6 @@
 """The breakers of venues and networks as rows, which all processes share.
 
-`agnt.client.breakers` has the functions that change them.
+`clawbridge.agnt.breakers` has the functions that change them.
 
 A call past closed breakers reads two rows and locks none, and its success writes nothing. Every change happens to
 rows that are locked, at a time that the database's clock says after the lock: of the calls of all processes one
@@ -15,11 +15,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import User
-from agnt.client.breakers import COOLDOWN_S, Blame, CircuitOpen, Pair, PairPermit, enter, leave
 from agnt.models import Breaker as BreakerRow
 from agnt.models import Network, Venue
 from agnt.service.metrics import AgntCounts
-from kit.breaker import Breaker, BreakerFailure
+from clawbridge.agnt.breakers import COOLDOWN_S, Blame, CircuitOpen, Pair, PairPermit, enter, leave
+from clawbridge.breaker import Breaker, BreakerFailure
 from kit.clock import approximate_now, db_now
 
 OPEN, HALF_OPEN, CLOSED = "open", "half_open", "closed"
@@ -57,7 +57,7 @@ class StoredBreakers:
     def leave(self, key: VenueKey, permit: PairPermit, blame: Blame) -> None:
         """Record the end of a call.
 
-        A probe whose end is not recorded counts as a failure after `agnt.client.breakers.PROBE_S`.
+        A probe whose end is not recorded counts as a failure after `clawbridge.agnt.breakers.PROBE_S`.
         """
         if not blame.is_failure and not permit.is_probe:
             return

@@ -19,9 +19,9 @@ from agnt.service.keys import NetworkRef
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAsk, VenueAsks
 from agnt.wire.envelope import Envelope
-from agnt.wire.errors import EnvelopeRefused
-from agnt.wire.fields import CANCEL, MAX_TTL_MS
 from agnt.wire.payloads import FollowUp
+from clawbridge.agnt.errors import EnvelopeRefused
+from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS
 from kit.clock import iso
 from kit.durations import seconds
 from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender

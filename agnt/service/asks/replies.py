@@ -8,12 +8,12 @@ import msgspec
 from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
-from agnt.client import Ask, CallFailed, read_response
-from agnt.client.breakers import Blame, blame_status
 from agnt.service.ports import VenueAnswer
-from agnt.wire.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import MAX_BODY_BYTES, build_envelope
-from agnt.wire.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
+from clawbridge.agnt import Ask, CallFailed, read_response
+from clawbridge.agnt.breakers import Blame, blame_status
+from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import MAX_BODY_BYTES, build_envelope
+from clawbridge.agnt.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
 from kit import strict_json
 from kit.redaction import show_foreign
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.links.remote.access import rules
-from agnt.client import Ask, CallFailed, Client, Endpoint, HttpAnswer, NoAnswer
 from agnt.models import Venue
 from agnt.service.asks.replies import blame_venue
 from agnt.service.keys import derive_venue_secrets
-from agnt.wire.errors import Json
+from clawbridge.agnt import Ask, CallFailed, Client, Endpoint, HttpAnswer, NoAnswer
+from clawbridge.agnt.errors import Json
 from kit import strict_json
 from kit.safe_http import NotPublic, NotSent, StreamingHttp, TooMuch, Unanswered
 

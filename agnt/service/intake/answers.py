@@ -9,7 +9,7 @@ from msgspec import Struct
 from agnt.service.intake.arrivals import Answered, Arrival
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.wire.envelope import Heading, respond
-from agnt.wire.errors import EnvelopeRefused, describe_error, error_headers
+from clawbridge.agnt.errors import EnvelopeRefused, describe_error, error_headers
 from kit.asgi import Header, error_body
 from kit.clock import approximate_now
 

@@ -10,8 +10,8 @@ from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAsk
 from agnt.wire.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import DEFAULT_TTL_MS
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import DEFAULT_TTL_MS
 from kit.clock import approximate_now
 
 MAX_USER_AGENT_CHARS = 200

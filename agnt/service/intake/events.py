@@ -19,9 +19,9 @@ from agnt.service.intake.handlers import find_named
 from agnt.service.intake.rows import Event, Name, Seen, add_seen, find_seen
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS
-from agnt.wire.signing import MAX_AGE_S, canonical_json
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS
+from clawbridge.agnt.signing import MAX_AGE_S, canonical_json
 
 ACTS_KEPT = timedelta(days=1)
 READS_KEPT = timedelta(seconds=300)

@@ -11,9 +11,9 @@ from agnt.service.cancellations import Reason
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import NETWORK
 from agnt.wire.payloads import Confirm, FollowUp, Order, Search, VenueList
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import NETWORK
 from kit.clock import iso
 from kit.ids import read_uuid
 

@@ -44,9 +44,9 @@ from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
-from agnt.wire.fields import ACTING_INTENTS, NETWORK
 from agnt.wire.payloads import Confirm, FollowUp, Search, VenueList, read_payload
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
 from kit import sql
 from kit.clock import approximate_now
 from kit.failpoints import reach

@@ -9,8 +9,8 @@ from msgspec import Struct
 from agnt.service.intake.arrivals import Arrival
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import FoundKey, find_key
-from agnt.wire.errors import Json
-from agnt.wire.fields import NETWORK, build_envelope
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import NETWORK, build_envelope
 from kit.async_db import db_call
 
 

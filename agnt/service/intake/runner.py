@@ -18,7 +18,7 @@ from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsks
-from agnt.wire.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread
 from kit.tasks import TaskSet
 

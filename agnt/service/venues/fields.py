@@ -10,7 +10,7 @@ from agents import settings
 from agents.models import Agent
 from agnt.models import Venue
 from agnt.models.venue import HIGHEST_RANK, MAX_DESCRIPTION_CHARS
-from agnt.wire.fields import NETWORK, is_name
+from clawbridge.agnt.fields import NETWORK, is_name
 from kit.ids import read_uuid
 from kit.safe_http import NotSent, TargetRules
 from kit.safe_http.target import read_target

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from agnt.models import Venue
 from agnt.models.venue import VENUE_WORDS, VenueQuerySet
-from agnt.wire.errors import Json
 from agnt.wire.payloads import Search, VenueList
+from clawbridge.agnt.errors import Json
 from kit.full_text import searches
 from kit.search import contains
 

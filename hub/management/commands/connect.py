@@ -4,16 +4,16 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from connect.cli import run
-from connect.options import add_arguments
+from clawbridge.connect.cli import run
+from clawbridge.connect.options import add_arguments
 from hub.management.command import HubCommand
 
 
 class Command(HubCommand):
-    help = "Make a program an agent of a hub; the same as `python -m connect`."
+    help = "Make a program an agent of a hub; the same as `python -m clawbridge.connect`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options of `python -m connect`."""
+        """Add the options of `python -m clawbridge.connect`."""
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

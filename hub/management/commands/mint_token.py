@@ -24,7 +24,7 @@ from accounts.tokens import (
 )
 from agnt.models import ApiKey
 from agnt.service.keys import mint_key
-from agnt.wire.fields import is_name
+from clawbridge.agnt.fields import is_name
 from hub.management.command import HubCommand
 
 LIFETIME = re.compile(r"([0-9]{1,9})([smhd]?)")

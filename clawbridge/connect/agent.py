@@ -1,0 +1,174 @@
+"""An agent on a hub: connects, stays connected, answers."""
+
+import asyncio
+import getpass
+import logging
+import os
+import random
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
+
+from clawbridge.connect import frames
+from clawbridge.connect.answers import Answer
+from clawbridge.connect.backoff import delays_s
+from clawbridge.connect.connection import CLOSE_WAIT_S, Connection
+from clawbridge.connect.ending import Ending
+from clawbridge.connect.frames import Host, Welcome
+from clawbridge.connect.hub_url import channel_url, checked_name, checked_token
+from clawbridge.connect.tasks import running
+
+logger = logging.getLogger(__name__)
+
+VERSION = "1.0.0"
+OPEN_WAIT_S = 10.0
+SILENCE_S = 60.0
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+class Agent:
+    """Keeps one agent online and answers what it is asked.
+
+    Args:
+        hub: the hub's origin, such as `https://hub.example`.
+        token: a channel token of the owner, `ck_live_…`.
+        answer: called once per question; yields the reply: text in pieces, `Status`, `Artifact` and the like
+            (`connect.reply_parts`), or raises `AnswerFailed`.
+        name: the routing name to ask for; without one the hub derives it from the working directory.
+        streams: send pieces as they come; otherwise each reply is one frame, sent when it is complete.
+        session_id: the session of an earlier welcome, to come back to.
+        on_welcome: told each time the agent comes online.
+        silence_s: seconds without a frame of the hub after which the socket is given up.
+
+    Raises:
+        ValueError: hub, token or name cannot be right; the text is fit to show.
+    """
+
+    _subprotocols: tuple[Subprotocol, ...] | None = None
+
+    def __init__(
+        self,
+        *,
+        hub: str,
+        token: str,
+        answer: Answer,
+        name: str | None = None,
+        streams: bool = True,
+        session_id: str | None = None,
+        on_welcome: Callable[[Welcome], None] | None = None,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        self._url = self._url_of(hub, name)
+        self._headers = {"Authorization": f"Bearer {checked_token(token)}"}
+        self._answer = answer
+        self._name = None if name is None else checked_name(name)
+        self._host = this_host()
+        self._streams = streams
+        self._session_id = session_id
+        self._tell_welcome = on_welcome
+        self._silence_s = silence_s
+        self._delays = delays_s(random.SystemRandom().random)
+        self._connection: Connection | None = None
+        self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    @property
+    def session_id(self) -> str | None:
+        """The session the hub gave last, or the one to ask for."""
+        return self._session_id
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._stopping.is_set()
+
+    async def run(self) -> Ending:
+        """Stay on the hub until there is no point in coming back; the answer says why, and is never `LOST`.
+
+        Call it once. Cancelling it drops open questions, closes the socket and leaves nothing behind.
+        """
+        self._ended.clear()
+        try:
+            async with running(self._stay_online()) as online, running(self._stopping.wait()) as stopping:
+                await asyncio.wait({online, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if online.done():
+                    return online.result()
+                if self._connection:
+                    await self._connection.finish()
+                return Ending.STOPPED
+        finally:
+            self._ended.set()
+
+    def begin_stop(self) -> None:
+        """Ask `run` to end: running questions get 5 s, the socket is closed."""
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Ask `run` to end, and return when it has. Not to be called from inside an answer."""
+        self.begin_stop()
+        await self._ended.wait()
+
+    async def _stay_online(self) -> Ending:
+        while (ending := await self._connect_once()) is Ending.LOST and not self.is_stopping:
+            delay_s = next(self._delays)
+            logger.info("next try in %.1f s", delay_s)
+            await asyncio.sleep(delay_s)
+        return ending
+
+    async def _connect_once(self) -> Ending:
+        try:
+            ws = await connect(
+                self._url,
+                additional_headers=self._headers,
+                subprotocols=self._subprotocols,
+                compression=None,
+                max_size=MAX_FRAME_BYTES,
+                open_timeout=OPEN_WAIT_S,
+                close_timeout=CLOSE_WAIT_S,
+                ping_interval=None,  # the hub's own JSON pings are the sign of life
+            )
+        except (OSError, WebSocketException) as failure:
+            logger.warning("cannot reach %s: %s", self._url, failure)
+            return Ending.LOST
+        self._connection = self._make_connection(ws)
+        try:
+            return await self._connection.serve(self._register())
+        finally:
+            self._connection = None
+
+    def _url_of(self, hub: str, name: str | None) -> str:
+        return channel_url(hub)
+
+    def _make_connection(self, ws: ClientConnection) -> Connection:
+        return Connection(
+            ws,
+            answer=self._answer,
+            streams=self._streams,
+            silence_s=self._silence_s,
+            on_welcome=self._welcomed,
+        )
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        self._session_id = welcome.session_id
+        self._delays = delays_s(random.SystemRandom().random)
+        if self._tell_welcome:
+            self._tell_welcome(welcome)
+
+    def _register(self) -> str:
+        return frames.register(
+            self._host, version=VERSION, session_id=self._session_id, name=self._name, now=datetime.now(UTC)
+        )
+
+
+def this_host() -> Host:
+    """Describe the running process to the hub."""
+    try:
+        os_user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user need not have a name
+        os_user = None
+    return Host(host=socket.gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())

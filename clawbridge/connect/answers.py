@@ -1,0 +1,147 @@
+"""The parts of an agent: a function from a question to the pieces of its answer."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from clawbridge.connect import frames
+from clawbridge.connect.cleaning import clean, cleaned, cut
+from clawbridge.connect.frames import Question
+from clawbridge.connect.reply_parts import Artifact, End, Failed, Json, ReplyPart, Status, Usage
+
+logger = logging.getLogger(__name__)
+
+MAX_REPLY_BYTES = 1_000_000
+MAX_TEXT_BYTES = 16_000
+LINE_END = "\n"
+
+Answer = Callable[[Question], AsyncIterator[ReplyPart]]
+"""Called once per question. When no caller waits for the answer any more, it is cancelled or closed early."""
+
+
+class AnswerFailed(Exception):
+    """There is no (whole) answer; the text of this error is sent to the caller. The same as yielding `Failed`."""
+
+
+class CannotStart(ValueError):
+    """The program that answers questions cannot start; the text is one line."""
+
+
+async def echo(question: Question) -> AsyncIterator[str]:
+    """Answer a question with its own text."""
+    yield question.text
+
+
+async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
+    """Yield an answer's pieces so that the hub can take them: valid text, of bounded size.
+
+    A failure becomes the last piece; only cancellation comes out as an exception.
+    """
+    try:
+        async with aclosing(_within_cap(question, answer)) as sayings:
+            async for saying in sayings:
+                yield saying
+                if isinstance(saying, End):
+                    return
+        return
+    except AnswerFailed as failed:
+        failure = str(failed)
+    except Exception:
+        logger.exception("the answer to chat %r failed", question.chat_id)
+        failure = "the agent failed to answer"
+    yield Failed(cut(clean(failure), MAX_TEXT_BYTES))
+
+
+async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
+    """The same for a hub that takes text only: what is not text stands on lines of its own, notes are left out."""
+    ending = ""
+    async with aclosing(sayings):
+        async for saying in sayings:
+            text = saying if isinstance(saying, str) else _in_words(saying)
+            if not isinstance(saying, str) and text and ending not in ("", "\n"):
+                text = f"\n{text}"
+            ending = text[-1:] or ending
+            yield text
+
+
+async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
+    room = MAX_REPLY_BYTES
+    sayings = answer(question)
+    try:
+        async for saying in sayings:
+            if isinstance(saying, str):
+                raw = clean(saying).encode()
+                room -= len(raw)
+                yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
+            elif isinstance(saying, Usage):
+                yield saying
+            elif (sound := _sound(saying)) is not None:
+                room -= frames.size_of(sound)
+                if room >= 0 or isinstance(sound, End):
+                    yield sound
+            if room < 0:
+                raise AnswerFailed(f"the reply was cut: it is longer than {MAX_REPLY_BYTES} bytes")
+    finally:
+        if isinstance(sayings, AsyncGenerator):
+            await sayings.aclose()
+
+
+def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
+    """The same in words the hub takes; None for a note without any."""
+    match saying:
+        case Artifact():
+            return replace(
+                saying,
+                parts=cleaned(saying.parts),
+                name=clean(saying.name),
+                description=clean(saying.description),
+                metadata=cleaned(saying.metadata),
+            )
+        case Status():
+            text = cut(clean(saying.text), MAX_TEXT_BYTES)
+            return replace(saying, text=text, metadata=cleaned(saying.metadata)) if text.strip() else None
+        case End():
+            text = cut(clean(saying.text), MAX_TEXT_BYTES)
+            return replace(saying, text=text if text.strip() else saying.state.replace("_", " "))
+
+
+def _in_words(saying: Status | Artifact | Usage | End) -> str:
+    match saying:
+        case Artifact():
+            return _artifact_in_words(saying.parts)
+        case End():
+            return saying.text
+    return ""
+
+
+def _artifact_in_words(parts: Sequence[Json]) -> str:
+    """The texts as they are; other parts on lines of their own."""
+    words = ""
+    for part in parts:
+        if "text" in part:
+            words += str(part["text"])
+        else:
+            words += f"{'' if words[-1:] in ('', LINE_END) else LINE_END}{_line_about(part)}{LINE_END}"
+    return words
+
+
+def _line_about(part: Json) -> str:
+    """JSON, an address, or of a file that it is left out."""
+    if "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    named = ", ".join(str(part[name]) for name in ("filename", "mediaType") if part.get(name))
+    return str(part["url"]) if "url" in part else f"[left out: a file{f', {named}' if named else ''}]"
+
+
+def left_out(question: Question) -> Status | None:
+    """A note of the parts of a question that a program that reads text alone does not get; None if it gets all.
+
+    The text has the JSON of data, addresses, and a line about each file.
+    """
+    parts = enumerate(question.parts)
+    files = [f"message.parts[{i}]" for i, part in parts if isinstance(part, Mapping) and "raw" in part]
+    if not files:
+        return None
+    return Status(text=f"Left out, the agent reads text alone: {', '.join(files)}", metadata={"leftOut": files})

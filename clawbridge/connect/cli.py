@@ -1,0 +1,315 @@
+"""The command line of `clawbridge connect`, `connect.pyz` and `manage.py connect`: options in, exit code out."""
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from typing import Any, Protocol, Self, runtime_checkable
+
+from clawbridge.connect.agent import Agent
+from clawbridge.connect.agnt_answer import build_agnt_answer
+from clawbridge.connect.answers import CannotStart, echo
+from clawbridge.connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE, Command
+from clawbridge.connect.ending import Ending
+from clawbridge.connect.frames import Question, Welcome
+from clawbridge.connect.gateway_agent import GatewayAgent
+from clawbridge.connect.hub_url import checked_name
+from clawbridge.connect.options import HUB_VARIABLE, TOOL_TIMEOUT_S
+from clawbridge.connect.preset_answer import build_preset_answer
+from clawbridge.connect.reply_parts import ReplyPart
+from clawbridge.connect.session_file import SessionFile, default_path
+
+EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
+BAD_ARGUMENTS = 2
+WANTS_SDK = "--mcp: the MCP SDK is not installed: pip install 'mcp>=2.3,<3'"
+SDK_LOGGERS = ("mcp", "client")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Be an agent until told to stop; the answer is the exit code. Takes SIGINT and SIGTERM meanwhile."""
+    with logs_on_stderr():
+        try:
+            if options.skill:
+                work = print_skill(import_mcp(), choose_mcp_answer(options))
+            else:
+                work = run_until_signal(*build_agent(options))
+        except ValueError as problem:
+            return refuse(problem)
+        try:
+            return EXIT_CODES[asyncio.run(work)]
+        except CannotStart as problem:
+            return refuse(problem)
+
+
+def refuse(problem: ValueError) -> int:
+    """Say in one line what is wrong; the answer is the exit code."""
+    sys.stderr.write(f"connect: {problem}\n")
+    return BAD_ARGUMENTS
+
+
+class ProgramAnswer(Protocol):
+    """An `Answer` by programs that can be ended."""
+
+    def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
+        """Yield the reply."""
+        ...
+
+    def kill(self) -> None:
+        """End every running program at once."""
+        ...
+
+
+@runtime_checkable
+class ConnectedAnswer(ProgramAnswer, Protocol):
+    """One that connects before the agent runs, and disconnects after it."""
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        ...
+
+    async def __aexit__(self, *exception: Any) -> None:
+        """Disconnect."""
+        ...
+
+
+def choose_command(options: argparse.Namespace, session_file: SessionFile | None) -> ProgramAnswer | None:
+    """Give what answers, or None for the echo.
+
+    Raises:
+        ValueError: not exactly one was asked for, or an option of another one.
+    """
+    argv = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if [options.echo, options.exec, options.preset is not None, options.mcp is not None].count(True) != 1:
+        raise ValueError("want one of --echo, --exec CMD, --preset NAME and --mcp SERVER")
+    if (options.echo or options.mcp) and argv:
+        raise ValueError(f"{argv[0]!r} is in the way of {'--echo' if options.echo else '--mcp'}")
+    if options.exec and not argv:
+        raise ValueError("--exec: want a command")
+    if options.protocol == "lines" and not options.exec:
+        raise ValueError("--protocol lines: want --exec CMD")
+    if options.preset is None and (options.directory or options.access != "read"):
+        raise ValueError("--directory and --access: want --preset NAME")
+    if options.mcp is None and (options.tool or options.tool_timeout is not None):
+        raise ValueError("--tool and --tool-timeout: want --mcp SERVER")
+    if options.agnt or options.agnt_secret_file:
+        return choose_agnt_answer(options, argv)
+    if options.mcp is not None:
+        return choose_mcp_answer(options)
+    if options.preset:
+        return build_preset_answer(
+            options.preset,
+            directory=options.directory,
+            writes=options.access == "write",
+            extra=argv,
+            store=session_file.path.with_suffix(".conversations") if session_file else None,
+        )
+    return build_command(argv, speaks_lines=options.protocol == "lines") if options.exec else None
+
+
+def build_command(argv: Sequence[str], *, speaks_lines: bool) -> Command:
+    """Make the answer of `--exec`; a program that is not there may be installed later."""
+    if shutil.which(argv[0]) is None:
+        sys.stderr.write(
+            f"connect: {argv[0]} is not there, or not executable: every question will get that answer\n"
+        )
+    return Command(argv, speaks_lines=speaks_lines)
+
+
+def choose_agnt_answer(options: argparse.Namespace, argv: Sequence[str]) -> ProgramAnswer:
+    """Make the answer of `--agnt`.
+
+    Raises:
+        ValueError: the options contradict each other, or a secret cannot be read.
+    """
+    if not options.agnt:
+        raise ValueError("--agnt-secret-file: want --agnt")
+    if not options.exec or options.protocol != "text" or options.gateway:
+        raise ValueError("--agnt: want --exec CMD, and neither --protocol lines nor --gateway")
+    path, secrets = options.agnt_secret_file, os.environ.get(AGNT_SECRET_VARIABLE, "")
+    try:
+        if path is not None and not (secrets := path.read_text(encoding="ascii").strip()):
+            raise ValueError("it is empty")
+        return build_agnt_answer(build_command(argv, speaks_lines=False), secrets)
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"{AGNT_SECRET_VARIABLE if path is None else path}: {problem}") from None
+
+
+def choose_mcp_answer(options: argparse.Namespace) -> ConnectedAnswer:
+    """Make the answer of `--mcp`: an `McpAnswer`, whose module is imported for it alone.
+
+    Raises:
+        ValueError: there is no SDK, or the options name no server.
+    """
+    if options.mcp is None:
+        raise ValueError("--skill: want --mcp SERVER")
+    timeout_s = TOOL_TIMEOUT_S if options.tool_timeout is None else options.tool_timeout
+    answer: ConnectedAnswer = import_mcp().build_mcp_answer(options.mcp, options.tool, timeout_s=timeout_s)
+    return answer
+
+
+def import_mcp() -> Any:
+    """The module of `--mcp`, whose libraries `connect.pyz` does not have.
+
+    Raises:
+        ValueError: they are not installed.
+    """
+    try:
+        return import_module("clawbridge.connect.mcp_answer")
+    except ImportError:
+        raise ValueError(WANTS_SDK) from None
+
+
+async def print_skill(module: Any, answer: Any) -> Ending:
+    """Print the tool for the form of the agent's card; a signal ends the MCP server, too."""
+
+    async def work() -> None:
+        async with answer:
+            sys.stdout.write(module.describe_skill(await answer.find_tool()) + "\n")
+
+    task = asyncio.create_task(work())
+
+    def on_signal() -> None:
+        answer.kill()
+        task.cancel()
+
+    handle_signals(on_signal)
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
+    return Ending.STOPPED
+
+
+def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | None]:
+    """Make the agent the options describe, and what runs its programs.
+
+    Raises:
+        ValueError: an option is missing or cannot be right.
+    """
+    hub = required(options.hub, "--hub", HUB_VARIABLE)
+    name = None if options.name is None else checked_name(options.name)
+    token = choose_token(options)
+    file = hold_session_file(options, hub, name)
+    command = choose_command(options, file)
+
+    def on_welcome(welcome: Welcome) -> None:
+        sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
+        if file:
+            file.save(welcome.session_id)
+
+    if options.gateway:
+        answer = command or echo
+        return GatewayAgent(
+            hub=hub, token=token, answer=answer, name=name, votes=options.votes, on_welcome=say_name
+        ), command
+    agent = Agent(
+        hub=hub,
+        token=token,
+        answer=command or echo,
+        name=name,
+        streams=command is not None,
+        session_id=file.load() if file else None,
+        on_welcome=on_welcome,
+    )
+    return agent, command
+
+
+def say_name(welcome: Welcome) -> None:
+    """Say that the agent has its seat."""
+    sys.stderr.write(f"connected as {welcome.routing_name}\n")
+
+
+def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
+    """The file that keeps the session, this process's alone; None without one.
+
+    Raises:
+        ValueError: the options contradict each other.
+    """
+    if options.new_session and options.session_file:
+        raise ValueError("want --session-file or --new-session, not both")
+    if options.gateway and (options.new_session or options.session_file):
+        raise ValueError("--gateway: a seat goes by its --name, and keeps no session file")
+    if options.votes and not options.gateway:
+        raise ValueError("--votes: want --gateway")
+    if options.new_session or options.gateway:
+        return None
+    file = SessionFile(options.session_file or default_path(hub, name))
+    return file if file.hold() else None
+
+
+def choose_token(options: argparse.Namespace) -> str:
+    """The token of an option, a file or the environment.
+
+    Raises:
+        ValueError: there is none, or more than one, or the file cannot be read.
+    """
+    if options.token_file is None:
+        return required(options.token, "--token", TOKEN_VARIABLE)
+    if options.token:
+        raise ValueError("want --token or --token-file, not both")
+    try:
+        return str(options.token_file.read_text(encoding="ascii")).strip()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"--token-file {options.token_file}: {problem}") from None
+
+
+def required(flag: str | None, name: str, variable: str) -> str:
+    """Give the flag's value, else the environment's."""
+    if value := flag or os.environ.get(variable):
+        return value
+    raise ValueError(f"{name} is missing (or set {variable})")
+
+
+async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Ending:
+    """Run the agent; the first signal asks it to stop, the second ends it and its programs at once.
+
+    Raises:
+        CannotStart: what answers is not ready for the agent.
+    """
+    ready = asyncio.Event()
+
+    async def run_agent() -> Ending:
+        async with command if isinstance(command, ConnectedAnswer) else nullcontext():
+            ready.set()
+            return await agent.run()
+
+    work = asyncio.create_task(run_agent())
+
+    def on_signal() -> None:
+        if agent.is_stopping or not ready.is_set():
+            if command:
+                command.kill()
+            work.cancel()
+        agent.begin_stop()
+
+    handle_signals(on_signal)
+    await asyncio.wait({work})
+    return Ending.STOPPED if work.cancelled() else work.result()
+
+
+def handle_signals(on_signal: Callable[[], None]) -> None:
+    """Call the function at each SIGINT and SIGTERM."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+
+
+@contextmanager
+def logs_on_stderr() -> Iterator[None]:
+    """Show what the package logs, one line each."""
+    logger, handler = logging.getLogger("clawbridge.connect"), logging.StreamHandler()
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = False
+    for name in SDK_LOGGERS:
+        logging.getLogger(name).addHandler(logging.NullHandler())  # what matters of it, `connect` logs
+    try:
+        yield
+    finally:
+        logger.propagate = True
+        logger.removeHandler(handler)

@@ -1,0 +1,166 @@
+"""Answers questions with a program: question on its standard input, answer from its standard output."""
+
+import asyncio
+import logging
+import os
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clawbridge.connect import child, lines
+from clawbridge.connect.answers import AnswerFailed, left_out
+from clawbridge.connect.frames import Question
+from clawbridge.connect.lines import Lines
+from clawbridge.connect.reply_parts import End, ReplyPart
+from clawbridge.connect.tasks import running
+
+TERM_GRACE_S = 2.0
+CANCEL_GRACE_S = 5.0
+TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
+AGNT_SECRET_VARIABLE = "CLAWBRIDGE_AGNT_SECRET"  # noqa: S105
+
+logger = logging.getLogger(__name__)
+
+
+class OutputReader(Protocol):
+    """Cuts the output of one run into parts of the reply."""
+
+    def feed(self, text: str) -> Iterator[ReplyPart]:
+        """Yield what is said with this much more output."""
+        ...
+
+    def finish(self) -> Iterator[ReplyPart]:
+        """Yield what the rest says."""
+        ...
+
+
+class Command:
+    """Runs a command line, without a shell, once per question.
+
+    The reply ends when the program has ended and its output is closed. A question that is dropped ends its
+    program, with all that it started.
+
+    `speaks_lines`: the program speaks the line protocol (`connect.lines`), else text both ways.
+    `reader`: reads the output of the only run instead. `directory`: where the program works, else where we do.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        speaks_lines: bool = False,
+        reader: OutputReader | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self._argv = argv
+        self._speaks_lines = speaks_lines
+        self._reader = reader
+        self._directory = directory
+        self._groups: set[int] = set()
+        self._term_grace_s = TERM_GRACE_S
+        self._cancel_grace_s = CANCEL_GRACE_S
+
+    async def __call__(self, question: Question) -> AsyncGenerator[ReplyPart, None]:
+        """Yield what the program says.
+
+        Raises:
+            AnswerFailed: it could not be started, or its exit status is not zero.
+        """
+        if not self._speaks_lines and (note := left_out(question)) is not None:
+            yield note
+        process = await self._start(question)
+        stdout, stderr = readers(process)
+        self._groups.add(process.pid)
+        has_ended = False
+        async with running(child.last_words(stderr)) as errors:
+            try:
+                async for saying in self._read(stdout):
+                    has_ended = isinstance(saying, End)
+                    yield saying
+                complaint = await errors
+                status = await process.wait()
+            except BaseException:
+                await self._part(process, stdout, has_ended=has_ended)
+                raise
+            finally:
+                self._groups.discard(process.pid)
+                if process.stdin is not None:
+                    process.stdin.close()
+        if status:
+            logger.warning("%s for question %s", failure(status), question.chat_id)
+            raise AnswerFailed("\n".join(filter(None, (failure(status), complaint))))
+
+    def kill(self) -> None:
+        """End every running program at once, and leave later ones no time to end by themselves."""
+        self._term_grace_s = self._cancel_grace_s = 0.0
+        for group in self._groups:
+            child.signal_group(group, signal.SIGKILL)
+
+    async def _start(self, question: Question) -> Process:
+        program = self._argv[0]
+        stdin = lines.question_line(question) if self._speaks_lines else question.text
+        try:
+            return await child.start(
+                self._argv,
+                stdin=stdin,
+                environ=environment(question),
+                keeps_open=self._speaks_lines,
+                directory=self._directory,
+            )
+        except FileNotFoundError:
+            raise AnswerFailed(f"command not found: {program}") from None
+        except OSError as problem:
+            raise AnswerFailed(f"command cannot be started: {program} ({problem.strerror})") from None
+
+    async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
+        reader = Lines() if self._speaks_lines else self._reader
+        async for text in child.decoded(stdout):
+            if reader is None:
+                yield text
+                continue
+            for saying in reader.feed(text):
+                yield saying
+        if reader is not None:
+            for saying in reader.finish():
+                yield saying
+
+    async def _part(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
+        """No caller waits any more: a program that knows `cancel` is told, and gets time to end by itself."""
+        try:
+            if self._speaks_lines:
+                if not has_ended:
+                    child.write_input(process, lines.CANCEL)
+                await child.given_time(process, stdout, within_s=self._cancel_grace_s)
+        finally:
+            await child.end(process, stdout, grace_s=self._term_grace_s)
+
+
+def environment(question: Question) -> dict[str, str]:
+    """Give the program's environment: this one and the question's, less the agent's own secrets."""
+    own = {TOKEN_VARIABLE, AGNT_SECRET_VARIABLE, "TRACEPARENT", "TRACESTATE"}
+    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    asked = {
+        "CLAWBRIDGE_CHAT_ID": question.chat_id,
+        "CLAWBRIDGE_ASKER": question.asker or "",
+        "CLAWBRIDGE_TASK_ID": question.task_id,
+        "CLAWBRIDGE_CONTEXT_ID": question.context_id,
+        "CLAWBRIDGE_MESSAGE_ID": question.message_id,
+    }
+    trace = {"TRACEPARENT": question.traceparent} if question.traceparent else {}
+    return inherited | {name: value.replace("\0", "") for name, value in (asked | trace).items()}
+
+
+def readers(process: Process) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
+    """Give standard output and standard error of a program started with pipes for both."""
+    if process.stdout is None or process.stderr is None:
+        raise TypeError("started without pipes")
+    return process.stdout, process.stderr
+
+
+def failure(status: int) -> str:
+    """Say how a program failed; asyncio counts a death by signal N as -N."""
+    if status < 0:
+        return f"command was killed by signal {-status}"
+    return f"command failed with exit status {status}"

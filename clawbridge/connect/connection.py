@@ -1,0 +1,154 @@
+"""One socket to the hub, from its first frame to its end."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from clawbridge.connect import frames
+from clawbridge.connect.answers import Answer
+from clawbridge.connect.ending import Ending
+from clawbridge.connect.frames import Bye, Cancel, HubError, HubFrame, Ping, Question, Welcome
+from clawbridge.connect.questions import Questions
+from clawbridge.connect.replies import ProgramReply
+from clawbridge.connect.reply_parts import Failed
+
+logger = logging.getLogger(__name__)
+
+CLOSE_WAIT_S = 1.5
+FINISH_WAIT_S = 5.0
+FATAL_CODES = frozenset({"auth_failed", "token_revoked"})
+
+
+class Connection:
+    """Reads the hub's frames and answers its questions, until the socket or its purpose ends."""
+
+    def __init__(
+        self,
+        socket: ClientConnection,
+        *,
+        answer: Answer,
+        streams: bool,
+        silence_s: float,
+        on_welcome: Callable[[Welcome], None],
+    ) -> None:
+        self._socket = socket
+        self._answer = answer
+        self._streams = streams
+        self._takes_more = False
+        self._replies: dict[str, ProgramReply] = {}
+        self._silence_s = silence_s
+        self._on_welcome = on_welcome
+        self._questions = Questions(self._reply, self._tell_canceled)
+        self._send_lock = asyncio.Lock()
+        self._is_leaving = False
+
+    async def serve(self, register: str) -> Ending:
+        """Register and stay; the answer says why it ended. Questions left open then are dropped."""
+        try:
+            await self._send(register)
+            while (ending := await self._next()) is None:
+                pass
+            return ending
+        except ConnectionClosed as closed:
+            if not self._is_leaving:
+                logger.info("the hub's socket closed (%s)", closed)
+            return Ending.LOST
+        except TimeoutError:
+            logger.warning("no word from the hub for %g s", self._silence_s)
+            return Ending.LOST
+        finally:
+            try:
+                await self._questions.cancel()
+            finally:
+                await self._close()
+
+    async def finish(self) -> None:
+        """Take no more questions, give running ones 5 s, and close the socket."""
+        self._is_leaving = True
+        await self._questions.finish(within_s=FINISH_WAIT_S)
+        await self._questions.cancel()
+        await self._close()
+
+    async def _next(self) -> Ending | None:
+        async with asyncio.timeout(self._silence_s):
+            raw = await self._socket.recv()
+        return await self._take(raw)
+
+    async def _take(self, raw: str | bytes) -> Ending | None:
+        try:
+            frame = frames.decode(raw)
+        except frames.BadFrame as bad:
+            logger.warning("a frame of the hub was ignored: %s", bad)
+            return None
+        return await self._handle(frame)
+
+    async def _handle(self, frame: HubFrame | None) -> Ending | None:
+        match frame:
+            case Question():
+                self._questions.take(frame)
+            case Cancel():
+                if not self._has_ended(frame.chat_id):
+                    self._questions.drop(frame.chat_id)
+            case Ping():
+                # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
+                with suppress(ConnectionClosed):
+                    await self._send(frames.pong(frame))
+            case Welcome():
+                self._takes_more = frame.takes_more_than_text
+                self._on_welcome(frame)
+            case HubError():
+                return error_ending(frame)
+            case Bye():
+                return bye_ending(frame)
+        return None
+
+    async def _reply(self, question: Question) -> None:
+        reply = ProgramReply(question, self._send, takes_more=self._takes_more)
+        self._replies[question.chat_id] = reply
+        await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
+        # Not when it was canceled, `_tell_canceled` does that; not a later question with the same chat id.
+        if self._replies.get(question.chat_id) is reply:
+            del self._replies[question.chat_id]
+
+    def _has_ended(self, chat_id: str) -> bool:
+        return chat_id in self._replies and self._replies[chat_id].has_ended
+
+    async def _tell_canceled(self, chat_id: str) -> None:
+        """The hub frees the agent for others once it knows that the answer has ended."""
+        if not self._has_ended(chat_id):
+            await self._send(frames.task_status(chat_id, Failed("canceled"), now=datetime.now(UTC)))
+        self._replies.pop(chat_id, None)
+
+    async def _send(self, text: str) -> None:
+        async with self._send_lock:
+            await self._socket.send(text)
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_WAIT_S):  # a peer that reads nothing blocks the close frame too
+                await self._socket.close(1000, "stop")
+        except TimeoutError:
+            self._socket.transport.abort()
+
+
+def error_ending(error: HubError) -> Ending | None:
+    """Log an error of the hub, and say whether it is the end."""
+    if error.code not in FATAL_CODES:
+        logger.warning("the hub reports %s: %s", error.code, error.message)
+        return None
+    logger.error("the hub refused the token (%s): %s", error.code, error.message)
+    return Ending.REFUSED
+
+
+def bye_ending(bye: Bye) -> Ending:
+    """Log why the hub closes the connection, and return the kind of end."""
+    if bye.retry:
+        logger.info("the hub closes the connection for now: %s", bye.reason)
+        return Ending.LOST
+    logger.warning("the hub closes the connection: %s", bye.reason)
+    return Ending.SUPERSEDED if bye.reason == "superseded" else Ending.DISMISSED

@@ -1,0 +1,113 @@
+"""From a question to the arguments of an MCP tool, by the tool's JSON Schema. No I/O."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from jsonschema import validators
+from jsonschema.exceptions import SchemaError, UnknownType, ValidationError, best_match
+from jsonschema.protocols import Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from clawbridge.connect.frames import Question
+
+MAX_ERROR_CHARS = 300
+MAX_SCHEMA_CHARS = 4_000
+# Their cost depends on what the caller sends, without a bound: the server checks them.
+LEFT_TO_THE_SERVER = (
+    *("pattern", "patternProperties", "uniqueItems", "additionalProperties"),
+    *("unevaluatedProperties", "unevaluatedItems"),
+)
+
+Schema = Mapping[str, Any]
+
+
+class BadArguments(Exception):
+    """The question holds no arguments of the tool; the text says what it wants, and is for the caller."""
+
+
+def read_arguments(question: Question, schema: Schema) -> dict[str, Any]:
+    """The arguments in a question: its data part, or else its text.
+
+    Text becomes the one string that a schema requires, and is never read as JSON then.
+
+    Raises:
+        BadArguments: there are none, or the schema does not allow them.
+    """
+    parts = [part for part in question.parts if isinstance(part, Mapping)]
+    data = [part["data"] for part in parts if "data" in part]
+    if any("raw" in part or "url" in part for part in parts):
+        _refuse("files cannot be given to it", schema)
+    if len(data) > 1:
+        _refuse("want one data part", schema)
+    if not data and (name := text_property(schema)) is not None:
+        arguments: Any = {name: question.text}
+    elif not data and not schema.get("properties"):
+        arguments = {}
+    else:
+        arguments = data[0] if data else _read_json(question.text, schema)
+    if not isinstance(arguments, dict):
+        _refuse("want a JSON object", schema)
+    if flaw := _find_flaw(arguments, schema):
+        _refuse(flaw, schema)
+    return arguments
+
+
+def text_property(schema: Schema) -> str | None:
+    """The property that a plain text becomes: the only required one, or the only one, if it is a string."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping):
+        return None
+    names = list(required) if isinstance(required, list) and required else list(properties)
+    one = properties.get(str(names[0])) if len(names) == 1 else None
+    return str(names[0]) if isinstance(one, Mapping) and one.get("type") == "string" else None
+
+
+def describe_wanted(schema: Schema) -> str:
+    """How to ask, with the schema."""
+    name = text_property(schema)
+    plain = f"A plain text becomes {name!r}. Or send" if name else "Send"
+    return f"{plain} a JSON object, as data{'' if name else ' or as text'}, of this JSON Schema: {compact(schema)}"
+
+
+def compact(schema: Schema) -> str:
+    """A schema as JSON without spaces."""
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse(flaw: str, schema: Schema) -> NoReturn:
+    wanted = describe_wanted(schema)
+    cut = f"{wanted[:MAX_SCHEMA_CHARS]}…" if len(wanted) > MAX_SCHEMA_CHARS else wanted
+    raise BadArguments(f"These are no arguments of the tool: {flaw}.\n{cut}")
+
+
+def _read_json(text: str, schema: Schema) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return _refuse("the text is not JSON", schema)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _find_flaw(arguments: dict[str, Any], schema: Schema) -> str:
+    """The first argument that the schema does not allow; empty when no fault is known."""
+    try:
+        plain = validators.validator_for(schema, default=validators.Draft202012Validator)
+        bounded = validators.extend(plain, dict.fromkeys(LEFT_TO_THE_SERVER, _pass))
+        error = best_match(bounded(schema, registry=Registry()).iter_errors(arguments))
+    except (SchemaError, UnknownType, Unresolvable, TypeError, AttributeError):
+        return ""  # it is the schema that is wrong
+    except RecursionError:
+        return "nested too deeply"
+    if error is None:
+        return ""
+    where = "" if error.json_path == "$" else f"{error.json_path.removeprefix('$.')}: "
+    return f"{where}{error.message}"[:MAX_ERROR_CHARS]
+
+
+def _pass(validator: Validator, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    yield from ()

@@ -1,0 +1,108 @@
+"""The options of the command line, and its help."""
+
+import argparse
+from pathlib import Path
+
+from clawbridge.connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE
+from clawbridge.connect.presets import PRESETS
+
+HUB_VARIABLE = "CLAWBRIDGE_HUB"
+TOOL_TIMEOUT_S = 50.0  # the hub waits 60 s for a reply, if its operator and the agent's owner changed nothing
+
+DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected and answers questions."
+EPILOG = """\
+examples:
+  export CLAWBRIDGE_HUB=https://hub.example CLAWBRIDGE_TOKEN=ck_live_...
+  python3 connect.pyz --echo
+  python3 connect.pyz --name word-counter --exec -- wc -w
+  python3 connect.pyz --name helper --protocol lines --exec -- ./helper.py
+  python3 connect.pyz --name reviewer --preset claude --directory ~/project
+  python3 connect.pyz --name search --mcp "npx some-mcp-server" --tool search
+  python3 connect.pyz --name alpha --gateway --votes --exec -- ./judge.sh
+  python3 connect.pyz --name la-brisa --agnt --exec -- python3 book.py
+Each question starts the command once: the question is its standard input, what it prints is the reply,
+and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
+fails the task, with the end of standard error. More is in connect/README.md.
+
+exit codes: 0 stopped, 2 bad arguments or token refused, 3 another process took over the session"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that `run` reads."""
+    parser.add_argument("--hub", metavar="URL", help=f"the hub's origin (else ${HUB_VARIABLE})")
+    parser.add_argument(
+        "--token",
+        metavar="TOKEN",
+        help=f"a token ck_live_... (else ${TOKEN_VARIABLE}; others can read a command line)",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="PATH", help="a file that holds the token alone")
+    parser.add_argument("--name", metavar="ROUTING", help="routing name to ask for: a-z, 0-9 and '-'")
+    parser.add_argument(
+        "--session-file",
+        type=Path,
+        metavar="PATH",
+        help="where the session is kept over restarts (else one for hub and name below ~/.local/state/clawbridge)",
+    )
+    parser.add_argument(
+        "--new-session",
+        action="store_true",
+        help="begin a new session, and keep none; an agent stays on its old session until its owner moves it",
+    )
+    parser.add_argument(
+        "--gateway",
+        action="store_true",
+        help="take the seat --name of a gateway that speaks a2a-v1: the hub's, or the one at --hub ws://HOST:PORT",
+    )
+    parser.add_argument(
+        "--votes", action="store_true", help="for --gateway: ask the program to vote on proposals, too"
+    )
+    parser.add_argument(
+        "--agnt",
+        action="store_true",
+        help="for --exec: be a venue, and answer AGNT envelopes (connect/README.md)",
+    )
+    parser.add_argument(
+        "--agnt-secret-file",
+        type=Path,
+        metavar="PATH",
+        help=f"for --agnt: the secret that envelopes are signed with (else ${AGNT_SECRET_VARIABLE}; without it"
+        " signatures are not checked)",
+    )
+    parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
+    parser.add_argument("--exec", action="store_true", help="answer with what the command prints")
+    parser.add_argument(
+        "--protocol",
+        choices=("text", "lines"),
+        default="text",
+        help="what --exec's command speaks: text (default), or lines of JSON that say more (connect/README.md)",
+    )
+    parser.add_argument(
+        "--preset", choices=sorted(PRESETS), help="answer with this coding agent, which must be installed"
+    )
+    parser.add_argument(
+        "--directory", type=Path, metavar="PATH", help="for --preset: where the program works and reads files"
+    )
+    parser.add_argument(
+        "--access",
+        choices=("read", "write"),
+        default="read",
+        help="for --preset: whether the program may only read (default), or change files too",
+    )
+    parser.add_argument(
+        "--mcp", metavar="COMMAND|URL", help="answer with a tool of this MCP server (needs the MCP SDK)"
+    )
+    parser.add_argument("--tool", metavar="NAME", help="for --mcp: the tool; without it, its tools are listed")
+    parser.add_argument(
+        "--tool-timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"for --mcp: how long a question may take (default {TOOL_TIMEOUT_S:g})",
+    )
+    parser.add_argument(
+        "--skill", action="store_true", help="for --mcp: print the tool as a skill for the agent's card, and end"
+    )
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        help="for --exec: the rest of the line; for --preset: more arguments of the program, after --",
+    )

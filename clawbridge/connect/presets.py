@@ -1,0 +1,104 @@
+"""The table of `--preset`: how a coding agent's program is started, continued and read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from clawbridge.connect.program_events import (
+    EventReader,
+    read_claude,
+    read_codex,
+    read_gemini,
+    read_llm,
+    read_openclaw,
+)
+
+Arguments = Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One program; the question is its standard input.
+
+    `read_only`, `read_write`: arguments by the access the owner gives; None if the program has no such mode.
+    `extra` arguments of the owner come after them, and then `begin` or `resume` with the conversation's id:
+    begun with an id of ours, which the program may replace by its own; `end` comes last.
+    """
+
+    title: str
+    program: str
+    install: str
+    read_only: Arguments | None
+    read_write: Arguments
+    resume: Callable[[str], Arguments]
+    read_event: EventReader
+    begin: Callable[[str], Arguments] = field(default=lambda conversation_id: ())
+    end: Arguments = ()
+    is_one_value: bool = False
+
+    def argv(self, *, writes: bool, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:
+        """The command line of one question."""
+        access = self.read_write if writes else self.read_only
+        own = (self.resume if is_known else self.begin)(conversation_id)
+        return [self.program, *(access or ()), *extra, *own, *self.end]
+
+
+CLAUDE = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
+CLAUDE_ALONE = ("--strict-mcp-config", "--disable-slash-commands")
+CODEX = ("exec", "--json", "--skip-git-repo-check")
+GEMINI = ("--extensions", "none", "--allowed-mcp-server-names", "none", "--output-format", "stream-json")
+LLM = ("prompt", "--json", "--log")
+
+PRESETS = {
+    "claude": Preset(
+        title="Claude Code",
+        program="claude",
+        install="npm install -g @anthropic-ai/claude-code",
+        read_only=(*CLAUDE, *CLAUDE_ALONE, "--permission-mode", "dontAsk", "--tools", "Read,Glob,Grep"),
+        read_write=(
+            *(*CLAUDE, *CLAUDE_ALONE, "--permission-mode", "acceptEdits"),
+            *("--tools", "Read,Glob,Grep,Edit,Write"),
+        ),
+        resume=lambda conversation_id: ("--resume", conversation_id),
+        read_event=read_claude,
+    ),
+    "codex": Preset(
+        title="Codex",
+        program="codex",
+        install="npm install -g @openai/codex",
+        read_only=(*CODEX, "--sandbox", "read-only"),
+        read_write=(*CODEX, "--sandbox", "workspace-write"),
+        resume=lambda conversation_id: ("resume", conversation_id),
+        read_event=read_codex,
+        end=("-",),
+    ),
+    "gemini": Preset(
+        title="Gemini CLI",
+        program="gemini",
+        install="npm install -g @google/gemini-cli",
+        read_only=(*GEMINI, "--approval-mode", "plan"),
+        read_write=(*GEMINI, "--approval-mode", "auto_edit"),
+        resume=lambda conversation_id: ("--resume", conversation_id),
+        read_event=read_gemini,
+    ),
+    "openclaw": Preset(
+        title="OpenClaw",
+        program="openclaw",
+        install="npm install -g openclaw",
+        read_only=None,
+        read_write=("agent", "--json", "--message-file", "/dev/stdin"),
+        begin=lambda conversation_id: ("--session-id", conversation_id),
+        resume=lambda conversation_id: ("--session-id", conversation_id),
+        read_event=read_openclaw,
+        is_one_value=True,
+    ),
+    "llm": Preset(
+        title="LLM",
+        program="llm",
+        install="pip install llm",
+        read_only=LLM,
+        read_write=LLM,
+        resume=lambda conversation_id: ("--conversation", conversation_id),
+        read_event=read_llm,
+        is_one_value=True,
+    ),
+}

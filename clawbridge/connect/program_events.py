@@ -1,0 +1,234 @@
+"""The events that the programs of `connect.presets` print, as parts of a reply. No I/O.
+
+`clawbridge/connect/README.md` names the versions whose output these functions read.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from clawbridge.connect.reply_parts import Failed, ReplyPart, Status, Usage
+
+logger = logging.getLogger(__name__)
+
+MAX_EVENT_CHARS = 4_000_000
+MAX_TOOL_NAME_CHARS = 100
+MAX_VALUE_STARTS = 20
+VALUE_START = re.compile(r"^[\[{]", re.MULTILINE)
+
+Event = Mapping[str, Any]
+CODEX_TOOLS = {"command_execution": "command", "web_search": "web search", "mcp_tool_call": "MCP tool"}
+
+
+@dataclass
+class ProgramRun:
+    """The state of one run. `conversation_id`: the program's own id, which continues the conversation.
+
+    `is_complete`: the program reported the end of its answer.
+    """
+
+    conversation_id: str = ""
+    is_complete: bool = False
+    has_text: bool = False
+    streams_text: bool = False
+
+    def paragraph(self, text: str) -> Iterator[ReplyPart]:
+        """A message of the program; a blank line stands between two messages."""
+        if text:
+            yield f"\n\n{text}" if self.has_text else text
+            self.has_text = True
+
+
+EventReader = Callable[[Event, ProgramRun], Iterator[ReplyPart]]
+
+
+class ProgramOutput:
+    """Cuts a program's output into events. `is_one_value`: all output is one JSON value, maybe on many lines."""
+
+    def __init__(self, program: str, read_event: EventReader, *, is_one_value: bool = False) -> None:
+        self.run = ProgramRun()
+        self._program = program
+        self._read_event = read_event
+        self._is_one_value = is_one_value
+        self._waiting = ""
+        self._is_too_long = False
+
+    def feed(self, text: str) -> Iterator[ReplyPart]:
+        """Yield what is said with this much more output."""
+        *lines, rest = [text] if self._is_one_value else text.split("\n")
+        for line in lines:
+            self._add(line)
+            yield from self._take()
+        self._add(rest)
+
+    def finish(self) -> Iterator[ReplyPart]:
+        """Yield what the rest says."""
+        yield from self._take()
+
+    def _add(self, text: str) -> None:
+        self._waiting += text
+        if len(self._waiting) > MAX_EVENT_CHARS:
+            self._waiting, self._is_too_long = "", True
+
+    def _take(self) -> Iterator[ReplyPart]:
+        text, is_too_long = self._waiting, self._is_too_long
+        self._waiting, self._is_too_long = "", False
+        if is_too_long:
+            logger.warning("%s printed an event of more than %d characters", self._program, MAX_EVENT_CHARS)
+            return
+        value = _find_json(text) if self._is_one_value else _parse(text)
+        for event in value if isinstance(value, list) else [value]:
+            if isinstance(event, Mapping):
+                yield from self._read_event(event, self.run)
+
+
+def read_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """Claude Code's `--output-format stream-json --include-partial-messages`."""
+    kind = event.get("type")
+    if event.get("parent_tool_use_id"):
+        return  # what a subagent says to its agent
+    if kind == "system" and event.get("subtype") == "init":
+        run.conversation_id = _text(event, "session_id")
+    elif kind == "stream_event":
+        inner = _object(event, "event")
+        if inner.get("type") == "content_block_start":
+            run.streams_text = False
+        delta = _object(inner, "delta")
+        if delta.get("type") == "text_delta":
+            text = _text(delta, "text")
+            yield from [text] if run.streams_text else run.paragraph(text)
+            run.streams_text = run.streams_text or bool(text)
+    elif kind == "assistant":
+        for block in _objects(_object(event, "message"), "content"):
+            if block.get("type") == "tool_use":
+                yield _tool(_text(block, "name"))
+    elif kind == "result":
+        yield from _usage(
+            _sum(event, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+            _object(event, "usage").get("output_tokens"),
+            event.get("total_cost_usd"),
+        )
+        run.is_complete = True
+        if event.get("is_error"):
+            errors = [error for error in event.get("errors") or [] if isinstance(error, str)]
+            yield Failed(_text(event, "result") or "\n".join(errors) or _text(event, "subtype"))
+        elif not run.has_text:
+            yield from run.paragraph(_text(event, "result"))
+
+
+def read_codex(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """Codex's `exec --json`."""
+    kind, item = event.get("type"), _object(event, "item")
+    if kind == "thread.started":
+        run.conversation_id = _text(event, "thread_id")
+    elif kind == "item.started" and item.get("type") in CODEX_TOOLS:
+        yield _tool(_text(item, "tool") or CODEX_TOOLS[item["type"]])
+    elif kind == "item.completed" and item.get("type") == "file_change":
+        yield _tool("file change")
+    elif kind == "item.completed" and item.get("type") == "agent_message":
+        yield from run.paragraph(_text(item, "text"))
+    elif kind == "turn.completed":
+        usage = _object(event, "usage")
+        yield from _usage(usage.get("input_tokens"), usage.get("output_tokens"))
+        run.is_complete = True
+    elif kind == "turn.failed":
+        run.is_complete = True
+        yield Failed(_text(_object(event, "error"), "message"))
+
+
+def read_gemini(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """Gemini CLI's `--output-format stream-json`."""
+    kind = event.get("type")
+    if kind == "init":
+        run.conversation_id = _text(event, "session_id")
+    elif kind == "message" and event.get("role") == "assistant":
+        text = _text(event, "content")
+        yield from [text] if event.get("delta") and run.streams_text else run.paragraph(text)
+        run.streams_text = True
+    elif kind == "tool_use":
+        run.streams_text = False
+        yield _tool(_text(event, "tool_name"))
+    elif kind == "result":
+        stats = _object(event, "stats")
+        yield from _usage(stats.get("input_tokens"), stats.get("output_tokens"))
+        run.is_complete = True
+        if event.get("status") != "success":
+            yield Failed(_text(_object(event, "error"), "message"))
+
+
+def read_openclaw(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """OpenClaw's `agent --json`: from its gateway the result is one level deeper than from `--local`."""
+    result = _object(event, "result") or event
+    for payload in _objects(result, "payloads"):
+        yield from run.paragraph(_text(payload, "text"))
+        run.is_complete = True
+    agent = _object(_object(result, "meta"), "agentMeta")
+    run.conversation_id = _text(agent, "sessionId")
+    usage = _object(agent, "usage")
+    yield from _usage(usage.get("input"), usage.get("output"))
+
+
+def read_llm(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """`llm prompt --json`."""
+    if isinstance(event.get("response"), str):
+        run.conversation_id = _text(event, "conversation_id")
+        yield from run.paragraph(event["response"])
+        yield from _usage(event.get("input_tokens"), event.get("output_tokens"))
+        run.is_complete = True
+
+
+def _find_json(text: str) -> Any:
+    """The JSON value at the end of some output; log lines may stand before it."""
+    for start in islice(VALUE_START.finditer(text), MAX_VALUE_STARTS):
+        if (value := _parse(text[start.start() :])) is not None:
+            return value
+    return None
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _tool(name: str) -> Status:
+    """The use of a tool, without its arguments: they may hold paths and secrets of the owner."""
+    name = name[:MAX_TOOL_NAME_CHARS] or "tool"
+    return Status(text=f"Using {name}", metadata={"tool": name})
+
+
+def _usage(input_tokens: object, output_tokens: object, cost_usd: object = None) -> Iterator[ReplyPart]:
+    """The usage of the run, where the program reports numbers that the hub takes."""
+    try:
+        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)  # type: ignore[arg-type]
+    except ValueError as wrong:
+        logger.warning("the program's usage is left out: %s", wrong)
+        return
+    if usage != Usage():
+        yield usage
+
+
+def _sum(event: Event, *names: str) -> int | None:
+    usage = _object(event, "usage")
+    counts = [usage[name] for name in names if type(usage.get(name)) is int]
+    return sum(counts) if counts else None
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _object(event: Event, name: str) -> Event:
+    value = event.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(event: Event, name: str) -> list[Event]:
+    value = event.get(name)
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,142 @@
+"""Sends one answer to the hub, whole or as it comes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+from clawbridge.connect import frames
+from clawbridge.connect.answers import Answer, as_text, sendable
+from clawbridge.connect.chunks import SLOW_CHUNKS, Chunks
+from clawbridge.connect.frames import Question
+from clawbridge.connect.reply_parts import Artifact, End, Failed, ReplyPart, Status, Usage
+from clawbridge.connect.tasks import running
+
+MAX_WAITING_PIECES = 8
+LAST_ARTIFACT = 900  # the rest of the hub's 1,000 pieces is for text
+TOO_MANY = "the reply was cut: it has too many artifacts"
+
+Send = Callable[[str], Awaitable[None]]
+Inbox = asyncio.Queue[ReplyPart | None]
+
+
+class ProgramReply:
+    """One reply on its way. `takes_more`: the hub takes more than text."""
+
+    def __init__(self, question: Question, send: Send, *, takes_more: bool) -> None:
+        self._question = question
+        self._chat_id = question.chat_id
+        self._send = send
+        self._takes_more = takes_more
+        self._chunks = Chunks()
+        self._usage: Usage | None = None
+        self.has_ended = False
+
+    async def send_whole(self, answer: Answer) -> None:
+        """Send the answer's text as one `reply`, once it is complete; notes and artifacts as they come."""
+        texts: list[str] = []
+        end: End | None = None
+        async with aclosing(self._reply_parts(answer)) as sayings:
+            async for saying in sayings:
+                if isinstance(saying, str):
+                    texts.append(saying)
+                elif isinstance(saying, Usage):
+                    self._usage = saying
+                elif isinstance(saying, End):
+                    end = saying
+                elif not await self._send_piece(saying):
+                    end = Failed(TOO_MANY)
+                    break
+        if end is None:
+            text = "".join(texts)
+            await self._send(frames.reply(self._chat_id, text, usage=self._usage, now=datetime.now(UTC)))
+            self.has_ended = True
+            return
+        self._chunks.add("".join(texts))
+        await self._send_text(is_over=True)
+        await self._end(end)
+
+    async def send_streamed(self, answer: Answer) -> None:
+        """Send the answer in pieces while it comes, then its end."""
+        inbox = Inbox(MAX_WAITING_PIECES)
+        async with running(_pump(self._reply_parts(answer), inbox)) as pump:
+            while True:
+                is_over, other = await _gather(inbox, self._chunks)
+                if isinstance(other, Usage):
+                    self._usage = other
+                    continue
+                if isinstance(other, Status) and not self._takes_notes:
+                    continue  # without a chunk before it: what is left of the cap is for what must not be lost
+                await self._send_text(is_over=is_over or other is not None)
+                if is_over or isinstance(other, End):
+                    await self._end(other if isinstance(other, End) else None)
+                    await asyncio.wait({pump})  # a program that said its last may still put things away
+                    return
+                if other is not None and not await self._send_piece(other):
+                    await self._end(Failed(TOO_MANY))
+                    return
+
+    @property
+    def _takes_notes(self) -> bool:
+        return self._chunks.taken < SLOW_CHUNKS
+
+    def _reply_parts(self, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
+        sayings = sendable(self._question, answer)
+        return sayings if self._takes_more else as_text(sayings)
+
+    async def _send_text(self, *, is_over: bool) -> None:
+        """Send what is worth a chunk, and all there is before something else."""
+        while self._chunks.is_full:
+            await self._send_chunk(self._chunks.take())
+        if not self._chunks.is_empty and (is_over or self._chunks.linger_s is not None):
+            await self._send_chunk(self._chunks.take())
+
+    async def _send_piece(self, said: Status | Artifact) -> bool:
+        """Send a note or an artifact; False when there is no room for another. Late notes are left out."""
+        if isinstance(said, Status):
+            if self._takes_notes:
+                self._chunks.count()
+                await self._send(frames.task_status(self._chat_id, said, now=datetime.now(UTC)))
+            return True
+        if self._chunks.taken >= LAST_ARTIFACT:
+            return False
+        self._chunks.count()
+        await self._send(frames.task_artifact(self._chat_id, said, now=datetime.now(UTC)))
+        return True
+
+    async def _end(self, end: End | None) -> None:
+        if end is None:
+            await self._send_chunk("", done=True)
+        else:
+            await self._send(frames.task_status(self._chat_id, end, usage=self._usage, now=datetime.now(UTC)))
+        self.has_ended = True
+
+    async def _send_chunk(self, text: str, *, done: bool = False) -> None:
+        usage = self._usage if done else None
+        await self._send(frames.reply_chunk(self._chat_id, text, done=done, usage=usage, now=datetime.now(UTC)))
+
+
+async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
+    async with aclosing(sayings):
+        async for saying in sayings:
+            await inbox.put(saying)
+    await inbox.put(None)
+
+
+async def _gather(inbox: Inbox, chunks: Chunks) -> tuple[bool, Status | Artifact | Usage | End | None]:
+    """Wait until there is a chunk worth sending, or something else: whether the reply is over, and that."""
+    if chunks.is_empty:
+        saying = await inbox.get()
+        if not isinstance(saying, str):
+            return saying is None, saying
+        chunks.add(saying)
+    try:
+        async with asyncio.timeout(chunks.linger_s):
+            while not chunks.is_full:
+                saying = await inbox.get()
+                if not isinstance(saying, str):
+                    return saying is None, saying
+                chunks.add(saying)
+    except TimeoutError:
+        pass
+    return False, None
