@@ -13,8 +13,10 @@ from clawbridge import VERSION
 from clawbridge.artifacts import artifacts
 from clawbridge.ask import ask, reply
 from clawbridge.completion import completion, options_in
+from clawbridge.errors import HubError
 from clawbridge.lists import agents, tasks
 from clawbridge.sign_in import login, logout
+from clawbridge.terminal import as_failure
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 REST_OF_LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
@@ -44,6 +46,8 @@ class Root(click.Group):
         """Run the subcommand; Ctrl-C ends it with the exit code of a signal."""
         try:
             return super().invoke(ctx)
+        except HubError as problem:
+            raise as_failure(problem) from None
         except (KeyboardInterrupt, click.Abort):
             click.echo(err=True)
             raise click.exceptions.Exit(128 + signal.SIGINT) from None

@@ -1,21 +1,14 @@
-"""The files in the artifacts of a task: their names, their content, and how they are written to a folder."""
+"""The files in the artifacts of a task: their names and their content."""
 
-import base64
-import binascii
 import mimetypes
-import os
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO
-from uuid import uuid4
+from pathlib import PurePosixPath
 
 import msgspec
 
-from clawbridge.hub_client import Artifact, Part
-from clawbridge.terminal import bad_arguments
+from clawbridge.shapes import Artifact, Part
 
 MAX_NAME_BYTES = 200  # of the 255 that file systems take
 MAX_SUFFIX_CHARS = 16
@@ -53,15 +46,13 @@ def files_of(artifacts: Iterable[Artifact]) -> list[ArtifactFile]:
 
 def file_of(artifact: Artifact, part: Part) -> ArtifactFile:
     """The file of one part."""
-    media_type, content = part.media_type, None
+    media_type = part.media_type
+    content = None if part.url is not None else part.content
     if part.text is not None:
         media_type, content = media_type or "text/plain", part.text.encode(errors="replace")
     elif part.data is not msgspec.UNSET:
         media_type = media_type or "application/json"
         content = msgspec.json.format(msgspec.json.encode(part.data)) + b"\n"
-    elif part.url is None:
-        with suppress(binascii.Error, ValueError):
-            content = base64.b64decode(part.raw or "")
     name = safe_name(part.filename)
     if not name:
         main = media_type.partition(";")[0].strip().lower()
@@ -72,7 +63,7 @@ def file_of(artifact: Artifact, part: Part) -> ArtifactFile:
         artifact_id=artifact.artifact_id,
         name=name,
         media_type=media_type or "application/octet-stream",
-        content=content if part.url is not None or content is not None else b"",
+        content=content,
         url=part.url or "",
     )
 
@@ -105,40 +96,3 @@ def with_different_names(files: Sequence[ArtifactFile]) -> list[ArtifactFile]:
         taken.add(name.casefold())
         named.append(replace(file, name=name))
     return named
-
-
-def check_free(folder: Path, files: Sequence[ArtifactFile]) -> None:
-    """Check that none of the files is in the folder.
-
-    Raises:
-        Failure: one is.
-    """
-    for file in files:
-        if os.path.lexists(folder / file.name):
-            raise taken_already(folder / file.name)
-
-
-def taken_already(path: Path) -> Exception:
-    """The failure of a file that would be replaced."""
-    return bad_arguments(f"{path} is there already: --overwrite replaces it")
-
-
-def save(path: Path, write: Callable[[BinaryIO], None], *, overwrites: bool) -> None:
-    """Write a file under another name, and rename it once it is whole. A symbolic link is replaced, not followed.
-
-    Raises:
-        Failure: it cannot be written, or is there and may not be replaced.
-    """
-    part = path.with_name(f".clawbridge-{uuid4().hex}.part")
-    try:
-        with part.open("xb") as file:
-            write(file)
-        if not overwrites:
-            path.open("xb").close()
-        os.replace(part, path)
-    except FileExistsError:
-        raise taken_already(path) from None
-    except OSError as problem:
-        raise bad_arguments(f"cannot write {path}: {problem.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,17 +1,19 @@
 """`clawbridge artifacts`: lists the files that an agent made for a task, and saves them."""
 
+import os
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import uuid4
 
 import click
 
-from clawbridge.artifact_files import ArtifactFile, check_free, files_of, save
+from clawbridge.artifact_files import ArtifactFile
 from clawbridge.completion import complete_task
 from clawbridge.downloads import download
 from clawbridge.sign_in import connection_options, open_hub
-from clawbridge.task_lookup import find_agent, read_task
 from clawbridge.terminal import (
     CommandFailure,
     ExitCode,
@@ -72,8 +74,8 @@ def artifacts(
     if folder is None and (links or overwrite):
         raise bad_arguments("--links and --overwrite need --save DIR")
     with open_hub(hub, token, token_file) as client:
-        handle = find_agent(client, task)
-        files = files_of(read_task(client, handle, task).artifacts)
+        handle = client.agent_of(task)
+        files = client.artifacts(task, agent=handle)
     chosen = files[offset:][: limit or (SHOWN if folder is None else None)]
     last = offset + len(chosen)
     items = [described(one) for one in chosen]
@@ -149,3 +151,40 @@ def write_content(file: ArtifactFile, target: BinaryIO) -> None:
             for piece in pieces:
                 target.write(piece)
                 bar.update(len(piece))
+
+
+def check_free(folder: Path, files: Sequence[ArtifactFile]) -> None:
+    """Check that none of the files is in the folder.
+
+    Raises:
+        Failure: one is.
+    """
+    for file in files:
+        if os.path.lexists(folder / file.name):
+            raise taken_already(folder / file.name)
+
+
+def taken_already(path: Path) -> Exception:
+    """The failure of a file that would be replaced."""
+    return bad_arguments(f"{path} is there already: --overwrite replaces it")
+
+
+def save(path: Path, write: Callable[[BinaryIO], None], *, overwrites: bool) -> None:
+    """Write a file under another name, and rename it once it is whole. A symbolic link is replaced, not followed.
+
+    Raises:
+        Failure: it cannot be written, or is there and may not be replaced.
+    """
+    part = path.with_name(f".clawbridge-{uuid4().hex}.part")
+    try:
+        with part.open("xb") as file:
+            write(file)
+        if not overwrites:
+            path.open("xb").close()
+        os.replace(part, path)
+    except FileExistsError:
+        raise taken_already(path) from None
+    except OSError as problem:
+        raise bad_arguments(f"cannot write {path}: {problem.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)

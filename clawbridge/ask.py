@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
+from clawbridge.calls import Request, agent_path, convert
+from clawbridge.client import Client
 from clawbridge.completion import complete_handle, complete_waiting_task
-from clawbridge.conversation import WAITING, Conversation, Interrupted, StopSignals, converse
-from clawbridge.hub_client import Card, HubClient, agent_path
-from clawbridge.question import JsonPart, check_files, read_parts
+from clawbridge.conversation import Conversation, Interrupted, StopSignals, converse
+from clawbridge.question import check_files, read_parts
+from clawbridge.shapes import WAITING, Card, Part
 from clawbridge.sign_in import Command, connection_options, open_hub
-from clawbridge.task_lookup import find_agent, read_task
 from clawbridge.terminal import (
     CommandFailure,
     ExitCode,
@@ -118,8 +119,8 @@ def reply(
     asks = text is None and not files and is_interactive()
     parts = [] if asks else read_parts(text, files)
     with open_hub(hub, token, token_file) as client, StopSignals() as signals:
-        handle = find_agent(client, task)
-        status = read_task(client, handle, task).status
+        handle = client.agent_of(task)
+        status = client.task(task, agent=handle).status
         if status.name not in WAITING:
             state = status.name.lower().replace("_", " ")
             raise CommandFailure(ExitCode.REFUSED, f"{task} does not wait for an answer: it is {state}")
@@ -127,7 +128,7 @@ def reply(
             typed = read_answer(status.text)
             if not typed:
                 raise CommandFailure(ExitCode[status.name], "no answer given")
-            parts = [{"text": typed}]
+            parts = [Part(text=typed)]
         check_taken(client, handle, parts)
         talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id = task
@@ -135,18 +136,19 @@ def reply(
     end(code)
 
 
-def check_taken(client: HubClient, handle: str, parts: list[JsonPart]) -> None:
+def check_taken(client: Client, handle: str, parts: list[Part]) -> None:
     """Read the agent's card, if there are files among the parts, and check that it takes them.
 
     Raises:
         Failure: the agent does not.
     """
-    if any("raw" in part for part in parts):
-        card = client.read(client.call("GET", f"{agent_path(handle)}/extendedAgentCard"), Card)
+    if any(part.raw is not None for part in parts):
+        request = Request("GET", f"{agent_path(handle)}/extendedAgentCard")
+        card = convert(client.url, client.call(request), Card)
         check_files(parts, handle, card.input_modes)
 
 
-def finish(talk: Conversation, parts: list[JsonPart], signals: StopSignals, *, as_json: bool) -> int:
+def finish(talk: Conversation, parts: list[Part], signals: StopSignals, *, as_json: bool) -> int:
     """Send a message and follow its task to the end; the exit code. A signal cancels the task."""
     try:
         code: int = converse(talk, parts, signals, asks_back=not as_json and is_interactive())

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, FishComplete, add_completion_class, get_completion_class
 
-from clawbridge.hub_client import AgentPage, HubClient
+from clawbridge.client import Client
+from clawbridge.errors import HubError
 from clawbridge.sign_in import open_hub
-from clawbridge.task_lookup import PATH, QuestionPage
 from clawbridge.terminal import CommandFailure, ExitCode, one_line, write_json
 
 ANSWER_WITHIN_S = 2.0
@@ -62,11 +62,10 @@ def complete_handle(ctx: click.Context, parameter: click.Parameter, incomplete: 
     """The handles that begin with what was typed."""
     typed = incomplete.removeprefix("@")
 
-    def find(client: HubClient) -> Items:
-        answer = client.call("GET", "/api/v1/agents", query={"q": typed, "limit": MAX_SUGGESTIONS})
+    def find(client: Client) -> Items:
         return [
             CompletionItem(f"@{one.handle}", help=one_line(one.tagline or one.name))
-            for one in client.read(answer, AgentPage).items
+            for one in client.agents(typed, limit=MAX_SUGGESTIONS).items
             if one.handle.lower().startswith(typed.lower())
         ]
 
@@ -86,9 +85,8 @@ def complete_waiting_task(ctx: click.Context, parameter: click.Parameter, incomp
 def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
     """The ids of the newest tasks in this state that begin with what was typed, each with its question."""
 
-    def find(client: HubClient) -> Items:
-        query = {"limit": MAX_TASKS} | ({"state": state} if state else {})
-        page = client.read(client.call("GET", PATH, query=query), QuestionPage)
+    def find(client: Client) -> Items:
+        page = client.tasks(state=state, limit=MAX_TASKS)
         about = {one.task_id: f"@{one.agent}: {one_line(one.question)[:MAX_HELP_CHARS]}" for one in page.items}
         return [
             CompletionItem(task, help=text) for task, text in about.items() if task and task.startswith(incomplete)
@@ -97,7 +95,7 @@ def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
     return ask_hub(ctx, find)
 
 
-def ask_hub(ctx: click.Context, find: Callable[[HubClient], Items]) -> Items:
+def ask_hub(ctx: click.Context, find: Callable[[Client], Items]) -> Items:
     """What `find` gets from the hub; nothing, and no message, without a sign-in or an answer in time.
 
     The thread is left behind: no time-out of HTTP bounds the look-up of a name, or an answer that drips.
@@ -106,7 +104,7 @@ def ask_hub(ctx: click.Context, find: Callable[[HubClient], Items]) -> Items:
     found: Items = []
 
     def run() -> None:
-        with suppress(CommandFailure), open_hub(*options, within_s=ANSWER_WITHIN_S) as client:
+        with suppress(CommandFailure, HubError), open_hub(*options, within_s=ANSWER_WITHIN_S) as client:
             found.extend(find(client))
 
     with redirect_stderr(StringIO()):

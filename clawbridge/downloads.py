@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from clawbridge import VERSION
-from clawbridge.hub_client import CONNECT_WITHIN_S, SILENT_FOR_S
+from clawbridge.client import CONNECT_WITHIN_S, SILENT_FOR_S
 from clawbridge.terminal import CommandFailure, ExitCode, one_line
 
 MAX_DOWNLOAD_BYTES = 4 * 1024**3

@@ -2,14 +2,13 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
+from clawbridge.calls import STATES, agent_path, convert, list_agents, list_questions
 from clawbridge.completion import complete_handle
-from clawbridge.hub_client import AgentPage, agent_path
+from clawbridge.shapes import WAITING, AgentPage, QuestionPage
 from clawbridge.sign_in import connection_options, open_hub
-from clawbridge.task_lookup import PATH, STATES, WAITING_STATES, QuestionPage
 from clawbridge.terminal import write_json, write_note, write_table
 
 MAX_AGENTS = 1000
@@ -41,10 +40,9 @@ def agents(
 
     SEARCH: words of the handle, name, tagline, skills or description; the most relevant agents are first.
     """
-    query: dict[str, Any] = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
     with open_hub(hub, token, token_file) as client:
-        answer = client.call("GET", "/api/v1/agents", query=query)
-        page = client.read(answer, AgentPage)
+        answer = client.call(list_agents(search, mine=mine, limit=limit, offset=offset))
+        page = convert(client.url, answer, AgentPage)
     if as_json:
         items = [shown for shown, one in zip(answer["items"], page.items, strict=True) if one.online or not online]
         write_json({**answer, "items": items})
@@ -99,11 +97,10 @@ def tasks(
     """
     if handle:
         agent_path(handle)
-    wanted = {"agent": (handle or "").removeprefix("@"), "q": search, "state": state, "before": before}
-    query = {"limit": limit} | {name: value for name, value in wanted.items() if value}
+    request = list_questions(agent=handle or "", search=search, state=state or "", limit=limit, before=before)
     with open_hub(hub, token, token_file) as client:
-        answer = client.call("GET", PATH, query=query)
-        page = client.read(answer, QuestionPage)
+        answer = client.call(request)
+        page = convert(client.url, answer, QuestionPage)
     if as_json:
         write_json(answer)
         return
@@ -115,11 +112,11 @@ def tasks(
         write_table([["ASKED", "STATE", "AGENT", "TASK", "QUESTION"], *rows])
     elif page.next:
         write_note("No question among those that the hub looked at fits; there are older ones.")
-    elif len(query) > 1:
+    elif handle or search or state or before:
         write_note("No question fits. `clawbridge tasks` lists all that you asked.")
     else:
         write_note('No question yet. Ask one: clawbridge ask @OWNER/SLUG "…"')
-    waiting = next((one.task_id for one in page.items if one.state in WAITING_STATES), None)
+    waiting = next((one.task_id for one in page.items if one.state.upper() in WAITING), None)
     if waiting:
         write_note(f"An agent waits for you: clawbridge reply {waiting} ANSWER")
     if page.next:

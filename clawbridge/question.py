@@ -8,6 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
+from msgspec import UNSET
+
+from clawbridge.shapes import Part
 from clawbridge.terminal import bad_arguments, is_interactive
 
 MAX_BYTES = 1024 * 1024 - 4096  # of the hub's limit, the rest is the envelope
@@ -16,10 +20,9 @@ STANDARD_INPUT = "-"
 INPUT_NAME = "standard input"
 JSON_SUFFIX = ".json"
 PLAIN_MODES = {"text/plain", "application/json"}  # an agent that lists these alone takes no files
-JsonPart = dict[str, Any]
 
 
-def read_parts(question: str | None, files: Sequence[Path]) -> list[JsonPart]:
+def read_parts(question: str | None, files: Sequence[Path]) -> list[Part]:
     """The parts to send: the question, then a part for each file.
 
     Raises:
@@ -35,19 +38,19 @@ def read_parts(question: str | None, files: Sequence[Path]) -> list[JsonPart]:
             raise bad_arguments(f"{INPUT_NAME} is no text in UTF-8; --file PATH sends other files")
         if not question.strip():
             raise bad_arguments("standard input is empty: there is no question")
-    parts: list[JsonPart] = [] if question is None else [{"text": question}]
+    parts = [] if question is None else [Part(text=question)]
     parts += [read_file(path) for path in files]
     if len(parts) > MAX_PARTS:
         raise bad_arguments(f"{len(parts)} parts: the hub takes {MAX_PARTS} in one question")
-    if not any(part.get("text", "").strip() or "data" in part or "raw" in part for part in parts):
+    if not any((part.text or "").strip() or part.data is not UNSET or part.raw for part in parts):
         raise bad_arguments("the question is empty")
-    size = len(json.dumps(parts, ensure_ascii=False).encode(errors="replace"))
+    size = len(msgspec.json.encode(parts))
     if size > MAX_BYTES:
         raise bad_arguments(f"the question has {size} bytes, files in base64: the hub takes {MAX_BYTES}")
     return parts
 
 
-def read_file(path: Path) -> JsonPart:
+def read_file(path: Path) -> Part:
     """A file as a part: the value of a JSON file, the text of a text in UTF-8, the bytes of any other.
 
     Raises:
@@ -62,11 +65,11 @@ def read_file(path: Path) -> JsonPart:
         raise bad_arguments(f"--file {path}: the file is empty")
     text = find_text(content)
     if path.suffix.lower() == JSON_SUFFIX:
-        return {"data": value_of(path, text), "mediaType": "application/json", "filename": path.name}
+        return Part(data=value_of(path, text), media_type="application/json", filename=path.name)
     if text is not None:
-        return {"text": text, "filename": path.name}
+        return Part(text=text, filename=path.name)
     encoded = base64.b64encode(content).decode("ascii")
-    return {"raw": encoded, "mediaType": media_type_of(path), "filename": path.name}
+    return Part(raw=encoded, media_type=media_type_of(path), filename=path.name)
 
 
 def value_of(path: Path, text: str | None) -> Any:
@@ -89,7 +92,7 @@ def media_type_of(path: Path) -> str:
     return f"application/{encoding}" if encoding else guessed or "application/octet-stream"
 
 
-def check_files(parts: Iterable[JsonPart], handle: str, modes: Sequence[str]) -> None:
+def check_files(parts: Iterable[Part], handle: str, modes: Sequence[str]) -> None:
     """Compare the files among the parts with the media types that the agent's card lists.
 
     Raises:
@@ -97,16 +100,16 @@ def check_files(parts: Iterable[JsonPart], handle: str, modes: Sequence[str]) ->
     """
     taken = ", ".join(modes)
     for part in parts:
-        if "raw" not in part:
+        if part.raw is None:
             continue
-        kind = part["mediaType"]
+        kind = part.media_type
         accepted = {kind, f"{kind.partition('/')[0]}/*", "*/*", "*"}
         if PLAIN_MODES.issuperset(modes):
             taken = "text in UTF-8 and JSON alone"
         elif accepted.intersection(modes):
             continue
         name = handle.removeprefix("@")
-        raise bad_arguments(f"--file {part['filename']}: @{name} takes no {kind}, by its card: it takes {taken}")
+        raise bad_arguments(f"--file {part.filename}: @{name} takes no {kind}, by its card: it takes {taken}")
 
 
 def refuse_constant(name: str) -> NoReturn:

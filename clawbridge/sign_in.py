@@ -14,7 +14,9 @@ from uuid import uuid4
 import click
 import msgspec
 
-from clawbridge.hub_client import HubClient, checked_hub, is_open_to_listeners
+from clawbridge.calls import Request, checked_hub, convert, is_open_to_listeners
+from clawbridge.client import Client
+from clawbridge.errors import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
@@ -24,6 +26,7 @@ FIRST_POLL_S = 2.0  # RFC 8628 has a least time between two polls, and none befo
 SLOWER_BY_S = 5
 MAX_APP_NAME_CHARS = 60
 CHANNEL_PREFIX = "ck_live_"
+LOGOUT = Request("POST", "/api/v1/auth/logout")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -126,7 +129,7 @@ def choose_hub(option: str | None, stored: Stored) -> str:
     raise bad_arguments(f"which hub? Use --hub URL, set {HUB_VARIABLE}, or run `clawbridge login --hub URL`")
 
 
-def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limits: float) -> HubClient:
+def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limits: float) -> Client:
     """A client of the chosen hub, with the chosen token.
 
     Raises:
@@ -139,7 +142,7 @@ def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limi
         found = stored.hubs[url].token
     if not found:
         raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}: run `clawbridge login --hub {url}`")
-    return HubClient(url, checked_token(found, url), **limits)
+    return Client(url, checked_token(found, url), **limits)
 
 
 def find_token(token: str | None, token_file: Path | None) -> str:
@@ -193,11 +196,12 @@ def login(hub: str | None, as_json: bool) -> None:
     url = choose_hub(hub, stored)
     if is_open_to_listeners(url):
         report(f"warning: {url} is not https: others on the network can read the token")
-    with HubClient(url) as client:
+    with Client(url) as client:
         name = f"clawbridge on {platform.node() or 'a machine'}"
         shown = "".join(letter for letter in name if letter.isprintable())[:MAX_APP_NAME_CHARS]
         body = {"app_name": shown, "machine_id": stored.machine}
-        codes = client.read(client.call("POST", "/api/v1/auth/device/code", body=body), DeviceCodes)
+        answer = client.call(Request("POST", "/api/v1/auth/device/code", body=body))
+        codes = convert(url, answer, DeviceCodes)
         if as_json:
             write_json(
                 {
@@ -210,16 +214,17 @@ def login(hub: str | None, as_json: bool) -> None:
         click.echo(f"Open {one_line(codes.verification_uri_complete)}", err=True)
         click.echo(f"and allow the code {one_line(codes.user_code)}. Waiting, Ctrl-C ends it …", err=True)
         token = wait_for_token(client, codes)
-    with HubClient(url, token) as client:
-        user = one_line(client.read(client.call("GET", "/api/v1/me"), SignedInUser).github_login)
+    with Client(url, token) as client:
+        signed_in = convert(url, client.call(Request("GET", "/api/v1/me")), SignedInUser)
+    user = one_line(signed_in.github_login)
     # Another terminal may have signed in meanwhile.
     stored = msgspec.structs.replace(load(), machine=stored.machine)
     previous = stored.hubs.get(url)
     stored.hubs[url], stored.hub = SignIn(token, user), url
     save(stored)
     if previous and previous.login != user:  # the hub itself replaces a token of the same user
-        with suppress(CommandFailure), HubClient(url, previous.token) as client:
-            client.call("POST", "/api/v1/auth/logout")
+        with suppress(HubError), Client(url, previous.token) as client:
+            client.call(LOGOUT)
     if as_json:
         write_json({"hub": url, "login": user})
     click.echo(f"signed in to {url} as {user}", err=True)
@@ -227,7 +232,7 @@ def login(hub: str | None, as_json: bool) -> None:
         report(f"{TOKEN_VARIABLE} is set: commands use that token, not this sign-in")
 
 
-def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
+def wait_for_token(client: Client, codes: DeviceCodes) -> str:
     """Poll until the user has decided, or the code expires.
 
     Raises:
@@ -235,17 +240,19 @@ def wait_for_token(client: HubClient, codes: DeviceCodes) -> str:
     """
     deadline = time.monotonic() + codes.expires_in
     interval_s = codes.interval
-    body = {"device_code": codes.device_code}
+    request = Request("POST", "/api/v1/auth/device/token", body={"device_code": codes.device_code})
     time.sleep(min(FIRST_POLL_S, interval_s))
     while time.monotonic() < deadline:
         try:
-            answer = client.call("POST", "/api/v1/auth/device/token", body=body)
-            return client.read(answer, GrantedToken).access_token
-        except CommandFailure as refused:
+            answer = client.call(request)
+            return convert(client.url, answer, GrantedToken).access_token
+        except Unreachable:
+            pass
+        except Refused as refused:
             if refused.reason == "slow_down":
                 interval_s += SLOWER_BY_S
-            elif refused.reason != "authorization_pending" and refused.exit_code != ExitCode.UNREACHABLE:
-                raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in: {refused.message}") from None
+            elif refused.reason != "authorization_pending":
+                raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in: {refused}") from None
         time.sleep(interval_s)
     raise CommandFailure(ExitCode.NOT_SIGNED_IN, "not signed in: the code expired; run `clawbridge login` again")
 
@@ -259,12 +266,9 @@ def logout(hub: str | None, as_json: bool) -> None:
     url = choose_hub(hub, stored)
     if url not in stored.hubs:
         raise CommandFailure(ExitCode.NOT_SIGNED_IN, f"not signed in to {url}")
-    with HubClient(url, stored.hubs[url].token) as client:
-        try:
-            client.call("POST", "/api/v1/auth/logout")
-        except CommandFailure as refused:
-            if refused.exit_code != ExitCode.NOT_SIGNED_IN:  # a token that is revoked already is only forgotten
-                raise
+    # A token that is revoked already is only forgotten.
+    with Client(url, stored.hubs[url].token) as client, suppress(Unauthorized):
+        client.call(LOGOUT)
     del stored.hubs[url]
     if stored.hub == url:
         stored.hub = next(iter(stored.hubs), "")

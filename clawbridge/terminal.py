@@ -9,11 +9,15 @@ from typing import Any, NoReturn
 
 import click
 
+from clawbridge.errors import BadArguments, HubError, Refused, Unauthorized
+
 # Other people write replies and names: their control characters must not steer the terminal.
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 STEERING = {code: letter for code, letter in CONTROLS.items() if chr(code) not in "\n\t"}
 GAP = "  "
 LEAST_COLUMN = 20
+UNAUTHORIZED = "the hub refuses the token: run `clawbridge login`, or check --token-file and CLAWBRIDGE_TOKEN"
+NO_AGENT = "no such agent"
 
 
 class ExitCode(IntEnum):
@@ -32,16 +36,28 @@ class ExitCode(IntEnum):
 
 
 class CommandFailure(click.ClickException):
-    """Ends the command with one line on standard error, and an exit code. `reason`: the hub's word for it."""
+    """Ends the command with one line on standard error, and an exit code."""
 
-    def __init__(self, code: ExitCode, message: str, reason: str = "") -> None:
+    def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
         vars(self)["exit_code"] = code  # click has one for all of a class
-        self.reason = reason
 
     def show(self, file: Any = None) -> None:
         """Print the line."""
         report(self.message)
+
+
+def as_failure(problem: HubError) -> CommandFailure:
+    """The failure of a command whose call to the hub did not succeed."""
+    if isinstance(problem, BadArguments):
+        return bad_arguments(str(problem))
+    if isinstance(problem, Unauthorized):
+        text = UNAUTHORIZED if problem.status == 401 else str(problem)
+        return CommandFailure(ExitCode.NOT_SIGNED_IN, text)
+    if isinstance(problem, Refused):
+        hint = "; `clawbridge agents` lists those that you may ask" if str(problem) == NO_AGENT else ""
+        return CommandFailure(ExitCode.REFUSED, f"{problem}{hint}")
+    return CommandFailure(ExitCode.UNREACHABLE, str(problem))
 
 
 def bad_arguments(message: str) -> CommandFailure:

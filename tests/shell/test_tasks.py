@@ -8,8 +8,8 @@ import re
 import signal
 from typing import get_args
 
-from a2a_bridge.service.my_questions import WAITING, QuestionState
-from clawbridge import task_lookup
+from a2a_bridge.service.my_questions import QuestionState
+from clawbridge import STATES
 from lab.agents import TaskPeer, gone, online
 from lab.hub_process import HubProcess
 from tests.shell.conftest import WITHIN_S, Direct, Shell
@@ -32,10 +32,7 @@ async def states(shell: Shell, *arguments: str) -> list[tuple[str, str, str]]:
 
 
 def test_the_command_knows_the_states_of_the_hub() -> None:
-    assert (set(task_lookup.STATES), set(task_lookup.WAITING_STATES)) == (
-        set(get_args(QuestionState)),
-        set(WAITING),
-    )
+    assert set(STATES) == set(get_args(QuestionState))
 
 
 async def test_states_are_told_apart_and_filtered(embedded_hub: HubProcess, shell: Shell) -> None:

@@ -1,0 +1,177 @@
+"""The shapes that the client reads and sends: those of A2A 1.0 as HTTP+JSON, and lists of `/api/v1`."""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+ENDED = frozenset({"COMPLETED", "FAILED", "REJECTED", "CANCELED"})
+WAITING = frozenset({"INPUT_REQUIRED", "AUTH_REQUIRED"})
+STATE_PREFIX = "TASK_STATE_"
+
+
+class WireStruct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """JSON of A2A 1.0; unknown members are ignored, and members with their default are left out."""
+
+
+class Part(WireStruct, frozen=True):
+    """A piece of a message or an artifact: one of `text`, `data` (any JSON), `raw` (in base64) and `url`."""
+
+    text: str | None = None
+    data: Any = msgspec.UNSET
+    raw: str | None = None
+    url: str | None = None
+    filename: str = ""
+    media_type: str = ""
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of `raw`; none where it is no base64."""
+        try:
+            return base64.b64decode(self.raw or "")
+        except (binascii.Error, ValueError):
+            return b""
+
+
+class Message(WireStruct, frozen=True):
+    """A message of an agent."""
+
+    parts: list[Part] = []
+
+    @property
+    def text(self) -> str:
+        """Its texts, one below the other."""
+        return "\n".join(part.text for part in self.parts if part.text)
+
+
+class Status(WireStruct, frozen=True):
+    """The state of a task. `message`: why, or what the agent asks."""
+
+    state: str
+    message: Message | None = None
+
+    @property
+    def name(self) -> str:
+        """The state without its prefix, such as `COMPLETED`."""
+        return self.state.removeprefix(STATE_PREFIX)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.name in ENDED
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the agent is done for now: the task has ended, or waits for the caller."""
+        return self.has_ended or self.name in WAITING
+
+    @property
+    def text(self) -> str:
+        return self.message.text if self.message else ""
+
+
+class Artifact(WireStruct, frozen=True):
+    """A part of the answer."""
+
+    artifact_id: str
+    name: str = ""
+    parts: list[Part] = []
+
+    @property
+    def text(self) -> str:
+        """Its texts, which are pieces of one."""
+        return "".join(part.text for part in self.parts if part.text)
+
+
+class Task(WireStruct, frozen=True):
+    """A task of the caller's."""
+
+    id: str
+    status: Status
+    context_id: str = ""
+    artifacts: list[Artifact] = []
+
+    @property
+    def text(self) -> str:
+        """The texts of its artifacts, one below the other, else of its status, such as what the agent asks."""
+        return "\n".join(one.text for one in self.artifacts if one.text) or self.status.text
+
+
+class StatusUpdate(WireStruct, frozen=True):
+    """The task's new state."""
+
+    task_id: str
+    status: Status
+    context_id: str = ""
+
+
+class ArtifactUpdate(WireStruct, frozen=True):
+    """The next piece of the answer; with `last_chunk` and without `append`, all of an artifact once more."""
+
+    task_id: str
+    artifact: Artifact
+    context_id: str = ""
+    append: bool = False
+    last_chunk: bool = False
+
+
+class StreamEvent(WireStruct, frozen=True):
+    """One frame of a stream: one of them is there."""
+
+    task: Task | None = None
+    status_update: StatusUpdate | None = None
+    artifact_update: ArtifactUpdate | None = None
+    message: Message | None = None
+
+
+class Skill(WireStruct, frozen=True):
+    """What a skill of an agent takes besides."""
+
+    input_modes: list[str] = []
+
+
+class Card(WireStruct, frozen=True):
+    """The media types that an agent takes, by its card."""
+
+    default_input_modes: list[str] = []
+    skills: list[Skill] = []
+
+    @property
+    def input_modes(self) -> list[str]:
+        """The media types of the agent and of its skills."""
+        of_skills = [mode for skill in self.skills for mode in skill.input_modes]
+        return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    """The columns of an agent in a list."""
+
+    handle: str
+    name: str
+    tagline: str
+    online: bool
+
+
+class AgentPage(msgspec.Struct, frozen=True):
+    """`GET /api/v1/agents`."""
+
+    items: list[AgentRow]
+    total: int
+
+
+class QuestionRow(msgspec.Struct, frozen=True, rename="camel"):
+    """The columns of a question in a list. `task_id`: None where the hub refused it."""
+
+    asked_at: datetime
+    state: str
+    agent: str
+    task_id: str | None
+    question: str
+
+
+class QuestionPage(msgspec.Struct, frozen=True):
+    """`GET /api/v1/questions`, newest first. `next`: where the next page begins."""
+
+    items: list[QuestionRow]
+    next: str | None
