@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import shutil
@@ -25,6 +26,8 @@ from clawbridge.connect.preset_answer import build_preset_answer
 from clawbridge.connect.reply_parts import ReplyPart
 from clawbridge.connect.session_file import SessionFile, default_path
 
+logger = logging.getLogger(__name__)
+
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
 BAD_ARGUMENTS = 2
 WANTS_SDK = "--mcp: the MCP SDK is not installed: pip install 'mcp>=2.3,<3'"
@@ -33,7 +36,7 @@ SDK_LOGGERS = ("mcp", "client")
 
 def run(options: argparse.Namespace) -> int:
     """Be an agent until told to stop; the answer is the exit code. Takes SIGINT and SIGTERM meanwhile."""
-    with logs_on_stderr():
+    with logs_on_stderr(as_json=options.json):
         try:
             if options.skill:
                 work = print_skill(import_mcp(), choose_mcp_answer(options))
@@ -198,7 +201,7 @@ def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | Non
     command = choose_command(options, file)
 
     def on_welcome(welcome: Welcome) -> None:
-        sys.stderr.write(f"connected as @{welcome.routing_name} (session {welcome.session_id})\n")
+        logger.info("connected as @%s (session %s)", welcome.routing_name, welcome.session_id)
         if file:
             file.save(welcome.session_id)
 
@@ -221,7 +224,7 @@ def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | Non
 
 def say_name(welcome: Welcome) -> None:
     """Say that the agent has its seat."""
-    sys.stderr.write(f"connected as {welcome.routing_name}\n")
+    logger.info("connected as %s", welcome.routing_name)
 
 
 def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
@@ -299,17 +302,28 @@ def handle_signals(on_signal: Callable[[], None]) -> None:
         loop.add_signal_handler(number, on_signal)
 
 
+class JsonFormatter(logging.Formatter):
+    """Makes one line of JSON of what is logged: `at` (Unix time in seconds), `level` and `message`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        shown = {"at": round(record.created, 3), "level": record.levelname.lower(), "message": record.getMessage()}
+        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+
+
 @contextmanager
-def logs_on_stderr() -> Iterator[None]:
+def logs_on_stderr(*, as_json: bool) -> Iterator[None]:
     """Show what the package logs, one line each."""
-    logger, handler = logging.getLogger("clawbridge.connect"), logging.StreamHandler()
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    logger.propagate = False
+    package, handler = logging.getLogger("clawbridge.connect"), logging.StreamHandler()
+    if as_json:
+        handler.setFormatter(JsonFormatter())
+    package.setLevel(logging.INFO)
+    package.addHandler(handler)
+    package.propagate = False
     for name in SDK_LOGGERS:
         logging.getLogger(name).addHandler(logging.NullHandler())  # what matters of it, `connect` logs
     try:
         yield
     finally:
-        logger.propagate = True
-        logger.removeHandler(handler)
+        package.propagate = True
+        package.removeHandler(handler)

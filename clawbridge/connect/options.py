@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"for --agnt: the secret that envelopes are signed with (else ${AGNT_SECRET_VARIABLE}; without it"
         " signatures are not checked)",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="log one line of JSON for each event, on standard error"
+    )
     parser.add_argument("--echo", action="store_true", help="answer each question with its own text")
     parser.add_argument("--exec", action="store_true", help="answer with what the command prints")
     parser.add_argument(

@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import json
 import os
 import re
 import signal
@@ -52,6 +53,15 @@ async def test_hub_and_token_come_from_the_environment_too(hub, start):
     assert visit.headers["Authorization"] == "Bearer ck_live_env"
     assert "routingName" not in register
     assert await program.line() == f"connected as @tester (session {SESSION})\n"
+
+
+async def test_json_makes_a_line_of_json_of_each_log_line(hub, start):
+    program = await start("--json", "--echo")
+    visit = await hub.next_visit()
+    await visit.welcome(SESSION, "tester")
+    line = json.loads(await program.line())
+    assert (line["level"], line["message"]) == ("info", f"connected as @tester (session {SESSION})")
+    assert abs(line["at"] - time.time()) < 60
 
 
 async def test_a_ping_comes_back_as_a_pong_and_oddities_are_ignored(online):

@@ -9,7 +9,7 @@ from lab.processes import free_port
 from lab.waiting import eventually
 from tests.shell.conftest import Shell
 
-OF_OTHER_PROGRAMS = {"manage", "connect"}  # which have options of their own
+OF_OTHER_PROGRAMS = {"manage", "connect"}  # `connect` has it among its own options, of `manage` some commands
 
 
 def test_every_subcommand_has_it() -> None:
