@@ -95,7 +95,7 @@ migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 
 lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@$(PIP) install pip-tools
-	@cd requirements && for set in base stripe dev sdk-1 sdk-0.3; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+	@cd requirements && for set in base stripe dev sdk-1 sdk-0.3 sdk-openai sdk-mcp; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $$set.txt $$set.in; done
 	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-*; do rm -f $$set/package-lock.json; \

@@ -21,7 +21,15 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 ROOM = Path(os.environ.get("SDK_ENVIRONMENTS") or Path(sys.prefix).resolve() / "sdks")
 INSTALL_WITHIN_S = 300
-NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18, "js-conformance": 20}
+NODE_AT_LEAST = {
+    "js-1": 20,
+    "js-0.3": 18,
+    "js-mcp": 18,
+    "js-mcp-clients": 20,
+    "js-openai": 20,
+    "js-gateway": 18,
+    "js-conformance": 20,
+}
 
 
 class Missing(Exception):
@@ -34,8 +42,7 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """One SDK, by its name (`python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`, `js-gateway`),
-    the conformance suite of MCP (`js-conformance`), or one framework (`FRAMEWORKS`)."""
+    """One SDK or set of programs, by its name in `ENVIRONMENTS`, or one framework (`FRAMEWORKS`)."""
 
     name: str
     lock: Path
@@ -122,9 +129,12 @@ ENVIRONMENTS = {
     for environment in (
         Environment("python-1", REQUIREMENTS / "sdk-1.txt", build_python),
         Environment("python-0.3", REQUIREMENTS / "sdk-0.3.txt", build_python),
+        Environment("python-openai", REQUIREMENTS / "sdk-openai.txt", build_python),
+        Environment("python-mcp", REQUIREMENTS / "sdk-mcp.txt", build_python),
         Environment("js-1", REQUIREMENTS / "sdk-js-1" / "package-lock.json", build_js),
         Environment("js-0.3", REQUIREMENTS / "sdk-js-0.3" / "package-lock.json", build_js),
         Environment("js-mcp", REQUIREMENTS / "sdk-js-mcp" / "package-lock.json", build_js),
+        Environment("js-mcp-clients", REQUIREMENTS / "sdk-js-mcp-clients" / "package-lock.json", build_js),
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
         Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
         Environment("js-conformance", REQUIREMENTS / "sdk-js-conformance" / "package-lock.json", build_js),
@@ -137,8 +147,8 @@ FRAMEWORKS = {
 }
 
 
-# 143 MB to show that a client speaks another protocol, and a suite of 51 MB: `make test-deep` installs both.
-DEEP_ONLY = frozenset({"python-a2a", "js-conformance"})
+# `make test-deep` installs them: they are large, and show what others show, or what programs do.
+DEEP_ONLY = frozenset({"python-a2a", "js-conformance", "python-openai", "python-mcp", "js-mcp-clients"})
 
 
 def main() -> int:
