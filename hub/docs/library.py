@@ -18,6 +18,7 @@ REFERENCE = "Reference"
 # In this order; a document without a line here stands at the end of its folder's group.
 GROUPS: dict[str, Sequence[str]] = {
     ASKING: (
+        "clients",
         *("ask-from-a-shell", "ask-from-curl", "ask-from-python", "ask-from-typescript", "use-from-mcp"),
         *("ask-from-openclaw", "use-as-openai-model", "verify-a-token"),
         "receive-push",

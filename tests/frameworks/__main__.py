@@ -1,12 +1,12 @@
-"""Writes `docs/reference/clients.md`: what the users of agent frameworks get, as these tests check it."""
+"""Writes `docs/reference/frameworks.md`: what the users of agent frameworks get, as these tests check it."""
 
 from pathlib import Path
 
 from tests.frameworks.clients import ALL, Framework
 from tests.frameworks.scenarios import SCENARIOS
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
-INTRODUCTION = """# Clients: what the users of agent frameworks get
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "frameworks.md"
+INTRODUCTION = """# Frameworks: what the users of agent frameworks get
 
 Each framework asks an agent of a hub by its own class for remote agents, unmodified, in the version named here.
 Each class is given the agent's address, `PUBLIC_URL/api/a2a/v1/agents/{owner}/{slug}/`; ADK's is given the
