@@ -18,7 +18,7 @@ VENUES_PER_NETWORK = env.integer("VENUES_PER_NETWORK", 10_000)
 STRIPE_API_KEY = env.text("STRIPE_API_KEY")
 """Default: none: bills are [files](../howto/bill-bookings.md) in `DATA_DIR/invoices`
 the secret or restricted key of your account at Stripe, which gets the [bills of AGNT
-bookings](../howto/bill-bookings.md#with-stripe) as meter events. Needs the extra `clawbridge[stripe]`"""
+bookings](../howto/bill-bookings.md#with-stripe) as meter events. Needs the extra `clawbridge-hub[stripe]`"""
 STRIPE_API_URL = env.base_url("STRIPE_API_URL", "https://api.stripe.com")
 """Stripe's API, or a server that stands in for Stripe in tests"""
 STRIPE_METER = env.text("STRIPE_METER", "agnt_booking_cents")

@@ -1,31 +1,47 @@
 """The entry point: `clawbridge`, or `python -m clawbridge`."""
 
+import os
 import signal
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from io import TextIOWrapper
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from clawbridge import VERSION
-from clawbridge.artifacts import artifacts
-from clawbridge.ask import ask, reply
-from clawbridge.completion import completion, options_in
 from clawbridge.errors import HubError
-from clawbridge.lists import agents, tasks
-from clawbridge.sign_in import login, logout
-from clawbridge.terminal import as_failure
+from clawbridge.shell_scripts import completion, options_in
+from clawbridge.terminal import as_failure, bad_arguments
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 REST_OF_LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+MODULES = {  # of the subcommands that are imported when they are used: a client of HTTP is half of the start
+    "agents": "lists",
+    "artifacts": "artifacts",
+    "ask": "ask",
+    "login": "sign_in",
+    "logout": "sign_in",
+    "reply": "ask",
+    "tasks": "lists",
+}
+CHECKOUT = Path(__file__).parent.parent
+WITHOUT_HUB = "no hub is installed beside this command: in a checkout run `pipx install .`, then `clawbridge-hub`"
 
 
-def run_program(package: str, arguments: list[str], name: str) -> int:
-    """Run the program of a package, loaded only now: the hub takes a second, and most commands do not need it."""
-    code: int = import_module(".__main__", package).main(arguments, name)
-    return code
+def run_hub(*arguments: str) -> NoReturn:
+    """Replace this process by the hub's program: that of the checkout, or of the wheel `clawbridge-hub`."""
+    wheel = find_spec("clawbridge_hub")
+    if (CHECKOUT / "hub" / "wheel").exists():
+        program = CHECKOUT / "manage.py"
+    elif wheel is not None and wheel.origin is not None:
+        program = Path(wheel.origin).parent
+    else:
+        raise bad_arguments(WITHOUT_HUB)
+    os.execv(sys.executable, [sys.executable, str(program), *arguments])  # noqa: S606  our own program
 
 
 class Connect(click.Command):
@@ -42,6 +58,17 @@ class Connect(click.Command):
 class Root(click.Group):
     """The command without a subcommand."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the subcommands."""
+        return sorted([*super().list_commands(ctx), *MODULES])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of a name."""
+        if cmd_name not in MODULES:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(f"clawbridge.{MODULES[cmd_name]}"), cmd_name)
+        return command
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; Ctrl-C ends it with the exit code of a signal."""
         try:
@@ -56,7 +83,7 @@ class Root(click.Group):
 @click.group(cls=Root, context_settings=SETTINGS)
 @click.version_option(VERSION, prog_name="clawbridge", message="%(prog)s %(version)s")
 def clawbridge() -> None:
-    """Ask the agents of a Clawbridge hub, connect agents to it, or run a hub.
+    """Ask the agents of a Clawbridge hub, and connect agents to it.
 
     \b
     First steps with a hub that runs:
@@ -68,26 +95,16 @@ def clawbridge() -> None:
 
 @clawbridge.command()
 @click.option("--json", "as_json", is_flag=True, help="When the hub serves, print one line of JSON.")
-@click.pass_context
-def serve(ctx: click.Context, as_json: bool) -> None:
-    """Run a hub on this machine, until Ctrl-C.
-
-    Settings are environment variables, such as HOST, PORT, PUBLIC_URL and DATA_DIR, the folder of its database and
-    keys (without it: ~/.local/share/clawbridge). All are in docs/reference/settings.md.
-
-    \b
-    A hub to try, with a demo agent and a sign-in under any name:
-      DEMO=1 DEV_LOGIN=1 GATEWAY=1 clawbridge serve
-    """
-    ctx.exit(run_program("hub", ["serve", *(["--json"] if as_json else [])], "clawbridge"))
+def serve(as_json: bool) -> None:
+    """Run a hub (`clawbridge-hub serve`), where one is installed."""
+    run_hub("serve", *(["--json"] if as_json else []))
 
 
 @clawbridge.command(context_settings=REST_OF_LINE)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND …")
-@click.pass_context
-def manage(ctx: click.Context, arguments: tuple[str, ...]) -> None:
-    """Administer the hub of DATA_DIR (`manage help`)."""
-    ctx.exit(run_program("hub", list(arguments), "clawbridge manage"))
+def manage(arguments: tuple[str, ...]) -> None:
+    """Administer the hub that is installed (`clawbridge-hub help`)."""
+    run_hub(*arguments)
 
 
 @clawbridge.command(cls=Connect, context_settings=REST_OF_LINE)
@@ -95,11 +112,10 @@ def manage(ctx: click.Context, arguments: tuple[str, ...]) -> None:
 @click.pass_context
 def connect(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     """Make a program an agent (`connect --help`)."""
-    ctx.exit(run_program("clawbridge.connect", list(arguments), "clawbridge connect"))
+    ctx.exit(import_module("clawbridge.connect.__main__").main(arguments, "clawbridge connect"))
 
 
-for command in (ask, reply, agents, tasks, artifacts, login, logout, completion):
-    clawbridge.add_command(command)
+clawbridge.add_command(completion)
 
 
 def main() -> Any:

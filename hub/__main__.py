@@ -1,4 +1,4 @@
-"""The hub's command line: `manage.py`, `clawbridge serve`, `clawbridge manage` and `python -m hub`."""
+"""The hub's command line: `manage.py`, `clawbridge-hub` and `python -m hub`."""
 
 import os
 import sys

@@ -39,8 +39,8 @@ if BEHIND_PROXY:
 DATA_DIR = read_data_dir(env.text("DATA_DIR"), BASE_DIR)
 """Default: `data` beside `manage.py`; of an installed hub `clawbridge` below `~/.local/share` (`XDG_DATA_HOME`)
 the folder for all state: SQLite's database, the secret key, the address of the running hub, and 8 MiB kept free
-[for a full disk](faults.md#a-full-disk). Created if absent, mode 700. An installed hub is one that [`clawbridge
-serve`](../howto/ask-from-a-shell.md#run-a-hub) runs"""
+[for a full disk](faults.md#a-full-disk). Created if absent, mode 700. An installed hub is one that
+[`clawbridge-hub serve`](../howto/ask-from-a-shell.md#run-a-hub) runs"""
 DATABASE_URL = env.text("DATABASE_URL")
 """Default: none: SQLite in `DATA_DIR`
 `postgres://user:password@host:port/name`, parts percent-encoded; a query such as `?sslmode=require` goes to libpq.

@@ -1,4 +1,4 @@
-"""`python -m clawbridge.connect`, `connect.pyz` and `clawbridge-connect`: see `--help`."""
+"""`clawbridge connect`, `connect.pyz` and `python -m clawbridge.connect`: see `--help`."""
 
 import argparse
 import sys

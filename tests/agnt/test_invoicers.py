@@ -155,7 +155,7 @@ def test_a_key_without_the_library_of_stripe_says_what_to_install(
     settings.STRIPE_API_KEY = API_KEY
     monkeypatch.setitem(sys.modules, "stripe", None)  # as if it were not installed
     monkeypatch.delitem(sys.modules, "agnt.service.invoicing.stripe_meter")
-    with pytest.raises(CommandError, match=re.escape("pip install 'clawbridge[stripe]'")):
+    with pytest.raises(CommandError, match=re.escape("pip install 'clawbridge-hub[stripe]'")):
         call_command("agnt_invoices", "--send")
     assert jobs.send_invoices() == 0
     (record,) = [one for one in caplog.records if one.message == "agnt.invoicer_down"]

@@ -4,11 +4,11 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from clawbridge import VERSION
 from deploy.stack.__main__ import DEFAULTS
 from lab import ROOT, settings_page
 from lab.hub_storage import manage
@@ -97,9 +97,8 @@ def test_no_secret_is_written_down() -> None:
 
 
 def test_images_are_named_alone() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     images = {one["image"] for one in COMPOSE["services"].values()}
-    assert images == {f"clawbridge:{version}", "postgres:17", "redis:7", "caddy:2"}
+    assert images == {f"clawbridge:{VERSION}", "postgres:17", "redis:7", "caddy:2"}
 
 
 def containers(compose: Json) -> list[Json]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -20,11 +19,11 @@ from a2a_bridge.surface.described import ASK
 from a2a_bridge.wire.dialects.v1.described import OPERATIONS as HTTP_JSON
 from accounts.error_pages import API_PATHS
 from accounts.oauth.shapes import APP_START, CLI_START
+from clawbridge import VERSION
 from hub.descriptions import openapi as written
 from hub.descriptions.described import OPERATIONS
 from hub.descriptions.openapi import openapi
 from tests.descriptions.seeded import NOT_OFFERED
-from tests.repository.tracked import ROOT
 from tests.routes import routes
 
 Json = dict[str, Any]
@@ -109,8 +108,7 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_its_version_is_that_of_the_hub() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert openapi()["info"]["version"] == project["version"]
+    assert openapi()["info"]["version"] == VERSION
 
 
 def test_operation_ids_are_unique() -> None:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import click
+
 from clawbridge.__main__ import clawbridge
 from lab.callers import bearer, web
 from lab.processes import free_port
@@ -15,8 +17,8 @@ OF_OTHER_PROGRAMS = {"manage", "connect"}  # `connect` has it among its own opti
 def test_every_subcommand_has_it() -> None:
     lacking = {
         name
-        for name, command in clawbridge.commands.items()
-        if not any("--json" in one.opts for one in command.params)
+        for name, command in clawbridge.to_info_dict(click.Context(clawbridge))["commands"].items()
+        if not any("--json" in one["opts"] for one in command["params"])
     }
     assert lacking == OF_OTHER_PROGRAMS
 

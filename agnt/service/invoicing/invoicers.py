@@ -16,7 +16,7 @@ from kit.money import CENT, decimal_usd
 HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
 
 
-WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is not installed: pip install 'clawbridge[stripe]'"
+WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is missing: pip install 'clawbridge-hub[stripe]'"
 
 
 def make_invoicer() -> Invoicer:

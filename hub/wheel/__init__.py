@@ -1,0 +1,1 @@
+"""The package `clawbridge_hub` of the wheel, which holds the folders of the checkout (docs/adr/0121)."""
