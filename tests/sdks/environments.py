@@ -21,7 +21,15 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 ROOM = Path(os.environ.get("SDK_ENVIRONMENTS") or Path(sys.prefix).resolve() / "sdks")
 INSTALL_WITHIN_S = 300
-NODE_AT_LEAST = {"js-1": 20, "js-0.3": 18, "js-mcp": 18, "js-openai": 20, "js-gateway": 18, "js-conformance": 20}
+NODE_AT_LEAST = {
+    "js-1": 20,
+    "js-0.3": 18,
+    "js-mcp": 18,
+    "js-openai": 20,
+    "js-gateway": 18,
+    "js-conformance": 20,
+    "js-coding-agents": 20,
+}
 
 
 class Missing(Exception):
@@ -35,7 +43,8 @@ class NotInstalled(Exception):
 @dataclass(frozen=True)
 class Environment:
     """One SDK, by its name (`python-1`, `python-0.3`, `js-1`, `js-0.3`, `js-mcp`, `js-openai`, `js-gateway`),
-    the conformance suite of MCP (`js-conformance`), or one framework (`FRAMEWORKS`)."""
+    the conformance suite of MCP (`js-conformance`), the coding agents of the connector's presets
+    (`js-coding-agents`), or one framework (`FRAMEWORKS`)."""
 
     name: str
     lock: Path
@@ -105,6 +114,12 @@ def build_js(folder: Path, lock: Path) -> None:
     install("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
 
 
+def build_coding_agents(folder: Path, lock: Path) -> None:
+    """No package runs a script, so the program of Claude Code is put in its place by its own installer here."""
+    build_js(folder, lock)
+    install("node", "node_modules/@anthropic-ai/claude-code/install.cjs", cwd=folder)
+
+
 def install(*command: str, cwd: Path | None = None) -> None:
     try:
         done = subprocess.run(
@@ -128,6 +143,9 @@ ENVIRONMENTS = {
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
         Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
         Environment("js-conformance", REQUIREMENTS / "sdk-js-conformance" / "package-lock.json", build_js),
+        Environment(
+            "js-coding-agents", REQUIREMENTS / "sdk-js-coding-agents" / "package-lock.json", build_coding_agents
+        ),
     )
 }
 
@@ -137,8 +155,9 @@ FRAMEWORKS = {
 }
 
 
-# 143 MB to show that a client speaks another protocol, and a suite of 51 MB: `make test-deep` installs both.
-DEEP_ONLY = frozenset({"python-a2a", "js-conformance"})
+# 143 MB to show that a client speaks another protocol, a suite of 51 MB, and the programs of `--preset` with 900 MB:
+# `make test-deep` installs them when a test needs them.
+DEEP_ONLY = frozenset({"python-a2a", "js-conformance", "js-coding-agents"})
 
 
 def main() -> int:
