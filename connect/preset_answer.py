@@ -47,6 +47,8 @@ class PresetAnswer:
                 is_known=is_known,
             )
             command = Command(argv, reader=output, directory=self._directory)
+            if is_known:
+                output.run.counted = conversation.counted
             self._commands.add(command)
             has_failed = False
             try:
@@ -66,6 +68,7 @@ class PresetAnswer:
                 # A program that failed before it began may have lost the conversation: the next one is new.
                 if output.run.conversation_id or has_failed:
                     conversation.program_id = output.run.conversation_id
+                    conversation.counted = output.run.counted if any(output.run.counted) else ()
 
     def kill(self) -> None:
         """End every running program at once."""

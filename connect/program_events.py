@@ -6,7 +6,7 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -29,12 +29,26 @@ class ProgramRun:
     """The state of one run. `conversation_id`: the program's own id, which continues the conversation.
 
     `is_complete`: the program reported the end of its answer.
+    `counted`: the input and output tokens of the conversation until now, if the program counts from turn to turn;
+    empty if that is not known.
     """
 
     conversation_id: str = ""
     is_complete: bool = False
     has_text: bool = False
     streams_text: bool = False
+    counted: Sequence[int] = (0, 0)
+
+    def count(self, *totals: object) -> Sequence[int | None]:
+        """What this turn adds to the totals of its conversation; None where that is not known."""
+        before, now = self.counted, [total for total in totals if type(total) is int]
+        if len(now) < len(totals):
+            return [None] * len(totals)
+        self.counted = now
+        if not before:
+            return [None] * len(totals)
+        # A total below the one before began anew.
+        return [total - was if total >= was else total for total, was in zip(now, before, strict=True)]
 
     def paragraph(self, text: str) -> Iterator[ReplyPart]:
         """A message of the program; a blank line stands between two messages."""
@@ -121,7 +135,7 @@ def read_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
 
 
 def read_codex(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
-    """Codex's `exec --json`."""
+    """Codex's `exec --json`. Its usage is that of the whole conversation."""
     kind, item = event.get("type"), _object(event, "item")
     if kind == "thread.started":
         run.conversation_id = _text(event, "thread_id")
@@ -133,7 +147,7 @@ def read_codex(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
         yield from run.paragraph(_text(item, "text"))
     elif kind == "turn.completed":
         usage = _object(event, "usage")
-        yield from _usage(usage.get("input_tokens"), usage.get("output_tokens"))
+        yield from _usage(*run.count(usage.get("input_tokens"), usage.get("output_tokens")))
         run.is_complete = True
     elif kind == "turn.failed":
         run.is_complete = True
