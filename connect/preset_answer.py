@@ -11,20 +11,31 @@ from connect.answers import AnswerFailed
 from connect.command import Command
 from connect.conversations import Conversations
 from connect.frames import Question
-from connect.presets import PRESETS, Preset
+from connect.presets import PRESETS, Access, Preset
 from connect.program_events import ProgramOutput
 from connect.reply_parts import End, ReplyPart
+
+NO_SUCH_MODE = {
+    "read": "has no read-only mode; its own configuration says what it may do. Want --access write",
+    "ask": "asks no permission. Want --access read or write",
+}
 
 
 class PresetAnswer:
     """Runs a preset's program once per question, in one directory; a context continues its conversation."""
 
     def __init__(
-        self, preset: Preset, *, directory: Path, writes: bool, extra: Sequence[str], conversations: Conversations
+        self,
+        preset: Preset,
+        *,
+        directory: Path,
+        access: Access,
+        extra: Sequence[str],
+        conversations: Conversations,
     ) -> None:
         self._preset = preset
         self._directory = directory
-        self._writes = writes
+        self._access = access
         self._extra = extra
         self._conversations = conversations
         self._commands: set[Command] = set()
@@ -41,18 +52,22 @@ class PresetAnswer:
         async with self._conversations.claim(question) as conversation:
             is_known = bool(conversation.program_id)
             argv = self._preset.argv(
-                writes=self._writes,
+                access=self._access,
                 extra=self._extra,
                 conversation_id=conversation.program_id or str(uuid4()),
                 is_known=is_known,
             )
-            command = Command(argv, reader=output, directory=self._directory)
+            asks = self._access == "ask"
+            command = Command(argv, reader=output, keeps_input=asks, directory=self._directory)
+            output.run.write_line = command.write_line
             if is_known:
                 output.run.counted = conversation.counted
+            prompt = as_prompt(question.text)
+            text = f"{self._preset.question_line(prompt)}\n" if asks else prompt
             self._commands.add(command)
             has_failed = False
             try:
-                async with aclosing(command(replace(question, text=as_prompt(question.text)))) as parts:
+                async with aclosing(command(replace(question, text=text))) as parts:
                     async for part in parts:
                         has_failed = isinstance(part, End)
                         yield part
@@ -82,7 +97,7 @@ def as_prompt(text: str) -> str:
 
 
 def build_preset_answer(
-    name: str, *, directory: Path | None, writes: bool, extra: Sequence[str], store: Path | None
+    name: str, *, directory: Path | None, access: Access, extra: Sequence[str], store: Path | None
 ) -> PresetAnswer:
     """Make the answer of a preset.
 
@@ -94,13 +109,10 @@ def build_preset_answer(
         raise ValueError("--preset: want --directory PATH, where the program works and reads files")
     if not directory.is_dir():
         raise ValueError(f"--directory {directory}: no such directory")
-    if preset.read_only is None and not writes:
-        raise ValueError(
-            f"--preset {name}: {preset.program} has no read-only mode; its own configuration says what it may do. "
-            "Want --access write"
-        )
+    if preset.access_arguments(access) is None:
+        raise ValueError(f"--preset {name}: {preset.program} {NO_SUCH_MODE[access]}")
     if shutil.which(preset.program) is None:
         raise ValueError(f"--preset {name}: {preset.program} is not installed ({preset.install})")
     place = directory.resolve()
     conversations = Conversations(store, place=f"{name} {place}")
-    return PresetAnswer(preset, directory=place, writes=writes, extra=extra, conversations=conversations)
+    return PresetAnswer(preset, directory=place, access=access, extra=extra, conversations=conversations)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from connect.program_events import (
     EventReader,
@@ -10,16 +11,19 @@ from connect.program_events import (
     read_gemini,
     read_llm,
     read_openclaw,
+    write_claude,
 )
 
 Arguments = Sequence[str]
+Access = Literal["read", "write", "ask"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
     """One program; the question is its standard input.
 
-    `read_only`, `read_write`: arguments by the access the owner gives; None if the program has no such mode.
+    `read_only`, `read_write`, `asking`: arguments by the access the owner gives; None if the program has no such
+    mode. A program that asks gets the question as a line that `question_line` makes, and then the decisions.
     `extra` arguments of the owner come after them, and then `begin` or `resume` with the conversation's id:
     begun with an id of ours, which the program may replace by its own; `end` comes last.
     """
@@ -34,16 +38,22 @@ class Preset:
     begin: Callable[[str], Arguments] = field(default=lambda conversation_id: ())
     end: Arguments = ()
     is_one_value: bool = False
+    asking: Arguments | None = None
+    question_line: Callable[[str], str] = field(default=lambda text: text)
 
-    def argv(self, *, writes: bool, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:
+    def access_arguments(self, access: Access) -> Arguments | None:
+        """The arguments for that access, None if the program has no such mode."""
+        return {"read": self.read_only, "write": self.read_write, "ask": self.asking}[access]
+
+    def argv(self, *, access: Access, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:
         """The command line of one question."""
-        access = self.read_write if writes else self.read_only
         own = (self.resume if is_known else self.begin)(conversation_id)
-        return [self.program, *(access or ()), *extra, *own, *self.end]
+        return [self.program, *(self.access_arguments(access) or ()), *extra, *own, *self.end]
 
 
 CLAUDE = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 CLAUDE_ALONE = ("--strict-mcp-config", "--disable-slash-commands")
+CLAUDE_ASKS = ("--permission-prompt-tool", "stdio", "--input-format", "stream-json")
 CODEX = ("exec", "--json", "--skip-git-repo-check")
 GEMINI = ("--extensions", "none", "--allowed-mcp-server-names", "none", "--output-format", "stream-json")
 LLM = ("prompt", "--json", "--log")
@@ -58,6 +68,11 @@ PRESETS = {
             *(*CLAUDE, *CLAUDE_ALONE, "--permission-mode", "acceptEdits"),
             *("--tools", "Read,Glob,Grep,Edit,Write"),
         ),
+        asking=(
+            *(*CLAUDE, *CLAUDE_ALONE, *CLAUDE_ASKS, "--permission-mode", "default"),
+            *("--tools", "Read,Glob,Grep,Edit,Write,Bash"),
+        ),
+        question_line=write_claude,
         resume=lambda conversation_id: ("--resume", conversation_id),
         read_event=read_claude,
     ),

@@ -7,20 +7,22 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from connect.reply_parts import Failed, ReplyPart, Status, Usage
+from connect.reply_parts import Decision, Failed, PermissionRequest, ReplyPart, Status, Usage
 
 logger = logging.getLogger(__name__)
 
 MAX_EVENT_CHARS = 4_000_000
 MAX_TOOL_NAME_CHARS = 100
+MAX_PREVIEW_CHARS = 8_000  # the hub cuts at 8,192 characters
 MAX_VALUE_STARTS = 20
 VALUE_START = re.compile(r"^[\[{]", re.MULTILINE)
 
 Event = Mapping[str, Any]
+DENIED = "permission was denied"
 CODEX_TOOLS = {"command_execution": "command", "web_search": "web search", "mcp_tool_call": "MCP tool"}
 
 
@@ -28,7 +30,7 @@ CODEX_TOOLS = {"command_execution": "command", "web_search": "web search", "mcp_
 class ProgramRun:
     """The state of one run. `conversation_id`: the program's own id, which continues the conversation.
 
-    `is_complete`: the program reported the end of its answer.
+    `is_complete`: the program reported the end of its answer. `write_line` writes to its standard input.
     `counted`: the input and output tokens of the conversation until now, if the program counts from turn to turn;
     empty if that is not known.
     """
@@ -37,6 +39,7 @@ class ProgramRun:
     is_complete: bool = False
     has_text: bool = False
     streams_text: bool = False
+    write_line: Callable[[str], None] = field(default=lambda line: None)
     counted: Sequence[int] = (0, 0)
 
     def count(self, *totals: object) -> Sequence[int | None]:
@@ -70,6 +73,11 @@ class ProgramOutput:
         self._is_one_value = is_one_value
         self._waiting = ""
         self._is_too_long = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the program reported the end of its answer."""
+        return self.run.is_complete
 
     def feed(self, text: str) -> Iterator[ReplyPart]:
         """Yield what is said with this much more output."""
@@ -120,6 +128,8 @@ def read_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
         for block in _objects(_object(event, "message"), "content"):
             if block.get("type") == "tool_use":
                 yield _tool(_text(block, "name"))
+    elif kind == "control_request":
+        yield from _request_of_claude(event, run)
     elif kind == "result":
         yield from _usage(
             _sum(event, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
@@ -132,6 +142,35 @@ def read_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
             yield Failed(_text(event, "result") or "\n".join(errors) or _text(event, "subtype"))
         elif not run.has_text:
             yield from run.paragraph(_text(event, "result"))
+
+
+def write_claude(text: str) -> str:
+    """A question as Claude Code's `--input-format stream-json` reads it."""
+    return json.dumps({"type": "user", "message": {"role": "user", "content": text}})
+
+
+def _request_of_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
+    """A request of `--permission-prompt-tool stdio`: Claude Code waits for the response."""
+    request, request_id = _object(event, "request"), event.get("request_id")
+
+    def respond(subtype: str, **more: object) -> None:
+        response = {"subtype": subtype, "request_id": request_id, **more}
+        run.write_line(json.dumps({"type": "control_response", "response": response}))
+
+    def on_decision(decision: Decision) -> None:
+        if decision.is_allowed:
+            respond("success", response={"behavior": "allow", "updatedInput": request.get("input")})
+        else:
+            respond("success", response={"behavior": "deny", "message": decision.message or DENIED})
+
+    if request.get("subtype") == "can_use_tool":
+        preview = json.dumps(request.get("input"), ensure_ascii=False)
+        if len(preview) > MAX_PREVIEW_CHARS:
+            preview = f"{preview[:MAX_PREVIEW_CHARS]}… (the first of {len(preview)} characters)"
+        tool = _text(request, "tool_name")[:MAX_TOOL_NAME_CHARS] or "tool"
+        yield PermissionRequest(tool=tool, input_preview=preview, on_decision=on_decision)
+    else:
+        respond("error", error="this connector answers requests to use a tool alone")
 
 
 def read_codex(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:

@@ -214,8 +214,13 @@ WRONG = [
 def test_reading_is_the_default_and_no_preset_skips_its_programs_checks(subtests):
     for name, preset in PRESETS.items():
         with subtests.test(preset=name):
-            read_only = preset.argv(writes=False, extra=["--model", "m"], conversation_id="", is_known=False)
-            both = [*read_only, *preset.argv(writes=True, extra=(), conversation_id=SESSION, is_known=True)]
+            read_only = preset.argv(access="read", extra=["--model", "m"], conversation_id="", is_known=False)
+            asking = preset.argv(access="ask", extra=(), conversation_id="", is_known=False)
+            both = [
+                *read_only,
+                *asking,
+                *preset.argv(access="write", extra=(), conversation_id=SESSION, is_known=True),
+            ]
             assert read_only[0] == preset.program
             assert not [one for one in both if "danger" in one or one in ("yolo", "bypassPermissions")]
             assert SESSION in both
