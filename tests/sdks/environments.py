@@ -155,8 +155,8 @@ FRAMEWORKS = {
 }
 
 
-# 143 MB to show that a client speaks another protocol, a suite of 51 MB, and the programs of `--preset` with 900 MB:
-# `make test-deep` installs them when a test needs them.
+# 143 MB to show that a client speaks another protocol, a suite of 51 MB, and the programs of the connector's
+# presets with 900 MB: `make test-deep` installs them.
 DEEP_ONLY = frozenset({"python-a2a", "js-conformance", "js-coding-agents"})
 
 
