@@ -46,24 +46,23 @@ class PresetAnswer:
         Raises:
             AnswerFailed: it could not be started, its exit status is not zero, or it printed no answer.
         """
-        output = ProgramOutput(
-            self._preset.program, self._preset.read_event, is_one_value=self._preset.is_one_value
-        )
+        preset, asking = self._preset, self._preset.asking if self._access == "ask" else None
+        read_event = asking.read_event if asking else preset.read_event
+        output = ProgramOutput(preset.program, read_event, is_one_value=preset.is_one_value)
         async with self._conversations.claim(question) as conversation:
-            is_known = bool(conversation.program_id)
-            argv = self._preset.argv(
+            argv = preset.argv(
                 access=self._access,
                 extra=self._extra,
                 conversation_id=conversation.program_id or str(uuid4()),
-                is_known=is_known,
+                is_known=bool(conversation.program_id),
             )
-            asks = self._access == "ask"
-            command = Command(argv, reader=output, keeps_input=asks, directory=self._directory)
+            command = Command(argv, reader=output, keeps_input=asking is not None, directory=self._directory)
+            output.run.question = text = as_prompt(question.text)
             output.run.write_line = command.write_line
-            if is_known:
+            if conversation.program_id:
                 output.run.counted = conversation.counted
-            prompt = as_prompt(question.text)
-            text = f"{self._preset.question_line(prompt)}\n" if asks else prompt
+            if asking:
+                text = "".join(f"{line}\n" for line in asking.begin(output.run, conversation.program_id))
             self._commands.add(command)
             has_failed = False
             try:
@@ -72,9 +71,7 @@ class PresetAnswer:
                         has_failed = isinstance(part, End)
                         yield part
                 if not output.run.is_complete:
-                    raise AnswerFailed(
-                        f"{self._preset.program} ended without an answer that this connector can read"
-                    )
+                    raise AnswerFailed(f"{preset.program} ended without an answer that this connector can read")
             except AnswerFailed:
                 has_failed = True
                 raise
@@ -109,7 +106,7 @@ def build_preset_answer(
         raise ValueError("--preset: want --directory PATH, where the program works and reads files")
     if not directory.is_dir():
         raise ValueError(f"--directory {directory}: no such directory")
-    if preset.access_arguments(access) is None:
+    if not preset.has_mode(access):
         raise ValueError(f"--preset {name}: {preset.program} {NO_SUCH_MODE[access]}")
     if shutil.which(preset.program) is None:
         raise ValueError(f"--preset {name}: {preset.program} is not installed ({preset.install})")
