@@ -14,7 +14,7 @@ import pytest
 
 from lab import ROOT
 from lab.agents import publish
-from lab.callers import bearer, inbound, web
+from lab.callers import Json, bearer, inbound, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.connect.model_server import INPUT_TOKENS, OUTPUT_TOKENS, Hold, ModelServer, Say, UseTool, serving_model
@@ -29,6 +29,7 @@ PROGRAMS = ("claude", "codex", "gemini")
 NOTHING_ELSE = {  # no updates, no statistics, no other servers
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
+    "GEMINI_MODEL": "gemini-2.5-pro",  # a fixed one: Gemini asks no model which model to take
     "NO_PROXY": "127.0.0.1",
 }
 CODEX_CONFIG = """
@@ -163,51 +164,86 @@ async def test_a_cancel_ends_the_program(coding_agent, name: str) -> None:
         agent = await coding_agent(name, model)
         task = await agent.caller.begin("Think for a long time.")
         assert await asyncio.to_thread(model.is_held.wait, WITHIN_S)
-        assert children_of(agent.connector.pid)
-        canceled = await agent.caller.call("CancelTask", {"id": task["id"]})
-        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+        await cancel(agent, task)
         assert await asyncio.to_thread(model.was_closed.wait, WITHIN_S)
 
-        async def is_gone() -> bool:
-            return not children_of(agent.connector.pid)
 
-        await eventually(is_gone, "the program has ended", within_s=WITHIN_S)
-        assert (await agent.caller.get(task["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
+async def cancel(agent: CodingAgent, task: Json) -> None:
+    """Cancel the task; its program ends."""
+    assert children_of(agent.connector.pid)
+    canceled = await agent.caller.call("CancelTask", {"id": task["id"]})
+    assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+
+    async def is_gone() -> bool:
+        return not children_of(agent.connector.pid)
+
+    await eventually(is_gone, "the program has ended", within_s=WITHIN_S)
+    assert (await agent.caller.get(task["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
 
 
 def children_of(pid: int) -> list[str]:
-    """The command lines of the processes that a process started."""
+    """The ids of the processes that a process started."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
+BASH = UseTool("Bash", {"command": "touch made", "description": "Make a file"})
+PATCH = "*** Begin Patch\n*** Add File: made\n+by the patch\n*** End Patch"
+ASKED = {  # what the model wants, and what the approver reads
+    "claude": (BASH, ("Bash", "touch made")),
+    "codex": (
+        UseTool("exec_command", {"cmd": "touch made", "sandbox_permissions": "require_escalated"}),
+        ("command", "touch made"),
+    ),
+    "codex, a file": (
+        UseTool("exec_command", {"cmd": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}),
+        ("file change", "by the patch"),
+    ),
+}
+
+
 @pytest.mark.parametrize("decision", ["allow", "deny"])
-async def test_claude_asks_permission_on_the_session_page(coding_agent, decision: str) -> None:
-    bash = UseTool("Bash", {"command": "touch made", "description": "Make a file"})
-    with serving_model(bash, Say("That was it.")) as model:
-        agent = await coding_agent("claude", model, "--access", "ask")
+@pytest.mark.parametrize("case", ASKED)
+async def test_a_permission_is_decided_on_the_session_page(coding_agent, case: str, decision: str) -> None:
+    (step, (tool, preview)), name = ASKED[case], case.partition(",")[0]
+    with serving_model(step, Say("That was it."), Say("Yes.")) as model:
+        agent = await coding_agent(name, model, "--access", "ask")
         async with Operator(agent.hub.url, agent.hub.mint("owner", "session")) as operator:
             await operator.subscribe(agent.session_id)
             task = await agent.caller.begin("Make a file.")
             asked = await operator.heard("permission_request")
-            assert (asked["tool"], json.loads(asked["inputPreview"])) == (bash.name, bash.arguments)
+            assert (asked["tool"], preview in asked["inputPreview"]) == (tool, True)
+            assert (await waiting_requests(agent)) == [asked["requestId"]]
             assert not (agent.work / "made").exists()
-            await page_shows_request(agent)
             verdict = {"sessionId": agent.session_id, "requestId": asked["requestId"], "decision": decision}
             await operator.answer("approval", **verdict, message="not in this folder")
             done = await eventually(lambda: ended(agent, task["id"]), "the turn goes on", within_s=WITHIN_S)
-    assert "That was it." in reply_of(done)
-    assert (agent.work / "made").exists() == (decision == "allow")
-    assert ("not in this folder" in json.dumps(model.requests[-1])) == (decision == "deny")
-    assert done["metadata"]["usage"]["inputTokens"] == 2 * INPUT_TOKENS
+        assert "That was it." in reply_of(done)
+        assert (agent.work / "made").exists() == (decision == "allow")
+        if name == "claude":
+            assert ("not in this folder" in json.dumps(model.requests[-1])) == (decision == "deny")
+        assert done["metadata"]["usage"]["inputTokens"] == 2 * INPUT_TOKENS
+        again = await agent.caller.send("Is it there?", contextId=done["contextId"])
+        assert (reply_of(again), again["metadata"]["usage"]["inputTokens"]) == ("Yes.", INPUT_TOKENS)
+    assert "Make a file." in json.dumps(model.requests[-1])
 
 
-async def page_shows_request(agent: CodingAgent) -> None:
-    """The request waits, as the session page's own API shows it to the owner."""
+async def test_a_cancel_ends_a_program_that_waits_for_a_decision(coding_agent) -> None:
+    with serving_model(BASH) as model:
+        agent = await coding_agent("claude", model, "--access", "ask")
+        task = await agent.caller.begin("Make a file.")
+        await eventually(lambda: waiting_requests(agent), "the program asks", within_s=WITHIN_S)
+        await cancel(agent, task)
+    assert not (agent.work / "made").exists()
+
+
+async def waiting_requests(agent: CodingAgent) -> list[str]:
+    """The ids of the requests that the owner may decide."""
     async with web(agent.hub.url, headers=bearer(agent.hub.mint("owner", "session"))) as client:
-        [waiting] = (await client.get(f"/api/v1/sessions/{agent.session_id}/permissions")).json()["items"]
-    assert (waiting["tool"], waiting["status"]) == ("Bash", "pending")
+        items = (await client.get(f"/api/v1/sessions/{agent.session_id}/permissions")).json()["items"]
+    return [one["requestId"] for one in items if one["status"] == "pending"]
 
 
-async def ended(agent: CodingAgent, task_id: str) -> dict | None:
+async def ended(agent: CodingAgent, task_id: str) -> Json | None:
+    """The task, once it is completed."""
     task = await agent.caller.get(task_id)
     return task if task["status"]["state"] == "TASK_STATE_COMPLETED" else None
