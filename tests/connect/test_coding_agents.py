@@ -134,7 +134,8 @@ def environment(home: Path, work: Path, url: str) -> dict[str, str]:
         (home / file).write_text(text)
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "key")
     places = {"ANTHROPIC_BASE_URL": url, "GOOGLE_GEMINI_BASE_URL": url}
-    return NOTHING_ELSE | keys | places | {"HOME": str(home)}
+    (home / "tmp").mkdir()
+    return NOTHING_ELSE | keys | places | {"HOME": str(home), "TMPDIR": str(home / "tmp")}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
