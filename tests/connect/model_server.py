@@ -6,7 +6,7 @@ These are Anthropic's Messages, OpenAI's Responses and Gemini's generateContent,
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from lab.receivers import Handler, serving_http
 
 Json = dict[str, Any]
 INPUT_TOKENS, OUTPUT_TOKENS = 1203, 80
+JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,9 @@ def serving_model(*steps: Step) -> Iterator[ModelServer]:
             if isinstance(step, Hold):
                 self.wfile.flush()
                 model.is_held.set()
-                if not self.rfile.read(1):
-                    model.was_closed.set()
+                with suppress(ConnectionResetError):
+                    assert not self.rfile.read(1)
+                model.was_closed.set()
                 return
             for event in render(step):
                 name = f"event: {event['type']}\n" if "type" in event else ""
@@ -105,9 +107,6 @@ def serving_model(*steps: Step) -> Iterator[ModelServer]:
         yield model
 
 
-JSON_TYPE = "application/json"
-
-
 def anthropic_events(step: Say | UseTool) -> Iterable[Json]:
     """`POST /v1/messages` with `stream`."""
     usage = {"input_tokens": INPUT_TOKENS, "output_tokens": 1}
@@ -116,7 +115,7 @@ def anthropic_events(step: Say | UseTool) -> Iterable[Json]:
     if isinstance(step, Say):
         block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": step.text}
     else:
-        block = {"type": "tool_use", "id": f"toolu_{abs(hash(step.name))}", "name": step.name, "input": {}}
+        block = {"type": "tool_use", "id": f"toolu_{step.name}", "name": step.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}
     yield {"type": "content_block_start", "index": 0, "content_block": block}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
