@@ -9,7 +9,7 @@ from dataclasses import replace
 from clawbridge.connect import frames
 from clawbridge.connect.cleaning import clean, cleaned, cut
 from clawbridge.connect.frames import Question
-from clawbridge.connect.reply_parts import Artifact, End, Failed, Json, ReplyPart, Status, Usage
+from clawbridge.connect.reply_parts import Artifact, End, Failed, Json, PermissionRequest, ReplyPart, Status, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,9 @@ async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[Re
     ending = ""
     async with aclosing(sayings):
         async for saying in sayings:
+            if isinstance(saying, PermissionRequest):
+                yield saying
+                continue
             text = saying if isinstance(saying, str) else _in_words(saying)
             if not isinstance(saying, str) and text and ending not in ("", "\n"):
                 text = f"\n{text}"
@@ -77,6 +80,9 @@ async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Repl
                 yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
             elif isinstance(saying, Usage):
                 yield saying
+            elif isinstance(saying, PermissionRequest):
+                preview = cut(clean(saying.input_preview), MAX_TEXT_BYTES)
+                yield replace(saying, tool=clean(saying.tool), input_preview=preview)
             elif (sound := _sound(saying)) is not None:
                 room -= frames.size_of(sound)
                 if room >= 0 or isinstance(sound, End):

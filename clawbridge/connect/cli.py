@@ -98,6 +98,8 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
         raise ValueError("--protocol lines: want --exec CMD")
     if options.preset is None and (options.directory or options.access != "read"):
         raise ValueError("--directory and --access: want --preset NAME")
+    if options.access == "ask" and options.gateway:
+        raise ValueError("--access ask: not with --gateway, which passes on no permission requests")
     if options.mcp is None and (options.tool or options.tool_timeout is not None):
         raise ValueError("--tool and --tool-timeout: want --mcp SERVER")
     if options.agnt or options.agnt_secret_file:
@@ -108,7 +110,7 @@ def choose_command(options: argparse.Namespace, session_file: SessionFile | None
         return build_preset_answer(
             options.preset,
             directory=options.directory,
-            writes=options.access == "write",
+            access=options.access,
             extra=argv,
             store=session_file.path.with_suffix(".conversations") if session_file else None,
         )

@@ -35,6 +35,11 @@ class OutputReader(Protocol):
         """Yield what the rest says."""
         ...
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the program has given its answer: it gets no more input."""
+        ...
+
 
 class Command:
     """Runs a command line, without a shell, once per question.
@@ -43,7 +48,8 @@ class Command:
     program, with all that it started.
 
     `speaks_lines`: the program speaks the line protocol (`connect.lines`), else text both ways.
-    `reader`: reads the output of the only run instead. `directory`: where the program works, else where we do.
+    `reader`: reads the output of the only run instead. `keeps_input`: that program gets more input after the
+    question, by `write_line`. `directory`: where the program works, else where we do.
     """
 
     def __init__(
@@ -52,11 +58,14 @@ class Command:
         *,
         speaks_lines: bool = False,
         reader: OutputReader | None = None,
+        keeps_input: bool = False,
         directory: Path | None = None,
     ) -> None:
         self._argv = argv
         self._speaks_lines = speaks_lines
         self._reader = reader
+        self._keeps_input = keeps_input
+        self._process: Process | None = None  # of the only run
         self._directory = directory
         self._groups: set[int] = set()
         self._term_grace_s = TERM_GRACE_S
@@ -70,13 +79,13 @@ class Command:
         """
         if not self._speaks_lines and (note := left_out(question)) is not None:
             yield note
-        process = await self._start(question)
+        process = self._process = await self._start(question)
         stdout, stderr = readers(process)
         self._groups.add(process.pid)
         has_ended = False
         async with running(child.last_words(stderr)) as errors:
             try:
-                async for saying in self._read(stdout):
+                async for saying in self._read(process, stdout):
                     has_ended = isinstance(saying, End)
                     yield saying
                 complaint = await errors
@@ -98,6 +107,11 @@ class Command:
         for group in self._groups:
             child.signal_group(group, signal.SIGKILL)
 
+    def write_line(self, line: str) -> None:
+        """Write to the standard input of the only run; a program that reads no more misses it."""
+        if self._process is not None:
+            child.write_input(self._process, f"{line}\n")
+
     async def _start(self, question: Question) -> Process:
         program = self._argv[0]
         stdin = lines.question_line(question) if self._speaks_lines else question.text
@@ -106,7 +120,7 @@ class Command:
                 self._argv,
                 stdin=stdin,
                 environ=environment(question),
-                keeps_open=self._speaks_lines,
+                keeps_open=self._speaks_lines or self._keeps_input,
                 directory=self._directory,
             )
         except FileNotFoundError:
@@ -114,7 +128,7 @@ class Command:
         except OSError as problem:
             raise AnswerFailed(f"command cannot be started: {program} ({problem.strerror})") from None
 
-    async def _read(self, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
+    async def _read(self, process: Process, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
         reader = Lines() if self._speaks_lines else self._reader
         async for text in child.decoded(stdout):
             if reader is None:
@@ -122,6 +136,8 @@ class Command:
                 continue
             for saying in reader.feed(text):
                 yield saying
+            if self._reader is not None and self._reader.is_complete and process.stdin is not None:
+                process.stdin.close()
         if reader is not None:
             for saying in reader.finish():
                 yield saying

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
 from clawbridge.connect.ending import Ending
-from clawbridge.connect.frames import Bye, Cancel, HubError, HubFrame, Ping, Question, Welcome
+from clawbridge.connect.frames import Bye, Cancel, HubError, HubFrame, PermissionResponse, Ping, Question, Welcome
 from clawbridge.connect.questions import Questions
 from clawbridge.connect.replies import ProgramReply
 from clawbridge.connect.reply_parts import Failed
@@ -94,6 +94,9 @@ class Connection:
             case Cancel():
                 if not self._has_ended(frame.chat_id):
                     self._questions.drop(frame.chat_id)
+            case PermissionResponse():
+                for reply in self._replies.values():
+                    reply.take_decision(frame)
             case Ping():
                 # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
                 with suppress(ConnectionClosed):

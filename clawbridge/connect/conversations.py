@@ -5,10 +5,11 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 from weakref import WeakValueDictionary
 
 from clawbridge.connect.frames import Question
@@ -20,9 +21,26 @@ MAX_CONVERSATIONS = 1_000
 
 @dataclass
 class Conversation:
-    """One caller's conversation. `program_id`: the program's id for it, empty while there is none."""
+    """One caller's conversation. `program_id`: the program's id for it, empty while there is none.
+
+    `counted`: the input and output tokens that the program has counted in it, if it counts from turn to turn.
+    """
 
     program_id: str = ""
+    counted: Sequence[int] = ()
+
+    def to_json(self) -> object:
+        """The form in the file: the id alone, or a list of the id and the numbers."""
+        return [self.program_id, *self.counted] if self.counted else self.program_id
+
+    @classmethod
+    def from_json(cls, stored: object) -> Self:
+        """Read that form; other values are no conversation."""
+        program_id, *rest = stored if isinstance(stored, list) and stored else [stored]
+        counted = [one for one in rest if type(one) is int]
+        if not isinstance(program_id, str) or len(counted) not in (0, 2):
+            return cls()
+        return cls(program_id, counted)
 
 
 class Conversations:
@@ -35,7 +53,7 @@ class Conversations:
     def __init__(self, path: Path | None, *, place: str) -> None:
         self._path = path
         self._place = place
-        self._ids = self._load()
+        self._kept = self._load()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -47,26 +65,26 @@ class Conversations:
         key = self._key(question)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            conversation = Conversation(self._ids.get(key, ""))
+            conversation = replace(self._kept.get(key, Conversation()))
             try:
                 yield conversation
             finally:
-                self._store(key, conversation.program_id)
+                self._store(key, conversation)
 
     def _key(self, question: Question) -> str:
         named = json.dumps([self._place, question.asker, question.context_id])
         return hashlib.sha256(named.encode()).hexdigest()
 
-    def _store(self, key: str, program_id: str) -> None:
-        before = self._ids.pop(key, "")
-        if program_id:
-            self._ids[key] = program_id
-        for oldest in list(self._ids)[:-MAX_CONVERSATIONS]:
-            del self._ids[oldest]
-        if self._path and program_id != before:
+    def _store(self, key: str, conversation: Conversation) -> None:
+        before = self._kept.pop(key, Conversation())
+        if conversation.program_id:
+            self._kept[key] = conversation
+        for oldest in list(self._kept)[:-MAX_CONVERSATIONS]:
+            del self._kept[oldest]
+        if self._path and conversation != before:
             self._save(self._path)
 
-    def _load(self) -> dict[str, str]:
+    def _load(self) -> dict[str, Conversation]:
         if self._path is None or not self._path.exists():
             return {}
         try:
@@ -76,13 +94,13 @@ class Conversations:
         except (OSError, ValueError) as problem:
             logger.warning("%s is not usable, conversations begin anew: %s", self._path, problem)
             return {}
-        return {str(key): str(program_id) for key, program_id in stored.items()}
+        return {key: Conversation.from_json(one) for key, one in stored.items()}
 
     def _save(self, path: Path) -> None:
         new = path.with_name(f"{path.name}.new")
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(self._ids, file)
+                json.dump({key: one.to_json() for key, one in self._kept.items()}, file)
             new.replace(path)
         except OSError as problem:
             logger.warning("%s cannot be written, a restart forgets conversations: %s", path, problem)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clawbridge.connect.reply_parts import Artifact, End, Status, Usage
+from clawbridge.connect.reply_parts import Artifact, Decision, End, PermissionRequest, Status, Usage
 
 MAX_SHOWN_CHARS = 500
 FEATURES = ["cancel"]
+NOT_DECIDED = "the request was not decided in time"
 
 
 class BadFrame(ValueError):
@@ -80,6 +81,14 @@ class Cancel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PermissionResponse:
+    """The decision on a permission request of this agent."""
+
+    request_id: str
+    decision: Decision
+
+
+@dataclass(frozen=True, kw_only=True)
 class HubError:
     """The hub did not like something."""
 
@@ -95,7 +104,7 @@ class Bye:
     retry: bool
 
 
-HubFrame = Welcome | Ping | Question | Cancel | HubError | Bye
+HubFrame = Welcome | Ping | Question | Cancel | PermissionResponse | HubError | Bye
 Fields = Mapping[str, Any]
 
 
@@ -155,6 +164,12 @@ def task_status(chat_id: str, said: Status | End, *, usage: Usage | None = None,
 def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
     """Encode an artifact, or more of one."""
     return _chat_event("task_artifact", {"chatId": chat_id, **_members(artifact)}, now)
+
+
+def permission_request(chat_id: str, request_id: str, asked: PermissionRequest, *, now: datetime) -> str:
+    """Encode the request to use a tool, for the question of that chat id."""
+    named = {"requestId": request_id, "chatId": chat_id, "tool": asked.tool, "inputPreview": asked.input_preview}
+    return _encode({"type": "permission_request", **named, "ts": stamp(now)})
 
 
 def size_of(said: Status | Artifact | End) -> int:
@@ -234,6 +249,14 @@ def _question(fields: Fields) -> Question:
     )
 
 
+def _permission_response(fields: Fields) -> PermissionResponse:
+    decided = _text(fields, "decision")
+    message = _optional(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
+    return PermissionResponse(
+        request_id=_text(fields, "requestId"), decision=Decision(decided == "allow", message)
+    )
+
+
 def _optional(fields: Fields, name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
@@ -244,6 +267,7 @@ READERS: dict[str, Callable[[Fields], HubFrame]] = {
     "ping": lambda fields: Ping(fields.get("ts")),
     "prompt": _question,
     "cancel": lambda fields: Cancel(_text(fields, "chatId")),
+    "permission_response": _permission_response,
     "error": lambda fields: HubError(code=_shown(fields, "code"), message=_shown(fields, "message")),
     "bye": lambda fields: Bye(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
 }

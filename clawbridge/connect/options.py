@@ -87,9 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--access",
-        choices=("read", "write"),
+        choices=("read", "write", "ask"),
         default="read",
-        help="for --preset: whether the program may only read (default), or change files too",
+        help="for --preset: whether the program may only read (default), change files too, or asks the"
+        " operators of the session for each permission",
     )
     parser.add_argument(
         "--mcp", metavar="COMMAND|URL", help="answer with a tool of this MCP server (needs the MCP SDK)"

@@ -1,10 +1,14 @@
 """The table of `--preset`: how a coding agent's program is started, continued and read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from clawbridge.connect.codex_server import begin_codex, read_codex_server
 from clawbridge.connect.program_events import (
     EventReader,
+    ProgramRun,
+    begin_claude,
     read_claude,
     read_codex,
     read_gemini,
@@ -13,6 +17,25 @@ from clawbridge.connect.program_events import (
 )
 
 Arguments = Sequence[str]
+Access = Literal["read", "write", "ask"]
+
+
+def no_arguments(conversation_id: str) -> Arguments:
+    """A program that needs no arguments to begin or continue a conversation."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingMode:
+    """How a program is run that asks for permissions: lines go both ways.
+
+    `begin`: the first lines of its standard input; the conversation's id is empty for a new one.
+    """
+
+    arguments: Arguments
+    begin: Callable[[ProgramRun, str], Iterable[str]]
+    read_event: EventReader
+    resume: Callable[[str], Arguments] = field(default=no_arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +43,7 @@ class Preset:
     """One program; the question is its standard input.
 
     `read_only`, `read_write`: arguments by the access the owner gives; None if the program has no such mode.
+    `asking`: the mode in which the program asks for each permission, if it has one.
     `extra` arguments of the owner come after them, and then `begin` or `resume` with the conversation's id:
     begun with an id of ours, which the program may replace by its own; `end` comes last.
     """
@@ -31,19 +55,28 @@ class Preset:
     read_write: Arguments
     resume: Callable[[str], Arguments]
     read_event: EventReader
-    begin: Callable[[str], Arguments] = field(default=lambda conversation_id: ())
+    begin: Callable[[str], Arguments] = field(default=no_arguments)
     end: Arguments = ()
     is_one_value: bool = False
+    asking: AskingMode | None = None
 
-    def argv(self, *, writes: bool, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:
+    def has_mode(self, access: Access) -> bool:
+        """Whether the program can be run with that access."""
+        return {"read": self.read_only, "write": self.read_write, "ask": self.asking}[access] is not None
+
+    def argv(self, *, access: Access, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:
         """The command line of one question."""
-        access = self.read_write if writes else self.read_only
+        if access == "ask" and (asking := self.asking):
+            resumed = asking.resume(conversation_id) if is_known else ()
+            return [self.program, *asking.arguments, *extra, *resumed]
+        given = self.read_write if access == "write" else self.read_only
         own = (self.resume if is_known else self.begin)(conversation_id)
-        return [self.program, *(access or ()), *extra, *own, *self.end]
+        return [self.program, *(given or ()), *extra, *own, *self.end]
 
 
 CLAUDE = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 CLAUDE_ALONE = ("--strict-mcp-config", "--disable-slash-commands")
+CLAUDE_ASKS = ("--permission-prompt-tool", "stdio", "--input-format", "stream-json")
 CODEX = ("exec", "--json", "--skip-git-repo-check")
 GEMINI = ("--extensions", "none", "--allowed-mcp-server-names", "none", "--output-format", "stream-json")
 LLM = ("prompt", "--json", "--log")
@@ -58,6 +91,15 @@ PRESETS = {
             *(*CLAUDE, *CLAUDE_ALONE, "--permission-mode", "acceptEdits"),
             *("--tools", "Read,Glob,Grep,Edit,Write"),
         ),
+        asking=AskingMode(
+            arguments=(
+                *(*CLAUDE, *CLAUDE_ALONE, *CLAUDE_ASKS, "--permission-mode", "default"),
+                *("--tools", "Read,Glob,Grep,Edit,Write,Bash"),
+            ),
+            begin=begin_claude,
+            read_event=read_claude,
+            resume=lambda conversation_id: ("--resume", conversation_id),
+        ),
         resume=lambda conversation_id: ("--resume", conversation_id),
         read_event=read_claude,
     ),
@@ -70,6 +112,7 @@ PRESETS = {
         resume=lambda conversation_id: ("resume", conversation_id),
         read_event=read_codex,
         end=("-",),
+        asking=AskingMode(arguments=("app-server",), begin=begin_codex, read_event=read_codex_server),
     ),
     "gemini": Preset(
         title="Gemini CLI",

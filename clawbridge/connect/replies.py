@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer, as_text, sendable
 from clawbridge.connect.chunks import SLOW_CHUNKS, Chunks
-from clawbridge.connect.frames import Question
-from clawbridge.connect.reply_parts import Artifact, End, Failed, ReplyPart, Status, Usage
+from clawbridge.connect.frames import PermissionResponse, Question
+from clawbridge.connect.reply_parts import Artifact, End, Failed, PermissionRequest, ReplyPart, Status, Usage
 from clawbridge.connect.tasks import running
 
 MAX_WAITING_PIECES = 8
@@ -30,6 +31,7 @@ class ProgramReply:
         self._takes_more = takes_more
         self._chunks = Chunks()
         self._usage: Usage | None = None
+        self._asked: dict[str, PermissionRequest] = {}
         self.has_ended = False
 
     async def send_whole(self, answer: Answer) -> None:
@@ -76,6 +78,11 @@ class ProgramReply:
                     await self._end(Failed(TOO_MANY))
                     return
 
+    def take_decision(self, frame: PermissionResponse) -> None:
+        """Pass the decision on, if this reply has the request."""
+        if asked := self._asked.pop(frame.request_id, None):
+            asked.on_decision(frame.decision)
+
     @property
     def _takes_notes(self) -> bool:
         return self._chunks.taken < SLOW_CHUNKS
@@ -91,8 +98,13 @@ class ProgramReply:
         if not self._chunks.is_empty and (is_over or self._chunks.linger_s is not None):
             await self._send_chunk(self._chunks.take())
 
-    async def _send_piece(self, said: Status | Artifact) -> bool:
-        """Send a note or an artifact; False when there is no room for another. Late notes are left out."""
+    async def _send_piece(self, said: Status | Artifact | PermissionRequest) -> bool:
+        """Send it; False when there is no room for another artifact. Late notes are left out."""
+        if isinstance(said, PermissionRequest):
+            request_id = str(uuid4())
+            self._asked[request_id] = said
+            await self._send(frames.permission_request(self._chat_id, request_id, said, now=datetime.now(UTC)))
+            return True
         if isinstance(said, Status):
             if self._takes_notes:
                 self._chunks.count()
@@ -123,7 +135,9 @@ async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
     await inbox.put(None)
 
 
-async def _gather(inbox: Inbox, chunks: Chunks) -> tuple[bool, Status | Artifact | Usage | End | None]:
+async def _gather(
+    inbox: Inbox, chunks: Chunks
+) -> tuple[bool, Status | Artifact | Usage | PermissionRequest | End | None]:
     """Wait until there is a chunk worth sending, or something else: whether the reply is over, and that."""
     if chunks.is_empty:
         saying = await inbox.get()

@@ -1,6 +1,6 @@
 """The parts of an answer besides text; for a hub that does not take them, a part becomes text where it can."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -58,6 +58,26 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """The decision on a permission request. `message`: the approver's words for the program, often none."""
+
+    is_allowed: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionRequest:
+    """The program requests permission to use a tool, from the operators of its session; the answer goes on.
+
+    `on_decision` is called at most once, and not after the end of the answer.
+    """
+
+    tool: str
+    input_preview: str
+    on_decision: Callable[[Decision], None]
+
+
+@dataclass(frozen=True)
 class End:
     """The end of an answer that is not its completion; later parts are ignored. `text` is for the caller."""
 
@@ -89,4 +109,4 @@ class Rejected(End):
     state = "rejected"
 
 
-ReplyPart = str | Status | Artifact | Usage | End
+ReplyPart = str | Status | Artifact | Usage | PermissionRequest | End

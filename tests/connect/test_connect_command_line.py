@@ -199,6 +199,8 @@ REFUSED = [
     ((*PLACE, "--preset", "claude", "--directory", "/no/such"), "--directory /no/such: no such directory"),
     ((*PLACE, "--preset", "claude", "--directory", "."), "claude is not installed (npm install -g @anthropic-ai/"),
     ((*PLACE, "--preset", "openclaw", "--directory", "."), "openclaw has no read-only mode"),
+    ((*PLACE, "--preset", "gemini", "--directory", ".", "--access", "ask"), "gemini asks no permission"),
+    ((*PLACE, "--gateway", "--name", "a", "--preset", "claude", "--access", "ask"), "--access ask: not with"),
     ((*PLACE, "--preset", "claude", "--echo"), "want one of --echo, --exec CMD, --preset NAME and --mcp"),
     ((*PLACE, "--echo", "--access", "write"), "--directory and --access: want --preset NAME"),
     ((*PLACE, "--preset", "claude", "--protocol", "lines"), "--protocol lines: want --exec CMD"),

@@ -172,6 +172,21 @@ def test_a_lost_conversation_of_claude_is_not_kept():
     assert (parts, run.conversation_id) == ([Failed(lost)], "")
 
 
+def test_codex_counts_a_whole_conversation_and_a_turn_has_its_own_usage(subtests):
+    for before, wanted in (
+        ((0, 0), [Usage(input_tokens=1203, output_tokens=80)]),
+        ([1000, 50], [Usage(input_tokens=203, output_tokens=30)]),
+        ([2000, 90], [Usage(input_tokens=1203, output_tokens=80)]),  # codex counts anew
+        ((), []),  # the numbers of the turns before are not known
+    ):
+        with subtests.test(before=before):
+            output = ProgramOutput("codex", PRESETS["codex"].read_event)
+            output.run.counted = before
+            parts = list(output.feed(printed("codex")))
+            assert [part for part in parts if isinstance(part, Usage)] == wanted
+            assert output.run.counted == [1203, 80]
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_rubbish_is_a_failure_and_not_an_answer(name, subtests):
     for text in ("", "rubbish\n", "[" * 100_000, "null\n7\n[[1]]\n", '{"type":[]}\n', "x" * (MAX_EVENT_CHARS + 1)):
@@ -199,8 +214,13 @@ WRONG = [
 def test_reading_is_the_default_and_no_preset_skips_its_programs_checks(subtests):
     for name, preset in PRESETS.items():
         with subtests.test(preset=name):
-            read_only = preset.argv(writes=False, extra=["--model", "m"], conversation_id="", is_known=False)
-            both = [*read_only, *preset.argv(writes=True, extra=(), conversation_id=SESSION, is_known=True)]
+            read_only = preset.argv(access="read", extra=["--model", "m"], conversation_id="", is_known=False)
+            asking = preset.argv(access="ask", extra=(), conversation_id="", is_known=False)
+            both = [
+                *read_only,
+                *asking,
+                *preset.argv(access="write", extra=(), conversation_id=SESSION, is_known=True),
+            ]
             assert read_only[0] == preset.program
             assert not [one for one in both if "danger" in one or one in ("yolo", "bypassPermissions")]
             assert SESSION in both
@@ -293,6 +313,20 @@ async def remember(conversations, context_id, program_id, asker="alice"):
     async with conversations.claim(question) as conversation:
         before, conversation.program_id = conversation.program_id, program_id
     return before
+
+
+async def test_what_a_program_counted_is_kept_with_its_conversation(tmp_path):
+    path = tmp_path / "a.conversations"
+    question = Question(chat_id="c", text="", asker="alice", context_id="c0")
+    await remember(Conversations(path, place=""), "c0", "p0")
+    for before, after in (((), [7, 5]), ([7, 5], [9, 6]), ([9, 6], [9, 6])):
+        async with Conversations(path, place="").claim(question) as conversation:
+            assert (conversation.program_id, [*conversation.counted]) == ("p0", [*before])
+            conversation.counted = after
+    [key] = json.loads(path.read_text())
+    for rubbish in (7, [], ["p0", 1], [7, 1, 2], {"p0": 1}):
+        path.write_text(json.dumps({key: rubbish}))
+        assert await remember(Conversations(path, place=""), "c0", "") == ""
 
 
 async def test_conversations_are_bounded_and_apart(tmp_path):

@@ -44,6 +44,7 @@ def test_there_are_locks() -> None:
     assert {"base.txt", "stripe.txt", "dev.txt", "sdk-1.txt", "sdk-0.3.txt"} <= {path.name for path in LOCKS}
     assert {
         *("sdk-js-1", "sdk-js-0.3", "sdk-js-mcp", "sdk-js-openai", "sdk-js-gateway", "sdk-js-conformance"),
+        "sdk-js-coding-agents",
     } <= {path.parent.name for path in NPM_LOCKS}
 
 

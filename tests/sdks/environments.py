@@ -29,6 +29,7 @@ NODE_AT_LEAST = {
     "js-openai": 20,
     "js-gateway": 18,
     "js-conformance": 20,
+    "js-coding-agents": 20,
 }
 
 
@@ -112,6 +113,12 @@ def build_js(folder: Path, lock: Path) -> None:
     install("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
 
 
+def build_coding_agents(folder: Path, lock: Path) -> None:
+    """No package runs a script, so the program of Claude Code is put in its place by its own installer here."""
+    build_js(folder, lock)
+    install("node", "node_modules/@anthropic-ai/claude-code/install.cjs", cwd=folder)
+
+
 def install(*command: str, cwd: Path | None = None) -> None:
     try:
         done = subprocess.run(
@@ -138,6 +145,9 @@ ENVIRONMENTS = {
         Environment("js-openai", REQUIREMENTS / "sdk-js-openai" / "package-lock.json", build_js),
         Environment("js-gateway", REQUIREMENTS / "sdk-js-gateway" / "package-lock.json", build_js),
         Environment("js-conformance", REQUIREMENTS / "sdk-js-conformance" / "package-lock.json", build_js),
+        Environment(
+            "js-coding-agents", REQUIREMENTS / "sdk-js-coding-agents" / "package-lock.json", build_coding_agents
+        ),
     )
 }
 
@@ -147,8 +157,11 @@ FRAMEWORKS = {
 }
 
 
-# `make test-deep` installs them: they are large, and show what others show, or what programs do.
-DEEP_ONLY = frozenset({"python-a2a", "js-conformance", "python-openai", "python-mcp", "js-mcp-clients"})
+# `make test-deep` installs them: they are large (the programs of the presets have 900 MB), and show what others show,
+# or what programs do.
+DEEP_ONLY = frozenset(
+    {"python-a2a", "python-openai", "python-mcp", "js-mcp-clients", "js-conformance", "js-coding-agents"}
+)
 
 
 def main() -> int:
