@@ -10,6 +10,7 @@ from agents.web.availability import load_availability
 from agents.web.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
 from mcp_server.service.calls import ToolCaller
 from mcp_server.wire.arguments import ListAgents
+from mcp_server.wire.outputs import AgentList, ListedAgent
 
 MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
@@ -34,22 +35,20 @@ class ToolPage(NamedTuple):
     cursor: str
 
 
-def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
-    """The agents that the caller may ask, one on a line, with their state. Reads the database."""
+def find_agents(caller: ToolCaller, wanted: ListAgents) -> AgentList:
+    """The agents that the caller may ask, with their state. Reads the database."""
     words = "".join(each if each.isprintable() else " " for each in wanted.query[:MAX_CHARS]).split()
     filtered = DirectoryFilter(text=" ".join(words[:MAX_WORDS]), online=wanted.online_only)
     found = find(filtered, caller.identity.user_id)
     if caller.identity.only_agent:
         found = found.filter(handle_key=caller.identity.only_agent)
     agents = list(found[: MAX_LISTED + 1])
-    if not agents:
-        return _describe_nothing(wanted)
     shown = agents[:MAX_LISTED]
     standings = load_availability(shown, caller.identity.user_id)
-    lines = [f"- {agent.handle} ({standings[agent.pk].state}): {_summary(agent)}" for agent in shown]
-    if len(agents) > MAX_LISTED:
-        lines.append(f"There are more than {MAX_LISTED}: narrow the list with `query`.")
-    return "\n".join(lines)
+    listed = [
+        ListedAgent(agent.handle, str(standings[agent.pk].state), agent.name, _summary(agent)) for agent in shown
+    ]
+    return AgentList(listed, has_more=len(agents) > MAX_LISTED)
 
 
 def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
@@ -68,7 +67,7 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
         AgentTool(
             name_tool(agent.handle),
             agent.name,
-            f"Ask the agent @{agent.handle}. Its owner says of it: {_summary(agent)}",
+            f"Ask the agent @{agent.handle}. Its owner says of it: {describe_agent(agent.name, _summary(agent))}",
         )
         for agent in shown
     ]
@@ -106,15 +105,11 @@ def _find_shortened(caller: ToolCaller, tool: str, owner: str, slug: str) -> str
     return next((handle for handle in begun.values_list("handle", flat=True) if name_tool(handle) == tool), None)
 
 
+def describe_agent(name: str, summary: str) -> str:
+    """An agent in a line."""
+    return f"{name}. {summary}" if summary else name
+
+
 def _summary(agent: Agent) -> str:
     said = " ".join((agent.tagline or agent.description or "").split())
-    cut = said[:MAX_SHOWN_CHARS] + ("…" if len(said) > MAX_SHOWN_CHARS else "")
-    return f"{agent.name}. {cut}" if cut else agent.name
-
-
-def _describe_nothing(wanted: ListAgents) -> str:
-    if wanted.query:
-        return "No agent that you may ask has all of these words. Try fewer words, or none."
-    if wanted.online_only:
-        return "No agent that you may ask is online. Call list_agents without online_only for all of them."
-    return "There is no agent that you may ask. An owner has to publish one first."
+    return said[:MAX_SHOWN_CHARS] + ("…" if len(said) > MAX_SHOWN_CHARS else "")

@@ -18,19 +18,19 @@ from a2a_bridge.wire.task import State
 from agnt.service.intake.own_calls import EnvelopeCalls
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.catalog import describe_agents, find_handle, load_agent_tools
+from mcp_server.service.catalog import find_agents, find_handle, load_agent_tools
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
-from mcp_server.surface.results import render_error, render_result, render_text
+from mcp_server.surface.results import render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
-    NOT_ANSWERED,
     Answer,
     Context,
     ToolCall,
     find_progress,
     render_or_ask,
+    render_unanswered,
     send_answer,
 )
 from mcp_server.wire.arguments import (
@@ -43,6 +43,7 @@ from mcp_server.wire.arguments import (
     make_send,
     schema_of,
 )
+from mcp_server.wire.outputs import AgentList, TaskResult
 
 NAME, TITLE = "clawbridge", "Clawbridge"
 INSTRUCTIONS = (
@@ -67,6 +68,7 @@ class HubTool:
     arguments: type[Struct]
     title: str
     description: str
+    output: type[Struct] | None = None
     is_read_only: bool = False
 
     def shown_as(self, name: str) -> types.Tool:
@@ -76,6 +78,7 @@ class HubTool:
             title=self.title,
             description=self.description,
             input_schema=schema_of(self.arguments),
+            output_schema=schema_of(self.output) if self.output is not None else None,
             annotations=types.ToolAnnotations(
                 read_only_hint=self.is_read_only, destructive_hint=False, open_world_hint=True
             ),
@@ -89,7 +92,7 @@ async def list_agents(call: ToolCall) -> Answer:
         return render_text(
             "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
         )
-    return render_text(await db_call(describe_agents)(call.caller, wanted))
+    return render_agents(await db_call(find_agents)(call.caller, wanted), wanted)
 
 
 async def ask_agent(call: ToolCall) -> Answer:
@@ -120,7 +123,7 @@ async def _go_on(call: ToolCall, task_id: str) -> Answer:
     content = given.content if isinstance(given, types.ElicitResult) and given.action == "accept" else None
     answer = str((content or {}).get(ANSWER, ""))
     if not answer.strip():
-        return render_text(NOT_ANSWERED, f"task_id: {task_id}")
+        return await render_unanswered(call, task_id)
     return await _answer(call, AnswerTask(task_id=task_id, message=answer))
 
 
@@ -154,6 +157,7 @@ TOOLS: Mapping[str, HubTool] = {
     "list_agents": HubTool(
         run=list_agents,
         arguments=ListAgents,
+        output=AgentList,
         title="List agents",
         description="The agents that you may ask, with what they are for and whether they are online.",
         is_read_only=True,
@@ -161,6 +165,7 @@ TOOLS: Mapping[str, HubTool] = {
     "ask_agent": HubTool(
         run=ask_agent,
         arguments=AskAgent,
+        output=TaskResult,
         title="Ask an agent",
         description="Ask one agent a question and wait for its answer: text, images, files and links. Agents"
         " answer in seconds or minutes. The same question, while it is being answered, is not asked twice.",
@@ -168,6 +173,7 @@ TOOLS: Mapping[str, HubTool] = {
     "get_task": HubTool(
         run=get_task,
         arguments=NameTask,
+        output=TaskResult,
         title="Read a task",
         description="Read the answer to an earlier question, or that it is not answered yet.",
         is_read_only=True,
@@ -175,6 +181,7 @@ TOOLS: Mapping[str, HubTool] = {
     "answer_task": HubTool(
         run=answer_task,
         arguments=AnswerTask,
+        output=TaskResult,
         title="Answer a task",
         description="Answer what an agent asked back. To a permission request answer approve or deny.",
     ),
@@ -244,7 +251,7 @@ class ToolHandlers:
 
 
 def _show_agent(name: str, title: str, description: str) -> types.Tool:
-    tool = HubTool(run=ask_agent, arguments=AskThisAgent, title=title, description=description)
+    tool = HubTool(run=ask_agent, arguments=AskThisAgent, output=TaskResult, title=title, description=description)
     return tool.shown_as(name)
 
 

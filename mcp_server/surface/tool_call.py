@@ -116,7 +116,7 @@ async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) 
         except RpcError as error:
             return render_result(CallResult(task=task, error=error))
         if answer is None:
-            return await _render_unanswered(call, task.id)
+            return await render_unanswered(call, task.id)
         result = await send_answer(call, AnswerTask(task_id=task.id, message=answer))
     return render_result(result)
 
@@ -139,13 +139,11 @@ async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], t
         await asyncio.gather(asking, following, return_exceptions=True)
 
 
-async def _render_unanswered(call: ToolCall, task_id: str) -> Answer:
+async def render_unanswered(call: ToolCall, task_id: str) -> Answer:
     """A task whose caller's user gave no answer, as it is by now."""
     result = await call.calls.run_of_task(call.caller, task_id, Get(task_id=task_id))
-    shown = render_result(result)
-    if result.error is None and result.task is not None and result.task.is_interrupted:
-        shown.content.append(types.TextContent(text=NOT_ANSWERED))
-    return shown
+    still_waits = result.error is None and result.task is not None and result.task.is_interrupted
+    return render_result(result, NOT_ANSWERED if still_waits else "")
 
 
 async def send_answer(call: ToolCall, wanted: AnswerTask) -> CallResult:

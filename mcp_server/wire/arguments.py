@@ -108,9 +108,9 @@ class AnswerTask(Struct, frozen=True, forbid_unknown_fields=True):
     wait_s: WaitS | None = None
 
 
-def schema_of(arguments: type[Struct]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
-    (reference,), shapes = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, or of its structured result."""
+    (reference,), shapes = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     schema = dict(shapes.pop(reference["$ref"].rpartition("/")[2]))
     for name in ("title", "description"):
         schema.pop(name, None)
