@@ -28,13 +28,16 @@ from agents.core.reasons import Explanation
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
+from mcp_server.service.artifacts import address_artifact
 from mcp_server.service.calls import CallResult
 from mcp_server.service.catalog import describe_agent
 from mcp_server.wire.arguments import ListAgents
 from mcp_server.wire.outputs import AgentList, NamedFile, TaskResult
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
+URI_META = "clawbridge/uri"  # of an image or a sound that can be read as a resource
 SHOWN_TAIL_CHARS = 2_000
+MAX_EMBEDDED_CHARS = 262_144  # of a file in base64
 ERROR_ADVICE = {
     AGENT_NOT_FOUND: "Call list_agents for the handles of the agents that you may ask.",
     TASK_NOT_FOUND: "It may have expired. Ask again with ask_agent.",
@@ -130,7 +133,7 @@ def _name_file(block: types.ContentBlock) -> NamedFile | None:
             name = unquote(resource.uri.rpartition("/")[2])
             return NamedFile(name, resource.mime_type or "", resource.uri)
         case types.ImageContent() | types.AudioContent():
-            return NamedFile("", block.mime_type, "")
+            return NamedFile("", block.mime_type, (block.meta or {}).get(URI_META, ""))
         case _:
             return None
 
@@ -207,14 +210,31 @@ def _block(task: Task, part: Part, number: int) -> types.ContentBlock | None:
 
 
 def _file(task: Task, part: Part, raw: str, number: int) -> types.ContentBlock:
-    kind = part.media_type.partition("/")[0]
+    """A file in line; a large one that can be read as a resource, as a link to that."""
+    uri, kind = _find_uri(task, part), part.media_type.partition("/")[0]
+    if uri and len(raw) > MAX_EMBEDDED_CHARS:
+        return types.ResourceLink(
+            uri=uri,
+            name=part.filename or "file",
+            mime_type=part.media_type or None,
+            size=len(raw.rstrip("=")) * 3 // 4,
+        )
+    meta = {URI_META: uri} if uri else None
     if kind == "image":
-        return types.ImageContent(data=raw, mime_type=part.media_type)
+        return types.ImageContent(data=raw, mime_type=part.media_type, _meta=meta)
     if kind == "audio":
-        return types.AudioContent(data=raw, mime_type=part.media_type)
-    uri = f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
+        return types.AudioContent(data=raw, mime_type=part.media_type, _meta=meta)
+    uri = uri or f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
     contents = types.BlobResourceContents(uri=uri, blob=raw, mime_type=part.media_type or None)
     return types.EmbeddedResource(resource=contents)
+
+
+def _find_uri(task: Task, part: Part) -> str:
+    """The address of the artifact that a part is in; empty for a part of a message."""
+    for artifact in task.artifacts:
+        if any(part is one for one in artifact.parts):
+            return address_artifact(task, artifact)
+    return ""
 
 
 def _link(part: Part, url: str) -> types.ContentBlock:

@@ -23,12 +23,15 @@ from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
+from mcp_server.surface.resources import ResourceHandlers
 from mcp_server.surface.results import render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
     Answer,
     Context,
     ToolCall,
     find_progress,
+    public_errors,
+    read_cursor,
     render_or_ask,
     render_unanswered,
     send_answer,
@@ -204,19 +207,15 @@ class ToolHandlers:
 
     async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The hub's tools first; then, where the client's address asks for them, one for each agent."""
-        scope, cursor = context.request.scope, (params.cursor if params else None) or ""
+        scope = context.request.scope
         if KEY_CALLER_KEY in scope:
             return types.ListToolsResult(tools=AGNT_LISTED)
-        if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
-            raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
+        cursor = read_cursor(params)
         caller: ToolCaller = scope[CALLER_KEY]
         if not (scope[LISTS_AGENTS_KEY] and caller.identity.may_list_agents):
             return types.ListToolsResult(tools=LISTED)
-        try:
+        with public_errors():
             page = await db_call(load_agent_tools)(caller, cursor)
-        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
-            error = public_error(failure)
-            raise MCPError(code=error.code, message=error.message) from None
         shown = [_show_agent(*one) for one in page.tools]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
 
@@ -261,6 +260,12 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
     `envelopes`: of the callers with an AGNT key; None: of all others.
     """
     handlers = ToolHandlers(calls, envelopes)
+    resources = ResourceHandlers(calls)
+    of_callers: dict[str, Any] = {
+        "on_list_resources": resources.list,
+        "on_list_resource_templates": resources.list_templates,
+        "on_read_resource": resources.read,
+    }
     server: Server[Any] = Server(
         NAME,
         version=version,
@@ -269,6 +274,7 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
         on_list_tools=handlers.list,
         on_call_tool=handlers.call,
         get_tool_input_schema=lambda name: None,  # no argument travels in a header
+        **(of_callers if envelopes is None else {}),
     )
     server.middleware.clear()  # the SDK's spans: the hub has its own
     return StreamableHTTPSessionManager(server, stateless=True)

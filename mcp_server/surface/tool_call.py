@@ -2,13 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from a2a_bridge.service.answering import public_error
 from a2a_bridge.wire.dialects.reading import read_params
 from a2a_bridge.wire.requests import Get, Subscribe
 from a2a_bridge.wire.task import State, Task
@@ -17,7 +20,7 @@ from mcp_server.service.calls import CallResult, Progress, ToolCaller, ToolCalls
 from mcp_server.service.elicitation import ANSWER, NotAsked, make_form
 from mcp_server.surface.endpoint import ELICIT_KEY
 from mcp_server.surface.results import question_of, render_result
-from mcp_server.wire.arguments import AnswerTask, make_send
+from mcp_server.wire.arguments import MAX_HANDLE_CHARS, AnswerTask, make_send
 
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
 MAX_ROUNDS = 20  # in which the client's user is asked in one call
@@ -68,6 +71,34 @@ class ToolCall:
             and capabilities is not None
             and capabilities.elicitation is not None
         )
+
+
+@contextmanager
+def public_errors() -> Iterator[None]:
+    """Make each failure an error of the protocol: the SDK would send the text of another to the client.
+
+    Raises:
+        MCPError: with the public text.
+    """
+    try:
+        yield
+    except MCPError:
+        raise
+    except Exception as failure:  # noqa: BLE001  each becomes the answer
+        error = public_error(failure)
+        raise MCPError(code=error.code, message=error.message) from None
+
+
+def read_cursor(params: types.PaginatedRequestParams | None) -> str:
+    """The cursor of a request for a page; empty for the first one.
+
+    Raises:
+        MCPError: it is not of this hub.
+    """
+    cursor = (params.cursor if params else None) or ""
+    if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
+        raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
+    return cursor
 
 
 def find_progress(context: Context) -> Progress | None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import mcp_types as types
 import pytest
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, web
@@ -106,8 +106,8 @@ async def test_unknown_tools_and_methods_are_protocol_errors(
         for name in ("delete_everything", "ask_owner_unknown", "ask_", "x" * 5000, "ask_\u2603_\u2603"):
             with subtests.test(name=name), pytest.raises(MCPError, match="no tool"):
                 await client.call_tool(name, {})
-        with pytest.raises(MCPError) as refused:
-            await client.list_resources()
+        with pytest.raises(MCPError) as refused, pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource("clawbridge://tasks/x")
         assert refused.value.code == types.METHOD_NOT_FOUND
         with pytest.raises(MCPError, match="cursor"):
             await client.list_tools(cursor="\u0007")
