@@ -23,6 +23,7 @@ from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
+from mcp_server.surface.prompts import PromptHandlers
 from mcp_server.surface.resources import ResourceHandlers
 from mcp_server.surface.results import render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
@@ -260,11 +261,13 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
     `envelopes`: of the callers with an AGNT key; None: of all others.
     """
     handlers = ToolHandlers(calls, envelopes)
-    resources = ResourceHandlers(calls)
+    resources, prompts = ResourceHandlers(calls), PromptHandlers()
     of_callers: dict[str, Any] = {
         "on_list_resources": resources.list,
         "on_list_resource_templates": resources.list_templates,
         "on_read_resource": resources.read,
+        "on_list_prompts": prompts.list,
+        "on_get_prompt": prompts.get,
     }
     server: Server[Any] = Server(
         NAME,
