@@ -22,6 +22,7 @@ from mcp_server.service.catalog import find_agents, find_handle, load_agent_tool
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
+from mcp_server.surface.completion import CompletionHandler
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.surface.prompts import PromptHandlers
 from mcp_server.surface.resources import ResourceHandlers
@@ -268,6 +269,7 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
         "on_read_resource": resources.read,
         "on_list_prompts": prompts.list,
         "on_get_prompt": prompts.get,
+        "on_completion": CompletionHandler(calls).complete,
     }
     server: Server[Any] = Server(
         NAME,

@@ -15,6 +15,7 @@ async def test_the_typescript_client_lists_asks_elicits_and_cancels(embedded_hub
     assert canceled_chats == [prompt["chatId"] for prompt in agent.prompts[-2:]]
     assert run.one("server").value["name"] == "clawbridge"
     assert run.one("server").value["capabilities"] == {
+        "completions": {},
         "prompts": {"listChanged": False},
         "resources": {"subscribe": False, "listChanged": False},
         "tools": {"listChanged": False},
