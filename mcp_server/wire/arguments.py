@@ -14,6 +14,7 @@ from a2a_bridge.wire.dialects.reading import (
     check_content,
     check_printable,
     invalid,
+    needs_of,
     question_of,
 )
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
@@ -137,6 +138,7 @@ def make_send(
         message=Message(message_id, Role.USER, parts),
         question=question_of(parts, ""),
         parts=parts if files else (),
+        needs=needs_of((f"files[{i}]", part) for i, part in enumerate(parts[1:])),
         task_id=task_id,
         context_id=context_id,
         waits=waits,
