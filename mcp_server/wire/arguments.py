@@ -15,12 +15,11 @@ from a2a_bridge.wire.dialects.reading import (
     check_printable,
     invalid,
     needs_of,
-    question_of,
 )
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, question_of
 
 MAX_HANDLE_CHARS = 160
 MAX_QUERY_CHARS = 200

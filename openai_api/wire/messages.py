@@ -13,12 +13,11 @@ from a2a_bridge.wire.dialects.reading import (
     check_printable,
     invalid,
     needs_of,
-    question_of,
     read_params,
 )
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, question_of
 from kit import strict_json
 from kit.ids import unguessable
 from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
