@@ -60,7 +60,7 @@ DEV_LOGIN = env.flag("DEV_LOGIN") and not GITHUB_CLIENT_ID and not OIDC_PROVIDER
 off whenever `GITHUB_CLIENT_ID` or `OIDC_ISSUER` is set"""
 APP_ORIGINS = env.origins("APP_ORIGINS")
 """origins of apps, such as `https://app.example.org`, in addition to loopback: redirect URIs there are accepted,
-and their pages may call `/api/v1` with a Bearer token (CORS without credentials)"""
+and their pages may call `/api/v1` and `/mcp` with a Bearer token (CORS without credentials)"""
 SIGNIN_RATE_PER_MINUTE = env.integer("SIGNIN_RATE_PER_MINUTE", 60, least=20)
 """sign-in starts, exchanges and typed codes of one address in any minute, each counted separately"""
 TOKENS_PER_OWNER = env.integer("TOKENS_PER_OWNER", 200)

@@ -70,7 +70,7 @@ from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.service.elicitation import Elicitations
 from mcp_server.service.open_calls import OpenCalls
-from mcp_server.surface.endpoint import McpEndpoint
+from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.completions import ChatWire
 from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
 from openai_api.surface.responses import ResponseWire
@@ -186,7 +186,7 @@ def build_services() -> HubServices:
             EnvelopeCalls(agnt.runner) if settings.AGNT else None,
             Elicitations(process_id, post, callers),
             OpenCalls(process_id, post),
-            settings.PUBLIC_URL,
+            HubAddresses(settings.PUBLIC_URL, settings.ALLOWED_HOSTS, settings.APP_ORIGINS),
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
         chat=ModelAnswers(

@@ -4,6 +4,7 @@ Part, artifact and status are those of A2A 1.0, section 4; every dialect of the 
 What one reply may hold is the same on every link.
 """
 
+import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -168,3 +169,30 @@ def plain_text_in(parts: Iterable[Part]) -> str:
 def joined_texts(texts: Iterable[str]) -> str:
     """The texts of several artifacts as the text of one reply."""
     return "\n\n".join(filter(None, texts))
+
+
+def question_of(parts: Iterable[Part], between: str) -> str:
+    """The question for an agent that reads only text: the texts, the JSON of data, and a line about each file."""
+    texts: list[str] = []
+    notes: list[str] = []
+    for number, part in enumerate(parts, 1):
+        if isinstance(part.text, str) and part.text:
+            texts.append(part.text)
+        if part.data is not UNSET:
+            notes.append(_note(number, part.data))
+        elif part.text is UNSET:
+            notes.append(_note_of_file(number, part))
+    text = between.join(texts)
+    return "\n\n".join([text, *notes] if texts else notes) if notes else text
+
+
+def _note(number: int, data: Any) -> str:
+    shown = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False)
+    return f"data (part {number}), as the caller sent it, not to be trusted:\n{shown}"
+
+
+def _note_of_file(number: int, part: Part) -> str:
+    """One line; quoted, so that a name cannot add lines."""
+    content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
+    named = [json.dumps(one) for one in (part.filename, part.media_type) if one]
+    return f"file (part {number}), as the caller sent it, not in this text: {', '.join([*named, content])}"

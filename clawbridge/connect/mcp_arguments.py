@@ -14,6 +14,8 @@ from clawbridge.connect.frames import Question
 
 MAX_ERROR_CHARS = 300
 MAX_SCHEMA_CHARS = 4_000
+DEFINITIONS = ("#/$defs", "#/definitions")
+VALUES = ("const", "enum", "default", "examples")  # their members are no schemas
 # Their cost depends on what the caller sends, without a bound: the server checks them.
 LEFT_TO_THE_SERVER = (
     *("pattern", "patternProperties", "uniqueItems", "additionalProperties"),
@@ -55,13 +57,35 @@ def read_arguments(question: Question, schema: Schema) -> dict[str, Any]:
 
 
 def text_property(schema: Schema) -> str | None:
-    """The property that a plain text becomes: the only required one, or the only one, if it is a string."""
-    properties, required = schema.get("properties"), schema.get("required")
+    """The property that a plain text becomes: the only required one, or without any the only one of text."""
+    properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return None
-    names = list(required) if isinstance(required, list) and required else list(properties)
-    one = properties.get(str(names[0])) if len(names) == 1 else None
-    return str(names[0]) if isinstance(one, Mapping) and one.get("type") == "string" else None
+    texts = [name for name in properties if _is_text(properties[name], schema)]
+    names = _list_in(schema, "required") or texts
+    name = str(names[0]) if len(names) == 1 else ""
+    return name if _is_text(properties.get(name), schema) else None
+
+
+def _is_text(wanted: Any, schema: Schema) -> bool:
+    """Whether a property takes a text: also one of several types, as generators write what may be null."""
+    if not isinstance(wanted, Mapping):
+        return False
+    if isinstance(ref := wanted.get("$ref"), str):
+        place, _, name = ref.rpartition("/")
+        shapes = schema.get(place.removeprefix("#/")) if place in DEFINITIONS else None
+        wanted = shapes.get(name) if isinstance(shapes, Mapping) else None
+        return isinstance(wanted, Mapping) and "string" in _types_of(wanted)
+    choices = [*_list_in(wanted, "anyOf"), *_list_in(wanted, "oneOf")]
+    return any("string" in _types_of(one) for one in (wanted, *choices) if isinstance(one, Mapping))
+
+
+def _types_of(schema: Schema) -> list[Any]:
+    return [schema["type"]] if isinstance(schema.get("type"), str) else _list_in(schema, "type")
+
+
+def _list_in(schema: Schema, name: str) -> list[Any]:
+    return found if isinstance(found := schema.get(name), list) else []
 
 
 def describe_wanted(schema: Schema) -> str:
@@ -98,7 +122,8 @@ def _find_flaw(arguments: dict[str, Any], schema: Schema) -> str:
     try:
         plain = validators.validator_for(schema, default=validators.Draft202012Validator)
         bounded = validators.extend(plain, dict.fromkeys(LEFT_TO_THE_SERVER, _pass))
-        error = best_match(bounded(schema, registry=Registry()).iter_errors(arguments))
+        checked = bounded(_without_dialects(schema), registry=Registry())
+        error = best_match(checked.iter_errors(arguments))
     except (SchemaError, UnknownType, Unresolvable, TypeError, AttributeError):
         return ""  # it is the schema that is wrong
     except RecursionError:
@@ -107,6 +132,21 @@ def _find_flaw(arguments: dict[str, Any], schema: Schema) -> str:
         return ""
     where = "" if error.json_path == "$" else f"{error.json_path.removeprefix('$.')}: "
     return f"{where}{error.message}"[:MAX_ERROR_CHARS]
+
+
+def _without_dialects(schema: Any) -> Any:
+    """A schema without `$schema`: at each, also at the one that `$ref` leads to, the library takes a validator
+    of its own, without our limits.
+    """
+    if isinstance(schema, list):
+        return [_without_dialects(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        name: value if name in VALUES else _without_dialects(value)
+        for name, value in schema.items()
+        if name != "$schema" or not isinstance(value, str)
+    }
 
 
 def _pass(validator: Validator, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:

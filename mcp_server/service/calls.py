@@ -163,7 +163,7 @@ class ToolCalls:
             request=request,
             traceparent=caller.traceparent,
             may_cancel=True,
-            is_plain_send=isinstance(request, Send) and not request.task_id,
+            is_plain_send=isinstance(request, Send) and not (request.task_id or request.needs),
         )
         try:
             if incoming.handle is None:

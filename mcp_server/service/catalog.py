@@ -1,18 +1,22 @@
-"""The agents that a caller may ask: as a list, and as tools of their own."""
+"""The agents that a caller may ask: as a list, as tools of their own, and what their owners suggest to ask."""
 
 import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from django.db.models import Q, QuerySet
 
 from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
 from agents.web.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
 from mcp_server.service.calls import ToolCaller
-from mcp_server.wire.arguments import ListAgents
+from mcp_server.wire.arguments import MAX_HANDLE_CHARS, ListAgents
+from mcp_server.wire.outputs import AgentList, ListedAgent
 
 MAX_LISTED = 50
 TOOLS_PER_PAGE = 50
+AGENTS_PER_PAGE = 50  # of prompts: an agent has up to 6
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
 MAX_TOOL_NAME_CHARS = 64  # clients refuse longer names
@@ -34,22 +38,35 @@ class ToolPage(NamedTuple):
     cursor: str
 
 
-def describe_agents(caller: ToolCaller, wanted: ListAgents) -> str:
-    """The agents that the caller may ask, one on a line, with their state. Reads the database."""
+class AgentPrompt(NamedTuple):
+    """A question to an agent that its owner suggests."""
+
+    name: str
+    handle: str
+    question: str
+
+
+class PromptPage(NamedTuple):
+    """Suggested questions. `cursor`: names the next page; empty: there is none."""
+
+    prompts: Sequence[AgentPrompt]
+    cursor: str
+
+
+def find_agents(caller: ToolCaller, wanted: ListAgents) -> AgentList:
+    """The agents that the caller may ask, with their state. Reads the database."""
     words = "".join(each if each.isprintable() else " " for each in wanted.query[:MAX_CHARS]).split()
     filtered = DirectoryFilter(text=" ".join(words[:MAX_WORDS]), online=wanted.online_only)
     found = find(filtered, caller.identity.user_id)
     if caller.identity.only_agent:
         found = found.filter(handle_key=caller.identity.only_agent)
     agents = list(found[: MAX_LISTED + 1])
-    if not agents:
-        return _describe_nothing(wanted)
     shown = agents[:MAX_LISTED]
     standings = load_availability(shown, caller.identity.user_id)
-    lines = [f"- {agent.handle} ({standings[agent.pk].state}): {_summary(agent)}" for agent in shown]
-    if len(agents) > MAX_LISTED:
-        lines.append(f"There are more than {MAX_LISTED}: narrow the list with `query`.")
-    return "\n".join(lines)
+    listed = [
+        ListedAgent(agent.handle, str(standings[agent.pk].state), agent.name, _summary(agent)) for agent in shown
+    ]
+    return AgentList(listed, has_more=len(agents) > MAX_LISTED)
 
 
 def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
@@ -57,22 +74,64 @@ def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
 
     Empty for a token that may not list agents.
     """
-    if not caller.identity.may_list_agents:
-        return ToolPage((), "")
-    found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
-    if caller.identity.only_agent:
-        found = found.filter(handle_key=caller.identity.only_agent)
-    agents = list(found.filter(handle_key__gt=cursor)[: TOOLS_PER_PAGE + 1])
+    agents = list(_listed_for(caller).filter(handle_key__gt=cursor)[: TOOLS_PER_PAGE + 1])
     shown = agents[:TOOLS_PER_PAGE]
     tools = [
         AgentTool(
             name_tool(agent.handle),
             agent.name,
-            f"Ask the agent @{agent.handle}. Its owner says of it: {_summary(agent)}",
+            f"Ask the agent @{agent.handle}. Its owner says of it: {describe_agent(agent.name, _summary(agent))}",
         )
         for agent in shown
     ]
     return ToolPage(tools, shown[-1].handle_key if len(agents) > TOOLS_PER_PAGE else "")
+
+
+def load_prompts(caller: ToolCaller, cursor: str) -> PromptPage:
+    """The suggested questions to a page of agents, by handle, behind the one of `cursor`. Reads the database.
+
+    Empty for a token that may not list agents.
+    """
+    found = _listed_for(caller).exclude(suggested_prompts=[]).filter(handle_key__gt=cursor)
+    agents = list(found[: AGENTS_PER_PAGE + 1])
+    shown = agents[:AGENTS_PER_PAGE]
+    prompts = [prompt for agent in shown for prompt in _prompts_of(agent)]
+    return PromptPage(prompts, shown[-1].handle_key if len(agents) > AGENTS_PER_PAGE else "")
+
+
+def find_prompt(caller: ToolCaller, name: str) -> AgentPrompt | None:
+    """The suggested question of that name; None where the caller has none. Reads the database."""
+    handle = find_handle(caller, name.rpartition("_")[0])
+    agent = _listed_for(caller).filter(handle=handle).first() if handle is not None else None
+    return next((one for one in _prompts_of(agent) if one.name == name), None) if agent is not None else None
+
+
+def find_handles(caller: ToolCaller, begin: str, most: int) -> list[str]:
+    """The handles, up to `most`, that begin so, or whose slug does. Reads the database."""
+    wanted = begin.removeprefix("@").lower()
+    if len(wanted) > MAX_HANDLE_CHARS or not wanted.isprintable():
+        return []
+    found = _listed_for(caller).filter(Q(handle_key__startswith=wanted) | Q(handle_key__contains=f"/{wanted}"))
+    return list(found.values_list("handle", flat=True)[:most])
+
+
+def _listed_for(caller: ToolCaller) -> QuerySet[Agent]:
+    """The agents that the caller may ask, by handle; none for a token that may not list agents."""
+    found = Agent.objects.askable_by(caller.identity.user_id).order_by("handle_key")
+    if not caller.identity.may_list_agents:
+        return found.none()
+    only_agent = caller.identity.only_agent
+    return found.filter(handle_key=only_agent) if only_agent else found
+
+
+def _prompts_of(agent: Agent) -> list[AgentPrompt]:
+    """The prompts of an agent, named by the agent's tool and their number."""
+    name = name_tool(agent.handle)
+    return [
+        AgentPrompt(f"{name}_{number}", agent.handle, question)
+        for number, question in enumerate(agent.suggested_prompts, 1)
+        if isinstance(question, str) and question.strip()
+    ]
 
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
@@ -106,15 +165,11 @@ def _find_shortened(caller: ToolCaller, tool: str, owner: str, slug: str) -> str
     return next((handle for handle in begun.values_list("handle", flat=True) if name_tool(handle) == tool), None)
 
 
+def describe_agent(name: str, summary: str) -> str:
+    """An agent in a line."""
+    return f"{name}. {summary}" if summary else name
+
+
 def _summary(agent: Agent) -> str:
     said = " ".join((agent.tagline or agent.description or "").split())
-    cut = said[:MAX_SHOWN_CHARS] + ("…" if len(said) > MAX_SHOWN_CHARS else "")
-    return f"{agent.name}. {cut}" if cut else agent.name
-
-
-def _describe_nothing(wanted: ListAgents) -> str:
-    if wanted.query:
-        return "No agent that you may ask has all of these words. Try fewer words, or none."
-    if wanted.online_only:
-        return "No agent that you may ask is online. Call list_agents without online_only for all of them."
-    return "There is no agent that you may ask. An owner has to publish one first."
+    return said[:MAX_SHOWN_CHARS] + ("…" if len(said) > MAX_SHOWN_CHARS else "")

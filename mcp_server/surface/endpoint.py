@@ -2,17 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
+from django.http.request import split_domain_port, validate_host
 
 from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.wire.errors import form_error
-from accounts.authn import TokenScope, Unauthenticated, digest, presented
+from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, presented
+from accounts.error_pages import FORBIDDEN_ORIGIN
+from accounts.middleware import allowing
 from agnt.endpoint.http import find_token
 from agnt.service.intake.own_calls import EnvelopeCalls
 from kit import strict_json
@@ -57,12 +62,8 @@ RETURNS_WITHIN_S = seconds(50.0, at_least_s=1.0)
 # Codex documents 60 s (`tool_timeout_sec`). `node` and `undici` are the `fetch` of Node.js: programs with the
 # official TypeScript SDK, whose requests end after 60 s unless the program chooses another time.
 _GIVES_UP_AFTER_60_S = re.compile(r"codex-mcp-client(/.*)?|node|undici", re.IGNORECASE)
-CORS = [
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent"),
-]
+EXPOSED = (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent")
 PREFLIGHT = [
-    (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),  # a client that ends its session accepts 405
     (
         b"access-control-allow-headers",
@@ -116,8 +117,34 @@ class ServingSdk:
             started.set_exception(failure)
 
 
+@dataclass(frozen=True, slots=True)
+class HubAddresses:
+    """The addresses by which clients call the hub. `public_url`: the one that they sign in for.
+
+    `allowed_hosts`: as Django takes them. `app_origins`: whose pages may call, besides the hub's own.
+    """
+
+    public_url: str
+    allowed_hosts: Collection[str]
+    app_origins: Collection[str]
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Refuse a page of another site, also one whose name leads to the hub's address (DNS rebinding).
+
+        Raises:
+            RequestRefused: with 403; the host or the origin is none of these.
+        """
+        host, origin = headers.get("host"), headers.get("origin")
+        if host is not None and not validate_host(split_domain_port(host)[0], self.allowed_hosts):
+            raise RequestRefused(403, "forbidden_host", "the hub has another name: call it by its public address")
+        if origin is None or origin == origin_of(self.public_url) or urlsplit(origin).netloc == host:
+            return
+        if origin not in self.app_origins:
+            raise RequestRefused(403, FORBIDDEN_ORIGIN, "the hub's operator does not allow pages of this origin")
+
+
 class McpEndpoint:
-    """Answers `PATH`. `public_url`: the address that clients sign in for.
+    """Answers `PATH`.
 
     `envelopes`: runs the tools of callers with an AGNT key; None: the hub takes no such keys.
     """
@@ -128,27 +155,29 @@ class McpEndpoint:
         envelopes: EnvelopeCalls | None,
         elicitations: Elicitations,
         open_calls: OpenCalls,
-        public_url: str,
+        addresses: HubAddresses,
         version: str,
     ) -> None:
         self.elicitations = elicitations
         self.open_calls = open_calls
         self._ledger = runner.ledger
         self._envelopes = envelopes
-        self._public_url = public_url
+        self._addresses = addresses
         calls = ToolCalls(runner)
         self._sdk = ServingSdk(lambda module: module.build_manager(calls, None, version))
         self._sdk_of_keys = ServingSdk(lambda module: module.build_manager(calls, envelopes, version))
-        address, scopes = f"{public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
+        address, scopes = f"{addresses.public_url}{METADATA_PATH}{PATH}", " ".join(SCOPES)
         self._challenge = f'Bearer resource_metadata="{address}", scope="{scopes}"'.encode()
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        if request.method == "OPTIONS":
-            await answer_preflight(send, PREFLIGHT)
-            return
-        response = Response(send, [*CORS, request.enter_trace()])
+        cors = allowing(request.headers.get("origin"), self._addresses.app_origins)
+        response = Response(send, [*cors, EXPOSED, request.enter_trace()])
         try:
+            self._addresses.check(request.headers)
+            if request.method == "OPTIONS":
+                await answer_preflight(send, [*cors, *PREFLIGHT])
+                return
             if self._envelopes is not None and (key := find_token(request.headers)):
                 await self._answer_key(self._envelopes, request, response, key)
                 return
@@ -215,7 +244,7 @@ class McpEndpoint:
             ClientLeft: it went away.
         """
         body = await request.read_checked(("POST",))
-        token = presented(request.headers, request.method, self._public_url)
+        token = presented(request.headers, request.method, self._addresses.public_url)
         identity = await self._ledger.get_caller(token)
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
         message = read_message(body)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import mcp_types as types
+import msgspec
 from msgspec import UNSET
 
 from a2a_bridge.service.tasks.pieces import answer_message
@@ -27,10 +28,16 @@ from agents.core.reasons import Explanation
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
+from mcp_server.service.artifacts import address_artifact
 from mcp_server.service.calls import CallResult
+from mcp_server.service.catalog import describe_agent
+from mcp_server.wire.arguments import ListAgents
+from mcp_server.wire.outputs import AgentList, NamedFile, TaskResult
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
+URI_META = "clawbridge/uri"  # of an image or a sound that can be read as a resource
 SHOWN_TAIL_CHARS = 2_000
+MAX_EMBEDDED_CHARS = 262_144  # of a file in base64
 ERROR_ADVICE = {
     AGENT_NOT_FOUND: "Call list_agents for the handles of the agents that you may ask.",
     TASK_NOT_FOUND: "It may have expired. Ask again with ask_agent.",
@@ -67,8 +74,26 @@ def render_error(error: RpcError) -> types.CallToolResult:
     return render_text(f"Error: {error.message}.", ERROR_ADVICE.get(error.code, ""), is_error=True)
 
 
-def render_result(result: CallResult) -> types.CallToolResult:
-    """The result of a call about a task, as the client gets it."""
+def render_agents(found: AgentList, wanted: ListAgents) -> types.CallToolResult:
+    """The agents that a caller may ask, one on a line."""
+    lines = [f"- {one.handle} ({one.state}): {describe_agent(one.name, one.summary)}" for one in found.agents]
+    if found.has_more:
+        lines.append(f"There are more than {len(found.agents)}: narrow the list with `query`.")
+    shown = render_text(*(lines or [_describe_nothing(wanted)]))
+    shown.structured_content = msgspec.to_builtins(found)
+    return shown
+
+
+def _describe_nothing(wanted: ListAgents) -> str:
+    if wanted.query:
+        return "No agent that you may ask has all of these words. Try fewer words, or none."
+    if wanted.online_only:
+        return "No agent that you may ask is online. Call list_agents without online_only for all of them."
+    return "There is no agent that you may ask. An owner has to publish one first."
+
+
+def render_result(result: CallResult, note: str = "") -> types.CallToolResult:
+    """The result of a call about a task, as the client gets it. `note`: of the hub, after what the agent said."""
     task = result.task
     if result.error is not None:
         shown = render_error(result.error)
@@ -78,12 +103,39 @@ def render_result(result: CallResult) -> types.CallToolResult:
     if task is None:
         raise RuntimeError("the call has neither a task nor an error")
     content = _contents(task, result)
+    if note:
+        content.append(types.TextContent(text=note))
+    structured = msgspec.to_builtins(_structure(task, content))
     is_refused = result.denied is not None
     if not is_refused:
         content.append(_names(task))
     meta = {TASK_META: task.id, CONTEXT_META: task.context_id, STATE_META: str(task.state)}
-    is_error = task.is_terminal and task.state is not State.COMPLETED
-    return types.CallToolResult(content=content, is_error=is_error, _meta=meta)
+    return types.CallToolResult(
+        content=content,
+        structured_content=None if is_refused else structured,
+        is_error=task.is_terminal and task.state is not State.COMPLETED,
+        _meta=meta,
+    )
+
+
+def _structure(task: Task, content: Contents) -> TaskResult:
+    """The same as content, for clients that show their model the structured content alone."""
+    texts = [one.text for one in content if isinstance(one, types.TextContent)]
+    files = [named for one in content if (named := _name_file(one)) is not None]
+    return TaskResult(task.id, task.context_id, task.handle, task.state, "\n".join(texts), files)
+
+
+def _name_file(block: types.ContentBlock) -> NamedFile | None:
+    match block:
+        case types.ResourceLink():
+            return NamedFile(block.name, block.mime_type or "", block.uri)
+        case types.EmbeddedResource(resource=resource):
+            name = unquote(resource.uri.rpartition("/")[2])
+            return NamedFile(name, resource.mime_type or "", resource.uri)
+        case types.ImageContent() | types.AudioContent():
+            return NamedFile("", block.mime_type, (block.meta or {}).get(URI_META, ""))
+        case _:
+            return None
 
 
 def question_of(task: Task) -> str:
@@ -158,14 +210,31 @@ def _block(task: Task, part: Part, number: int) -> types.ContentBlock | None:
 
 
 def _file(task: Task, part: Part, raw: str, number: int) -> types.ContentBlock:
-    kind = part.media_type.partition("/")[0]
+    """A file in line; a large one that can be read as a resource, as a link to that."""
+    uri, kind = _find_uri(task, part), part.media_type.partition("/")[0]
+    if uri and len(raw) > MAX_EMBEDDED_CHARS:
+        return types.ResourceLink(
+            uri=uri,
+            name=part.filename or "file",
+            mime_type=part.media_type or None,
+            size=len(raw.rstrip("=")) * 3 // 4,
+        )
+    meta = {URI_META: uri} if uri else None
     if kind == "image":
-        return types.ImageContent(data=raw, mime_type=part.media_type)
+        return types.ImageContent(data=raw, mime_type=part.media_type, _meta=meta)
     if kind == "audio":
-        return types.AudioContent(data=raw, mime_type=part.media_type)
-    uri = f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
+        return types.AudioContent(data=raw, mime_type=part.media_type, _meta=meta)
+    uri = uri or f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
     contents = types.BlobResourceContents(uri=uri, blob=raw, mime_type=part.media_type or None)
     return types.EmbeddedResource(resource=contents)
+
+
+def _find_uri(task: Task, part: Part) -> str:
+    """The address of the artifact that a part is in; empty for a part of a message."""
+    for artifact in task.artifacts:
+        if any(part is one for one in artifact.parts):
+            return address_artifact(task, artifact)
+    return ""
 
 
 def _link(part: Part, url: str) -> types.ContentBlock:

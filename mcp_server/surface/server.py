@@ -18,19 +18,24 @@ from a2a_bridge.wire.task import State
 from agnt.service.intake.own_calls import EnvelopeCalls
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.catalog import describe_agents, find_handle, load_agent_tools
+from mcp_server.service.catalog import find_agents, find_handle, load_agent_tools
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
+from mcp_server.surface.completion import CompletionHandler
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
-from mcp_server.surface.results import render_error, render_result, render_text
+from mcp_server.surface.prompts import PromptHandlers
+from mcp_server.surface.resources import ResourceHandlers
+from mcp_server.surface.results import render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
-    NOT_ANSWERED,
     Answer,
     Context,
     ToolCall,
     find_progress,
+    public_errors,
+    read_cursor,
     render_or_ask,
+    render_unanswered,
     send_answer,
 )
 from mcp_server.wire.arguments import (
@@ -43,6 +48,7 @@ from mcp_server.wire.arguments import (
     make_send,
     schema_of,
 )
+from mcp_server.wire.outputs import AgentList, TaskResult
 
 NAME, TITLE = "clawbridge", "Clawbridge"
 INSTRUCTIONS = (
@@ -67,6 +73,7 @@ class HubTool:
     arguments: type[Struct]
     title: str
     description: str
+    output: type[Struct] | None = None
     is_read_only: bool = False
 
     def shown_as(self, name: str) -> types.Tool:
@@ -76,6 +83,7 @@ class HubTool:
             title=self.title,
             description=self.description,
             input_schema=schema_of(self.arguments),
+            output_schema=schema_of(self.output) if self.output is not None else None,
             annotations=types.ToolAnnotations(
                 read_only_hint=self.is_read_only, destructive_hint=False, open_world_hint=True
             ),
@@ -89,7 +97,7 @@ async def list_agents(call: ToolCall) -> Answer:
         return render_text(
             "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
         )
-    return render_text(await db_call(describe_agents)(call.caller, wanted))
+    return render_agents(await db_call(find_agents)(call.caller, wanted), wanted)
 
 
 async def ask_agent(call: ToolCall) -> Answer:
@@ -120,7 +128,7 @@ async def _go_on(call: ToolCall, task_id: str) -> Answer:
     content = given.content if isinstance(given, types.ElicitResult) and given.action == "accept" else None
     answer = str((content or {}).get(ANSWER, ""))
     if not answer.strip():
-        return render_text(NOT_ANSWERED, f"task_id: {task_id}")
+        return await render_unanswered(call, task_id)
     return await _answer(call, AnswerTask(task_id=task_id, message=answer))
 
 
@@ -154,6 +162,7 @@ TOOLS: Mapping[str, HubTool] = {
     "list_agents": HubTool(
         run=list_agents,
         arguments=ListAgents,
+        output=AgentList,
         title="List agents",
         description="The agents that you may ask, with what they are for and whether they are online.",
         is_read_only=True,
@@ -161,6 +170,7 @@ TOOLS: Mapping[str, HubTool] = {
     "ask_agent": HubTool(
         run=ask_agent,
         arguments=AskAgent,
+        output=TaskResult,
         title="Ask an agent",
         description="Ask one agent a question and wait for its answer: text, images, files and links. Agents"
         " answer in seconds or minutes. The same question, while it is being answered, is not asked twice.",
@@ -168,6 +178,7 @@ TOOLS: Mapping[str, HubTool] = {
     "get_task": HubTool(
         run=get_task,
         arguments=NameTask,
+        output=TaskResult,
         title="Read a task",
         description="Read the answer to an earlier question, or that it is not answered yet.",
         is_read_only=True,
@@ -175,6 +186,7 @@ TOOLS: Mapping[str, HubTool] = {
     "answer_task": HubTool(
         run=answer_task,
         arguments=AnswerTask,
+        output=TaskResult,
         title="Answer a task",
         description="Answer what an agent asked back. To a permission request answer approve or deny.",
     ),
@@ -197,19 +209,15 @@ class ToolHandlers:
 
     async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The hub's tools first; then, where the client's address asks for them, one for each agent."""
-        scope, cursor = context.request.scope, (params.cursor if params else None) or ""
+        scope = context.request.scope
         if KEY_CALLER_KEY in scope:
             return types.ListToolsResult(tools=AGNT_LISTED)
-        if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
-            raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
+        cursor = read_cursor(params)
         caller: ToolCaller = scope[CALLER_KEY]
         if not (scope[LISTS_AGENTS_KEY] and caller.identity.may_list_agents):
             return types.ListToolsResult(tools=LISTED)
-        try:
+        with public_errors():
             page = await db_call(load_agent_tools)(caller, cursor)
-        except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
-            error = public_error(failure)
-            raise MCPError(code=error.code, message=error.message) from None
         shown = [_show_agent(*one) for one in page.tools]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
 
@@ -244,7 +252,7 @@ class ToolHandlers:
 
 
 def _show_agent(name: str, title: str, description: str) -> types.Tool:
-    tool = HubTool(run=ask_agent, arguments=AskThisAgent, title=title, description=description)
+    tool = HubTool(run=ask_agent, arguments=AskThisAgent, output=TaskResult, title=title, description=description)
     return tool.shown_as(name)
 
 
@@ -254,6 +262,15 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
     `envelopes`: of the callers with an AGNT key; None: of all others.
     """
     handlers = ToolHandlers(calls, envelopes)
+    resources, prompts = ResourceHandlers(calls), PromptHandlers()
+    of_callers: dict[str, Any] = {
+        "on_list_resources": resources.list,
+        "on_list_resource_templates": resources.list_templates,
+        "on_read_resource": resources.read,
+        "on_list_prompts": prompts.list,
+        "on_get_prompt": prompts.get,
+        "on_completion": CompletionHandler(calls).complete,
+    }
     server: Server[Any] = Server(
         NAME,
         version=version,
@@ -262,6 +279,7 @@ def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: st
         on_list_tools=handlers.list,
         on_call_tool=handlers.call,
         get_tool_input_schema=lambda name: None,  # no argument travels in a header
+        **(of_callers if envelopes is None else {}),
     )
     server.middleware.clear()  # the SDK's spans: the hub has its own
     return StreamableHTTPSessionManager(server, stateless=True)

@@ -2,13 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from a2a_bridge.service.answering import public_error
 from a2a_bridge.wire.dialects.reading import read_params
 from a2a_bridge.wire.requests import Get, Subscribe
 from a2a_bridge.wire.task import State, Task
@@ -17,7 +20,7 @@ from mcp_server.service.calls import CallResult, Progress, ToolCaller, ToolCalls
 from mcp_server.service.elicitation import ANSWER, NotAsked, make_form
 from mcp_server.surface.endpoint import ELICIT_KEY
 from mcp_server.surface.results import question_of, render_result
-from mcp_server.wire.arguments import AnswerTask, make_send
+from mcp_server.wire.arguments import MAX_HANDLE_CHARS, AnswerTask, make_send
 
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
 MAX_ROUNDS = 20  # in which the client's user is asked in one call
@@ -70,6 +73,34 @@ class ToolCall:
         )
 
 
+@contextmanager
+def public_errors() -> Iterator[None]:
+    """Make each failure an error of the protocol: the SDK would send the text of another to the client.
+
+    Raises:
+        MCPError: with the public text.
+    """
+    try:
+        yield
+    except MCPError:
+        raise
+    except Exception as failure:  # noqa: BLE001  each becomes the answer
+        error = public_error(failure)
+        raise MCPError(code=error.code, message=error.message) from None
+
+
+def read_cursor(params: types.PaginatedRequestParams | None) -> str:
+    """The cursor of a request for a page; empty for the first one.
+
+    Raises:
+        MCPError: it is not of this hub.
+    """
+    cursor = (params.cursor if params else None) or ""
+    if len(cursor) > MAX_HANDLE_CHARS or not cursor.isprintable():
+        raise MCPError(code=types.INVALID_PARAMS, message="cursor: want the nextCursor of a page before")
+    return cursor
+
+
 def find_progress(context: Context) -> Progress | None:
     """Reports what an agent says while it works; None where the client asked for no progress."""
     meta = context.meta
@@ -116,7 +147,7 @@ async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) 
         except RpcError as error:
             return render_result(CallResult(task=task, error=error))
         if answer is None:
-            return await _render_unanswered(call, task.id)
+            return await render_unanswered(call, task.id)
         result = await send_answer(call, AnswerTask(task_id=task.id, message=answer))
     return render_result(result)
 
@@ -139,13 +170,11 @@ async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], t
         await asyncio.gather(asking, following, return_exceptions=True)
 
 
-async def _render_unanswered(call: ToolCall, task_id: str) -> Answer:
+async def render_unanswered(call: ToolCall, task_id: str) -> Answer:
     """A task whose caller's user gave no answer, as it is by now."""
     result = await call.calls.run_of_task(call.caller, task_id, Get(task_id=task_id))
-    shown = render_result(result)
-    if result.error is None and result.task is not None and result.task.is_interrupted:
-        shown.content.append(types.TextContent(text=NOT_ANSWERED))
-    return shown
+    still_waits = result.error is None and result.task is not None and result.task.is_interrupted
+    return render_result(result, NOT_ANSWERED if still_waits else "")
 
 
 async def send_answer(call: ToolCall, wanted: AnswerTask) -> CallResult:

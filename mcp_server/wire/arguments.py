@@ -14,12 +14,12 @@ from a2a_bridge.wire.dialects.reading import (
     check_content,
     check_printable,
     invalid,
-    question_of,
+    needs_of,
 )
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, question_of
 
 MAX_HANDLE_CHARS = 160
 MAX_QUERY_CHARS = 200
@@ -108,9 +108,9 @@ class AnswerTask(Struct, frozen=True, forbid_unknown_fields=True):
     wait_s: WaitS | None = None
 
 
-def schema_of(arguments: type[Struct]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
-    (reference,), shapes = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, or of its structured result."""
+    (reference,), shapes = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     schema = dict(shapes.pop(reference["$ref"].rpartition("/")[2]))
     for name in ("title", "description"):
         schema.pop(name, None)
@@ -137,6 +137,7 @@ def make_send(
         message=Message(message_id, Role.USER, parts),
         question=question_of(parts, ""),
         parts=parts if files else (),
+        needs=needs_of((f"files[{i}]", part) for i, part in enumerate(parts[1:])),
         task_id=task_id,
         context_id=context_id,
         waits=waits,

@@ -224,5 +224,5 @@ def make_call(
         request=send,
         key=key,
         traceparent=request.traceparent,
-        is_plain_send=not key,
+        is_plain_send=not (key or send.needs),
     )

@@ -12,12 +12,12 @@ from a2a_bridge.wire.dialects.reading import (
     MAX_PARTS,
     check_printable,
     invalid,
-    question_of,
+    needs_of,
     read_params,
 )
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, question_of
 from kit import strict_json
 from kit.ids import unguessable
 from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
@@ -198,14 +198,15 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     question = labeled if len(texts) > 1 else texts[0][1]
     if asked.format is not None:
         question = f"{question}\n\n{asked.format.instructions}"
-    files = tuple(_files(asked, since=len(asked.messages) - len(said)))
+    files = list(_files(asked, since=len(asked.messages) - len(said)))
     if len(files) >= MAX_PARTS:
         raise invalid(asked.field, f"{asked.field}: at most {MAX_PARTS - 1} images and files")
-    parts = (Part(text=question), *files)
+    parts = (Part(text=question), *(part for _, part in files))
     return Send(
         message=Message(_message_id(key), Role.USER, parts),
         question=question_of(parts, ""),
         parts=parts if files else (),
+        needs=needs_of(files),
         context_id=conversation_id,
         waits=not asked.is_stream,
     )
@@ -218,7 +219,7 @@ def make_repair(send: Send, wanted: ReplyFormat, flaw: str, context_id: str, key
     """
     question = f"Your last answer does not have the format that was asked for: {flaw}\n\n{wanted.instructions}"
     message = Message(_message_id(key), Role.USER, (Part(text=question),))
-    return replace(send, message=message, question=question, parts=(), context_id=context_id)
+    return replace(send, message=message, question=question, parts=(), needs=(), context_id=context_id)
 
 
 def new_messages(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -240,9 +241,11 @@ def _message_id(key: str) -> str:
     return f"chat-{hashlib.sha256(key.encode()).hexdigest()[:32]}" if key else unguessable("chat-")
 
 
-def _files(asked: AskedAnswer, since: int) -> Iterator[Part]:
+def _files(asked: AskedAnswer, since: int) -> Iterator[tuple[str, Part]]:
+    """The images and files, each with its place in the body."""
     for number, message in enumerate(asked.messages[since:], since):
         if not isinstance(message.content, str | None):
             for at, part in enumerate(message.content):
                 if not isinstance(part, TextPart | RefusalPart):
-                    yield part.read(f"{asked.field}[{number}].content[{at}]")
+                    where = f"{asked.field}[{number}].content[{at}]"
+                    yield where, part.read(where)

@@ -84,10 +84,14 @@ async def test_files_go_both_ways(embedded_hub: HubProcess) -> None:
     asked = user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": picture}}])
     steps = "say see: | raw notes hello | url plan https://example.com/plan.pdf"
     async with (
-        online(embedded_hub, Echo) as agent,
+        online(embedded_hub, Echo, agent={"defaultInputModes": ["text/plain", "image/*"]}) as agent,
         online(embedded_hub, TaskPeer) as maker,
         client_of(embedded_hub.url, token) as client,
     ):
+        with pytest.raises(openai.APIStatusError) as refused:
+            await client.chat.completions.create(model=f"agent/{maker.handle}", messages=asked)
+        assert "content[1] is not supported: the agent takes text/plain, application/json" in str(refused.value)
+        assert (refused.value.status_code, maker.prompts) == (400, [])
         await client.chat.completions.create(model=f"agent/{agent.handle}", messages=asked)
         note = 'file (part 2), as the caller sent it, not in this text: "image/png", 3 bytes'
         assert agent.prompts[0]["text"] == f"see\n\n{note}"

@@ -189,8 +189,18 @@ async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> 
         {"type": "input_image", "image_url": data, "detail": "auto"},
         {"type": "input_file", "file_url": "https://example.com/plan.pdf", "filename": "plan.pdf"},
     ]
-    async with online(embedded_hub, Echo) as agent, client_of(embedded_hub.url, token) as client:
-        await client.responses.create(model=f"agent/{agent.handle}", input=[{"role": "user", "content": content}])
+    asked: list[Any] = [{"role": "user", "content": content}]
+    takes = {"defaultInputModes": ["text/plain", "image/png", "application/octet-stream"]}
+    async with (
+        online(embedded_hub, Echo, agent=takes) as agent,
+        online(embedded_hub, Echo) as text_only,
+        client_of(embedded_hub.url, token) as client,
+    ):
+        with pytest.raises(openai.APIStatusError) as refused:
+            await client.responses.create(model=f"agent/{text_only.handle}", input=asked)
+        assert "input[0].content[1] is not supported: the agent takes text/plain" in str(refused.value)
+        assert not text_only.prompts
+        await client.responses.create(model=f"agent/{agent.handle}", input=asked)
         _, image, file = agent.prompts[0]["parts"]
     assert (base64.b64decode(image["raw"]), image["mediaType"]) == (b"png", "image/png")
     assert (file["url"], file["filename"]) == ("https://example.com/plan.pdf", "plan.pdf")

@@ -31,6 +31,19 @@ GIVEN = [
         {"query": "cats", "limit": 2},
     ),
     ({"type": "object", "properties": {"query": STRING}}, asked("cats"), {"query": "cats"}),
+    ({"type": "object", "properties": {"limit": NUMBER, "query": STRING}}, asked("cats"), {"query": "cats"}),
+    ({"properties": {"query": {"anyOf": [STRING, {"type": "null"}]}}}, asked("cats"), {"query": "cats"}),
+    ({"properties": {"query": {"type": ["null", "string"]}}}, asked("cats"), {"query": "cats"}),
+    (
+        {"properties": {"query": {"$ref": "#/$defs/Word"}}, "$defs": {"Word": {"type": "string"}}},
+        asked("cats"),
+        {"query": "cats"},
+    ),
+    (
+        {"properties": {"query": {"const": {"$schema": "x"}}}},
+        asked('{"query": {"$schema": "x"}}'),
+        {"query": {"$schema": "x"}},
+    ),
     (ADD, asked('{"a": 1, "b": 2}'), {"a": 1, "b": 2}),
     (TWO_TEXTS, asked("{}"), {}),
     (NOTHING, asked("go"), {}),
@@ -57,6 +70,7 @@ REFUSED = [
     (ADD, asked("[" * 100_000), "the text is not JSON"),
     (ADD, asked("[1, 2]"), "want a JSON object"),
     (TWO_TEXTS, asked("cats"), "the text is not JSON"),
+    ({**SEARCH, "required": ["limit"]}, asked("cats"), "the text is not JSON"),
     ({"$ref": "#", "properties": {"a": NUMBER, "b": NUMBER}}, asked("{}"), "nested too deeply"),
 ]
 
@@ -87,7 +101,11 @@ def test_what_a_caller_sends_costs_little_to_check():
         "additionalProperties": False,
     }
     hostile = {"word": "a" * 60 + "!", "list": [{} for _ in range(100_000)], "b" * 60 + "!": 1}
-    assert read_arguments(asked("", {"data": hostile}), schema) == hostile  # else it would take hours
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    nested = {"properties": {"in": {**schema, **dialect}}}
+    referring = {**dialect, **schema, "properties": {**schema["properties"], "in": {"$ref": "#"}}}
+    for checked, given in ((schema, hostile), (nested, {"in": hostile}), (referring, {"in": hostile})):
+        assert read_arguments(asked("", {"data": given}), checked) == given  # else it would take hours
 
 
 def make_result(*content, **more):

@@ -89,7 +89,9 @@ async def test_artifacts_go_to_the_agent_and_come_back(embedded_hub: HubProcess)
         assert uploaded.status_code == 200, uploaded.text
         shown = uploaded.json()
         assert (shown["file_name"], shown["relative_path"], shown["agent_created"]) == ("notes.txt", "a/b", False)
-        done = (await step(client, task, "say done | raw r made")).json()
+        done = (await step(client, task, "raw r made | say done")).json()
+        note = 'file (part 2), as the caller sent it, not in this text: "a/b/notes.txt", "text/plain", 13 bytes'
+        assert done["output"] == f"done\n\n{note}"  # an agent that reads text alone knows of the file
         sent = agent.prompts[0]["parts"][1]
         assert sent == {"filename": "a/b/notes.txt", "raw": "aGVsbG8gACB3b3JsZA==", "mediaType": "text/plain"}
         (made,) = done["artifacts"]

@@ -7,11 +7,12 @@ from typing import Any
 import httpx
 import mcp_types as types
 import pytest
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import Json, bearer, web
-from lab.hub_process import HubProcess
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from mcp_server.surface.server import TOOLS
 from tests.mcp.clients import MODES, mcp_client, task_id_of, text_of
@@ -48,18 +49,42 @@ async def test_without_a_live_token_the_answer_says_where_to_sign_in(
     assert named["authorization_servers"] == [embedded_hub.url]
 
 
-async def test_other_methods_are_405_and_a_page_elsewhere_may_ask_with_a_token(embedded_hub: HubProcess) -> None:
+async def test_other_methods_are_405(embedded_hub: HubProcess) -> None:
     session = embedded_hub.mint("alice", "session")
     async with web(embedded_hub.url, headers=bearer(session) | HEADERS) as client:
         for method in ("GET", "DELETE", "PUT"):
             answer = await client.request(method, "/mcp")
             assert (answer.status_code, "POST" in answer.headers["allow"]) == (405, True)
         assert (await client.get("/mcp/sse")).status_code == 404  # the transport before 2025
-        answer = await client.options("/mcp", headers={"Origin": "https://app.example"})
-    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (204, "*")
-    assert "Authorization" in answer.headers["access-control-allow-headers"]
-    foreign = await post(embedded_hub, LIST, Cookie=f"cw_session={session}", Origin="https://evil.example")
-    assert foreign.status_code == 403
+
+
+async def test_hosts_and_origins_that_are_not_the_hubs_are_403(
+    start_hub: StartHub, make_storage: MakeStorage, subtests: pytest.Subtests
+) -> None:
+    app = "https://app.example"
+    hub = start_hub(make_storage("embedded"), APP_ORIGINS=app, ALLOWED_HOSTS="hub.lan")
+    token, port = hub.mint("alice", "session"), hub.url.rpartition(":")[2]
+    allowed = [
+        {}, {"Origin": hub.url}, {"Origin": app}, {"Host": "hub.lan"},
+        {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
+    ]  # fmt: skip
+    refused = [
+        {"Host": "evil.example"}, {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"},
+        {"Host": "a b"}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"{app}.evil.example"},
+    ]  # fmt: skip
+    for status, requests in ((200, allowed), (403, refused)):
+        for headers in requests:
+            with subtests.test(headers=headers):
+                answer = await post(hub, LIST, token, **headers)
+                is_app = headers.get("Origin") == app
+                assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (
+                    status, app if is_app else None,
+                )  # fmt: skip
+    async with web(hub.url) as client:
+        asked = await client.options("/mcp", headers={"Origin": app})
+        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, app)
+        assert "Authorization" in asked.headers["access-control-allow-headers"]
+        assert (await client.options("/mcp", headers={"Origin": "https://evil.example"})).status_code == 403
 
 
 START = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"'
@@ -106,8 +131,8 @@ async def test_unknown_tools_and_methods_are_protocol_errors(
         for name in ("delete_everything", "ask_owner_unknown", "ask_", "x" * 5000, "ask_\u2603_\u2603"):
             with subtests.test(name=name), pytest.raises(MCPError, match="no tool"):
                 await client.call_tool(name, {})
-        with pytest.raises(MCPError) as refused:
-            await client.list_resources()
+        with pytest.raises(MCPError) as refused, pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource("clawbridge://tasks/x")
         assert refused.value.code == types.METHOD_NOT_FOUND
         with pytest.raises(MCPError, match="cursor"):
             await client.list_tools(cursor="\u0007")

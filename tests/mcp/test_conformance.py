@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.agents import Echo, online
 from lab.hub_process import HubProcess
+from tests.mcp.clients import mcp_client
 from tests.mcp.conformance import FAILED, NAME, list_scenarios, read_checks, read_rows, run_suite
 
 pytestmark = pytest.mark.deep
@@ -17,6 +19,8 @@ async def test_the_scenarios_that_apply_pass(
 ) -> None:
     url, token = embedded_hub.url, embedded_hub.mint("alice", "session")
     wanted = ["--url", f"{url}/mcp", "--suite", "all", "--spec-version", version, "-o", str(tmp_path)]
+    async with online(embedded_hub, Echo) as agent, mcp_client(url, token) as client:
+        await client.call_tool("ask_agent", {"handle": agent.handle, "message": "make a resource"})
     async with run_suite("server", *wanted, HUB_URL=url, HUB_TOKEN=token) as suite:
         await suite.communicate()
     for scenarios, versions, left_out in read_rows(RUN):

@@ -15,7 +15,7 @@ from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.service.open_calls import OpenCalls
-from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, McpEndpoint
+from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, HubAddresses, McpEndpoint
 from mcp_server.surface.results import ERROR_ADVICE
 from mcp_server.surface.server import ToolHandlers
 from tests.mcp.clients import text_of
@@ -60,7 +60,8 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
 async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
     runner: Any = SimpleNamespace(ledger=LedgerAway())
     elicitations: Any = SimpleNamespace()
-    endpoint = McpEndpoint(runner, None, elicitations, OpenCalls("here", LocalPost()), "http://hub", "1")
+    addresses = HubAddresses("http://hub", ["hub"], ())
+    endpoint = McpEndpoint(runner, None, elicitations, OpenCalls("here", LocalPost()), addresses, "1")
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

@@ -13,8 +13,8 @@ from tests.contracts.rows import published, user
 LONG = "a-reviewer-of-pull-requests-that-change-the-database-schema"
 
 
-def make_caller() -> ToolCaller:
-    identity = Identity(1, "session", "", user("alice").pk, "alice", is_staff=False, is_stale=False)
+def make_caller(**limits: str) -> ToolCaller:
+    identity = Identity(1, "session", "", user("alice").pk, "alice", is_staff=False, is_stale=False, **limits)
     return ToolCaller(token=Presented("0" * 64, False), identity=identity, body_bytes=1, traceparent="")
 
 

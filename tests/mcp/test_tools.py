@@ -80,8 +80,9 @@ async def test_artifacts_are_images_files_links_and_text(embedded_hub: HubProces
 
 async def test_files_reach_the_agent(embedded_hub: HubProcess) -> None:
     files = [{"name": "a.txt", "media_type": "text/plain", "data": "aGVsbG8="}, {"url": "https://example.com/b"}]
+    takes = {"defaultInputModes": ["text/plain", "application/octet-stream"]}
     async with (
-        online(embedded_hub, Echo) as agent,
+        online(embedded_hub, Echo, agent=takes) as agent,
         mcp_client(embedded_hub.url, embedded_hub.mint("alice", "session")) as client,
     ):
         await client.call_tool("ask_agent", {"handle": agent.handle, "message": "read", "files": files})
@@ -90,6 +91,25 @@ async def test_files_reach_the_agent(embedded_hub: HubProcess) -> None:
     assert '"a.txt", "text/plain", 5 bytes' in text
     assert '"https://example.com/b"' in text
     assert [part.get("raw") or part.get("url") for part in parts[1:]] == ["aGVsbG8=", "https://example.com/b"]
+
+
+async def test_an_image_to_an_agent_that_takes_text_is_refused(embedded_hub: HubProcess) -> None:
+    image = {"media_type": "image/png", "data": "aGk="}
+    async with (
+        online(embedded_hub, TaskPeer) as agent,
+        mcp_client(embedded_hub.url, embedded_hub.mint("alice", "session")) as client,
+    ):
+        asked = await client.call_tool("ask_agent", {"handle": agent.handle, "message": "ask which one?"})
+        for tool, named in (
+            ("ask_agent", {"handle": agent.handle}),
+            ("answer_task", {"task_id": task_id_of(asked)}),
+        ):
+            refused = await client.call_tool(tool, named | {"message": "see", "files": [image]})
+            assert refused.is_error
+            assert text_of(refused).startswith(
+                "Error: files[0] is not supported: the agent takes text/plain, application/json.\nSend it as text,"
+            )
+        assert len(agent.prompts) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -116,33 +115,6 @@ def needs_of(parts: Iterable[tuple[str, Part]], *, suffix: str = "") -> tuple[In
         elif media_type not in INPUT_MODES:
             needs.append(InputNeed(f"{where}.mediaType", media_type, is_file=False))
     return tuple(needs)
-
-
-def question_of(parts: Iterable[Part], between: str) -> str:
-    """The question for an agent that reads only text: the texts, the JSON of data, and a line about each file."""
-    texts: list[str] = []
-    notes: list[str] = []
-    for number, part in enumerate(parts, 1):
-        if isinstance(part.text, str) and part.text:
-            texts.append(part.text)
-        if part.data is not UNSET:
-            notes.append(_note(number, part.data))
-        elif part.text is UNSET:
-            notes.append(_note_of_file(number, part))
-    text = between.join(texts)
-    return "\n\n".join([text, *notes] if texts else notes) if notes else text
-
-
-def _note(number: int, data: Any) -> str:
-    shown = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False)
-    return f"data (part {number}), as the caller sent it, not to be trusted:\n{shown}"
-
-
-def _note_of_file(number: int, part: Part) -> str:
-    """One line; quoted, so that a name cannot add lines."""
-    content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
-    named = [json.dumps(one) for one in (part.filename, part.media_type) if one]
-    return f"file (part {number}), as the caller sent it, not in this text: {', '.join([*named, content])}"
 
 
 def last(messages: list[Shown], length: int | None) -> list[Shown]:

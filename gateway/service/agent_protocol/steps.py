@@ -14,7 +14,7 @@ from agents.core.types import SettledTurn, Target
 from agents.core.waiting import RunningTurn, text_of
 from agents.links.channel.requests import ActingFor
 from agents.models.choices import Interruption, Outcome
-from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
+from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, question_of, text_in
 from gateway.service.agent_protocol import store
 from gateway.service.agent_protocol.files import files_of
 from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
@@ -63,7 +63,9 @@ class StepRunner:
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
         envelope, sender = make_message(begun), Sender.of(identity)
-        question = MessageToAsk(begun.step.input, parts_of(begun), begun.step.agent_task_id)
+        parts = parts_of(begun)
+        text = question_of(parts, "") or begun.step.input
+        question = MessageToAsk(text, parts, begun.step.agent_task_id)
         try:
             message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
         except (FrameRefused, MustWait) as refused:

@@ -10,12 +10,11 @@ from a2a_bridge.wire.dialects.reading import (
     MAX_PARTS,
     check_content,
     invalid,
-    question_of,
     read_params,
 )
 from a2a_bridge.wire.requests import Get, Request, Send
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out
+from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, question_of
 
 
 class HubPart(Struct, frozen=True):

@@ -15,13 +15,12 @@ from a2a_bridge.wire.dialects.reading import (
     invalid,
     needs_of,
     only_modes,
-    question_of,
     read_params,
 )
 from a2a_bridge.wire.errors import UNSUPPORTED_OPERATION
 from a2a_bridge.wire.requests import Cancel, Get, Request, Send, Subscribe
 from a2a_bridge.wire.task import Message, Role
-from agents.transcript.pieces import LEFT_OUT, Json, Part
+from agents.transcript.pieces import LEFT_OUT, Json, Part, question_of
 from kit.jsonrpc import RpcError
 
 KINDS = ("", "text", "file", "data")  # others are ignored

@@ -15,7 +15,6 @@ from a2a_bridge.wire.dialects.reading import (
     invalid,
     needs_of,
     only_modes,
-    question_of,
     read_params,
 )
 from a2a_bridge.wire.dialects.v1.params import (
@@ -42,6 +41,7 @@ from a2a_bridge.wire.requests import (
     Subscribe,
 )
 from a2a_bridge.wire.task import Message, Role, State
+from agents.transcript.pieces import question_of
 from kit.clock import iso
 
 MAX_PAGE = 100
