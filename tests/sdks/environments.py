@@ -157,8 +157,7 @@ FRAMEWORKS = {
 }
 
 
-# `make test-deep` installs them: they are large (the programs of the presets have 900 MB), and show what others show,
-# or what programs do.
+# Large, or of programs that few use: `make test-deep` installs them. The programs of the presets have 900 MB.
 DEEP_ONLY = frozenset(
     {"python-a2a", "python-openai", "python-mcp", "js-mcp-clients", "js-conformance", "js-coding-agents"}
 )
