@@ -131,6 +131,7 @@ def test_both_run_in_one_environment_beside_a_package_named_agents(
     assert {path.name for path in packages.iterdir() if path.suffix != ".dist-info"} == {
         "agents", "clawbridge", "clawbridge_hub", "dependencies.pth",
     }  # fmt: skip
+    assert say("clawbridge-hub", "--version") == VERSION
     for command in (["clawbridge-hub", "check"], ["clawbridge", "manage", "check"]):
         assert say(*command) == "System check identified no issues (0 silenced)."
     assert (tmp_path / "data" / "clawbridge" / "secret_key").exists()
