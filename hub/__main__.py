@@ -8,11 +8,15 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
+from clawbridge import VERSION
 from hub.data_dir import BASE_DIR, check_hub_exists
 
 
 def main(arguments: Sequence[str], name: str = "manage.py") -> int:
     """Run one command; the answer is the exit code. `name`: how the user calls it."""
+    if [*arguments] == ["--version"]:
+        sys.stdout.write(f"{VERSION}\n")  # Django would write its own
+        return 0
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
     try:
         check_hub_exists(arguments, BASE_DIR)

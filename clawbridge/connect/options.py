@@ -22,7 +22,7 @@ examples:
   python3 connect.pyz --name la-brisa --agnt --exec -- python3 book.py
 Each question starts the command once: the question is its standard input, what it prints is the reply,
 and CLAWBRIDGE_CHAT_ID, _ASKER, _TASK_ID and _CONTEXT_ID say more about it. An exit status other than 0
-fails the task, with the end of standard error. More is in connect/README.md.
+fails the task, with the end of standard error. More is in clawbridge/connect/README.md.
 
 exit codes: 0 stopped, 2 bad arguments or token refused, 3 another process took over the session"""
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agnt",
         action="store_true",
-        help="for --exec: be a venue, and answer AGNT envelopes (connect/README.md)",
+        help="for --exec: be a venue, and answer AGNT envelopes (clawbridge/connect/README.md)",
     )
     parser.add_argument(
         "--agnt-secret-file",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         choices=("text", "lines"),
         default="text",
-        help="what --exec's command speaks: text (default), or lines of JSON that say more (connect/README.md)",
+        help="what --exec's command speaks: text (default), or lines of JSON (clawbridge/connect/README.md)",
     )
     parser.add_argument(
         "--preset", choices=sorted(PRESETS), help="answer with this coding agent, which must be installed"

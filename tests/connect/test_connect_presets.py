@@ -1,4 +1,4 @@
-"""`--preset`: small programs print what the coding agents print; connect/README.md names the versions."""
+"""`--preset`: small programs print what the coding agents print, in versions of clawbridge/connect/README.md."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""What docs/howto/run-a-team.md and connect/README.md tell users to do works, as it is written there."""
+"""What docs/howto/run-a-team.md and clawbridge/connect/README.md tell users to do works as it is written."""
 
 import asyncio
 import json

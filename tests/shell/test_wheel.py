@@ -37,14 +37,9 @@ class Wheel:
 
 
 def build(folder: Path, into: Path) -> Wheel:
-    """Build the wheel of a project, twice: the same sources make the same bytes."""
-    made = []
-    for name in ("one", "two"):
-        command = python("-m", "hatchling", "build", "-t", "wheel", "-d", str(into / name))
-        run(command, os.environ | {"SOURCE_DATE_EPOCH": "315532800"}, folder=folder, within_s=60)
-        made += (into / name).iterdir()
-    file, again = made
-    assert file.read_bytes() == again.read_bytes()
+    """Build the wheel of a project."""
+    run(python("-m", "hatchling", "build", "-t", "wheel", "-d", str(into)), os.environ, folder=folder, within_s=60)
+    [file] = into.iterdir()
     with zipfile.ZipFile(file) as wheel:
         files = frozenset(wheel.namelist())
         [about] = {name.partition("/")[0] for name in files if ".dist-info/" in name}
@@ -54,13 +49,13 @@ def build(folder: Path, into: Path) -> Wheel:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     """The wheel `clawbridge`."""
     return build(ROOT / "clawbridge", tmp_path_factory.mktemp("client"))
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+def hub_wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     """The wheel `clawbridge-hub`."""
     return build(ROOT, tmp_path_factory.mktemp("hub"))
 
@@ -76,23 +71,28 @@ def dependencies(wheel: Wheel, extra: str) -> set[str]:
     return {name.partition(">")[0] for name, _, when in needed if extra in when and bool(extra) == bool(when)}
 
 
-def test_the_client_is_one_package_with_few_dependencies(client: Wheel) -> None:
-    assert client.files == modules({"clawbridge"}) | {"clawbridge/py.typed"}
-    assert len(dependencies(client, "")) <= MOST_DEPENDENCIES
-    assert not dependencies(client, "") & dependencies(client, "mcp")
-    assert (client.metadata["Name"], client.metadata["Version"]) == ("clawbridge", VERSION)
-    assert client.commands.split() == ["[console_scripts]", "clawbridge", "=", "clawbridge.__main__:main"]
+def test_the_client_is_one_package_with_few_dependencies(client_wheel: Wheel) -> None:
+    assert client_wheel.files == modules({"clawbridge"}) | {"clawbridge/py.typed"}
+    assert len(dependencies(client_wheel, "")) <= MOST_DEPENDENCIES
+    assert not dependencies(client_wheel, "") & dependencies(client_wheel, "mcp")
+    assert (client_wheel.metadata["Name"], client_wheel.metadata["Version"]) == ("clawbridge", VERSION)
+    assert client_wheel.commands.split() == ["[console_scripts]", "clawbridge", "=", "clawbridge.__main__:main"]
 
 
-def test_the_hub_is_one_package_with_the_folders_of_the_checkout(hub: Wheel) -> None:
+def test_the_hub_is_one_package_with_the_folders_of_the_checkout(hub_wheel: Wheel) -> None:
     pages = {shown(path) for path in named("*") if shown(path).startswith(("templates/", "static/"))}
     documents = {shown(path) for path in named(*SHOWN_DOCUMENTS)}
     data = {shown(path) for path in named("gateway/service/team/data/*.json")} | {"clawbridge/py.typed"}
     own = {"hub/wheel/__init__.py", "hub/wheel/__main__.py"}
     wanted = (modules(ROOMS) | pages | documents | data) - own | {"__init__.py", "__main__.py"}
-    assert hub.files == {f"clawbridge_hub/{name}" for name in wanted}
-    assert (hub.metadata["Name"], hub.metadata["Version"]) == ("clawbridge-hub", VERSION)
-    assert hub.commands.split() == ["[console_scripts]", "clawbridge-hub", "=", "clawbridge_hub.__main__:main"]
+    assert hub_wheel.files == {f"clawbridge_hub/{name}" for name in wanted}
+    assert (hub_wheel.metadata["Name"], hub_wheel.metadata["Version"]) == ("clawbridge-hub", VERSION)
+    assert hub_wheel.commands.split() == [
+        "[console_scripts]",
+        "clawbridge-hub",
+        "=",
+        "clawbridge_hub.__main__:main",
+    ]
 
 
 def stranger(folder: Path) -> Path:
@@ -107,7 +107,7 @@ def stranger(folder: Path) -> Path:
 
 
 def test_both_run_in_one_environment_beside_a_package_named_agents(
-    client: Wheel, hub: Wheel, tmp_path: Path
+    client_wheel: Wheel, hub_wheel: Wheel, tmp_path: Path
 ) -> None:
     env = hub_env({"XDG_DATA_HOME": str(tmp_path / "data"), "DATA_DIR": "", "HOME": str(tmp_path)})
     venv.create(tmp_path / "venv", with_pip=False)
@@ -123,17 +123,17 @@ def test_both_run_in_one_environment_beside_a_package_named_agents(
     def say(*command: str) -> str:
         return run([str(programs / command[0]), *command[1:]], env, folder=tmp_path, within_s=60).strip()
 
-    install(client.file, stranger(tmp_path))
+    install(client_wheel.file, stranger(tmp_path))
     assert say("clawbridge", "--version") == f"clawbridge {VERSION}"
     with pytest.raises(ProgramError, match="no hub is installed"):
         say("clawbridge", "serve")
-    install(hub.file)
+    install(hub_wheel.file)
     assert {path.name for path in packages.iterdir() if path.suffix != ".dist-info"} == {
         "agents", "clawbridge", "clawbridge_hub", "dependencies.pth",
     }  # fmt: skip
-    for command in (["clawbridge-hub", "check"], ["clawbridge", "manage", "check"]):
-        assert say(*command) == "System check identified no issues (0 silenced)."
+    assert say("clawbridge-hub", "--version") == VERSION
+    assert say("clawbridge-hub", "check") == "System check identified no issues (0 silenced)."
     assert (tmp_path / "data" / "clawbridge" / "secret_key").exists()
     with pytest.raises(ProgramError, match="has no hub"):
-        say("clawbridge-hub", "halt")
+        say("clawbridge", "manage", "halt")
     assert say("python", "-c", "import agents; print(agents.agents)") in STRANGER
