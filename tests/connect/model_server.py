@@ -26,10 +26,11 @@ class Say:
 
 @dataclass(frozen=True)
 class UseTool:
-    """The model asks the program to run a tool."""
+    """The model asks the program to run a tool. `namespace`: that of the tool, as Codex names servers of MCP."""
 
     name: str
     arguments: Json
+    namespace: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def openai_events(step: Say | UseTool) -> Iterable[Json]:
     else:
         item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": step.name}
         item |= {"arguments": json.dumps(step.arguments)}
+        item |= {"namespace": step.namespace} if step.namespace else {}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     usage = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}
     usage |= {"total_tokens": INPUT_TOKENS + OUTPUT_TOKENS}
