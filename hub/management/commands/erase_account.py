@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from accounts.models import User
 from hub.account_data.closure import CannotClose, close
 from hub.account_data.erasure import erase_unless_busy
-from hub.account_data.export import PARTS
+from hub.account_data.tables import EXPORTED
 from hub.management.command import HubCommand
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
@@ -44,7 +44,7 @@ class Command(HubCommand):
 
     def _count(self, user: User) -> None:
         self.stdout.write(f"@{user.login} has so many rows, by the tables of export_account:")
-        for part in PARTS:
+        for part in EXPORTED:
             if count := part.rows(user).count():
                 self.stdout.write(f"{count:>9} {part.name}")
         self.stdout.write("What they asked others' agents stays, without their words and name.")
