@@ -19,6 +19,7 @@ class Command(HubCommand):
         "Erase an account for good: tokens, agents, sessions, transcripts, files, webhooks, tasks. Works while the"
         " hub runs."
     )
+    refusals = (CannotClose,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -35,10 +36,7 @@ class Command(HubCommand):
         if not options["yes"]:
             self._count(user)
             raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")
-        try:
-            closed = close(user.pk, by_operator=True)
-        except CannotClose as cannot:
-            raise CommandError(str(cannot)) from None
+        closed = close(user.pk, by_operator=True)
         left = "" if erase_unless_busy(closed) else f"; {LATER}"
         self.stdout.write(f"@{user.login} is erased{left}")
 
