@@ -314,7 +314,7 @@ class Exchanges:
         identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
         run = TaskRun(
-            task,
+            opening=task,
             store=self._tasks,
             feeds=self._feeds,
             pushes=self._pushes,

@@ -5,13 +5,14 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
 from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (
     closing,
@@ -42,13 +43,6 @@ AGAIN_S = 0.2
 ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
 
 
-class TaskWriter(Protocol):
-    """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
-
-    def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """The statements to write in the transaction that settles the turn."""
-
-
 class Plan(Struct, frozen=True):
     """The task once `events` are kept, and the number of pieces that it contains then."""
 
@@ -70,6 +64,7 @@ class End(Struct, frozen=True):
         return events_of_plain(self.task) if self.written is None else self.written
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
@@ -83,45 +78,35 @@ class TaskRun:
     when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        store: TaskStore,
-        feeds: Feeds,
-        pushes: Pushes,
-        wait_s: float,
-        keeps_plain: bool = True,
-        plain_is_direct: bool = True,
-        joins_text: bool = False,
-        keeper: TaskWriter | None = None,
-        before: Task | None = None,
-    ) -> None:
-        self.opening = task
-        self.keeper = keeper
-        self._before = before
-        self.running: RunningTurn | None = None
-        self.feed: Feed | None = None
-        self._store = store
-        self._feeds = feeds
-        self._pushes = pushes
-        self._wait_s = wait_s
-        self._keeps_plain = keeps_plain
-        self._plain_is_direct = plain_is_direct
-        self._joins_text = joins_text
-        self.task = task
-        self._plan = Plan(task, 0)
-        self._end: End | None = None
-        self._open_ids: tuple[str, ...] = ()
-        self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
-        self._is_written = False
-        self._telling: asyncio.Lock | None = None
-        self._is_recording = False
-        self._denied: Denied | None = None
-        self.follow_ups: Sequence[int] = ()
-        self.followers = 0
-        self.followers_elsewhere: set[str] = set()
-        self.outlives_followers = False
+    opening: Task
+    store: TaskStore
+    feeds: Feeds
+    pushes: Pushes
+    wait_s: float
+    keeps_plain: bool = True
+    plain_is_direct: bool = True
+    joins_text: bool = False
+    keeper: KeyClaim | None = None
+    before: Task | None = None
+    task: Task = field(init=False)
+    running: RunningTurn | None = field(init=False, default=None)
+    feed: Feed | None = field(init=False, default=None)
+    follow_ups: Sequence[int] = field(init=False, default=())
+    followers: int = field(init=False, default=0)
+    followers_elsewhere: set[str] = field(init=False, default_factory=set)
+    outlives_followers: bool = field(init=False, default=False)
+    _plan: Plan = field(init=False)
+    _end: End | None = field(init=False, default=None)
+    _open_ids: tuple[str, ...] = field(init=False, default=())
+    # The loop's thread makes plans, the ledger's the end.
+    _planning: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _is_written: bool = field(init=False, default=False)
+    _telling: asyncio.Lock | None = field(init=False, default=None)
+    _is_recording: bool = field(init=False, default=False)
+    _denied: Denied | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.task, self._plan = self.opening, Plan(self.opening, 0)
 
     @property
     def is_in_queue(self) -> bool:
@@ -143,7 +128,7 @@ class TaskRun:
         """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
         if self._end is None or not self._is_waiting_again(self._end.settled):
             return ""
-        return failure_text(self._end.settled.reason, self._wait_s)
+        return failure_text(self._end.settled.reason, self.wait_s)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -164,8 +149,8 @@ class TaskRun:
         async with self._telling:
             if self.feed is None:
                 if self.task.turns == 1:
-                    await self._store.put(self.task)
-                self.feed = self._feeds.of(self.task)
+                    await self.store.put(self.task)
+                self.feed = self.feeds.of(self.task)
                 self.feed.is_fed = self._end is None
                 if self.running is not None and self._end is None:
                     self._listen(self.running)
@@ -207,7 +192,7 @@ class TaskRun:
         """
         end = self._ending(settled)
         events = end.written or () if self._telling is None else end.events
-        writes = [*self._store.writes(end.task, events)] if self._is_kept(end.task) else []
+        writes = [*self.store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
         if self.keeper is not None:
             writes += self.keeper.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
@@ -239,7 +224,7 @@ class TaskRun:
 
     async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
         if self.feed is not None and self.feed.has_pushes:
-            await self._pushes.tell(task, events, self._traceparent)
+            await self.pushes.tell(task, events, self._traceparent)
 
     def _listen(self, running: RunningTurn) -> None:
         running.listen(self._record_soon)
@@ -249,7 +234,7 @@ class TaskRun:
     def _record_soon(self) -> None:
         if not self._is_recording:
             self._is_recording = True
-            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
+            self.feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end.
@@ -260,7 +245,7 @@ class TaskRun:
         try:
             async with self._telling:
                 while plan := self._planned():
-                    await self._store.append(plan.task, plan.events)
+                    await self.store.append(plan.task, plan.events)
                     await self._push(plan.task, plan.events)
                     self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
@@ -284,7 +269,7 @@ class TaskRun:
         pieces = self.pieces[taken:]
         if not begins and not pieces:
             return []
-        if self._joins_text and self.feed is None:
+        if self.joins_text and self.feed is None:
             pieces = with_joined_text(pieces)
         at = timestamp()
         working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
@@ -305,10 +290,10 @@ class TaskRun:
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
-        if self._before is not None and self._is_waiting_again(settled):
-            restored, event = waiting_again(self._before, so_far.seq, at)
+        if self.before is not None and self._is_waiting_again(settled):
+            restored, event = waiting_again(self.before, so_far.seq, at)
             return End(settled, restored, [*events, event])
-        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
+        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self.wait_s, at=at)
         if settled.outcome is Outcome.COMPLETED:
             closed = closing(so_far, left_open(self._open_ids, [*events, *ends]), at)
             events += closed
@@ -318,7 +303,7 @@ class TaskRun:
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
         """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
-        return self._before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
+        return self.before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""
@@ -326,17 +311,17 @@ class TaskRun:
             return False
         pieces = self.pieces
         return not pieces or (
-            self._joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+            self.joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
         )
 
     def _is_kept(self, task: Task) -> bool:
-        return self._keeps_plain or self.feed is not None or self._is_promoted(task)
+        return self.keeps_plain or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
         if self.opening.artifacts:  # follow-ups came with it
             return True
         is_direct = self.running is not None and self.running.is_direct and self.feed is None
-        if self._plain_is_direct:
+        if self.plain_is_direct:
             is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
             return not is_message and is_promoted(task, self.pieces)
         return not (is_direct and task.state is State.COMPLETED)
@@ -356,7 +341,7 @@ class TaskRun:
                 self.feed.is_fed = False
                 self.feed.wake_readers()
                 if self.feed.has_pushes:
-                    self._pushes.wake()
+                    self.pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self.task, self._plan = task, Plan(task, taken)
@@ -369,9 +354,9 @@ class TaskRun:
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:
-                    await self._store.put(task)
+                    await self.store.put(task)
                 else:
-                    await self._store.append(task, events)
+                    await self.store.append(task, events)
                 return
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)

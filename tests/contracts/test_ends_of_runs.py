@@ -38,7 +38,7 @@ class Broken(MemoryTaskStore):
 def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
-    return TaskRun(task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, keeps_plain=keeps_plain)
+    return TaskRun(opening=task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, keeps_plain=keeps_plain)
 
 
 async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its_end() -> None:
@@ -195,7 +195,7 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
     begun = replace(before, state=State.WORKING, seq=5, turns=2, chat_id="next")
-    run = TaskRun(begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, before=before)
+    run = TaskRun(opening=begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, before=before)
     feed = await run.tell()
     unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
     (written,) = [query for query in run.writes(unsent) if "SET chat_id" in query.statement] or [None]
