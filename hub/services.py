@@ -44,7 +44,7 @@ from kit.concurrency import ConcurrencyLimit
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.surface.endpoint import McpEndpoint
-from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
+from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
 from operators.surface.asgi import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
@@ -74,10 +74,7 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
-    chat: ModelAnswers
-    responses: ModelAnswers
-    stored_responses: StoredResponses
-    models: ModelList
+    models: ModelEndpoint
     team_agents: TeamAgents
     questions: QuestionList
     operators: Operators

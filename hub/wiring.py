@@ -71,9 +71,7 @@ from kit.ids import unguessable
 from mcp_server.service.elicitation import Elicitations
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import McpEndpoint
-from openai_api.surface.completions import ChatWire
-from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
-from openai_api.surface.responses import ResponseWire
+from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
 from operators.service.prompt_service import PromptService
 from operators.surface.asgi import Operators
@@ -189,12 +187,7 @@ def build_services() -> HubServices:
             settings.PUBLIC_URL,
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
-        chat=ModelAnswers(
-            runner, settings.PUBLIC_URL, ChatWire, ask_team=team_agents.ask if settings.GATEWAY else None
-        ),
-        responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
-        stored_responses=StoredResponses(runner, settings.PUBLIC_URL),
-        models=ModelList(ledger, settings.PUBLIC_URL),
+        models=ModelEndpoint(runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None),
         team_agents=team_agents,
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),
         asking=asking,
