@@ -319,9 +319,7 @@ class Exchanges:
             feeds=self._feeds,
             pushes=self._pushes,
             wait_s=wait_s,
-            keeps_plain=not send.takes_direct,
-            plain_is_direct=send.plain_is_direct,
-            joins_text=send.waits,
+            send=send,
             keeper=claim,
             before=before,
         )

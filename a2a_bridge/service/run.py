@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
@@ -15,7 +14,6 @@ from a2a_bridge.service.pushes.pushes import Pushes
 from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (
-    closing,
     end_of,
     events_of,
     events_of_plain,
@@ -28,6 +26,7 @@ from a2a_bridge.service.tasks.pieces import (
 )
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.errors import failure_text
+from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, timestamp
 from agents.core.errors import Denied, Unavailable
 from agents.core.types import SettledTurn
@@ -69,13 +68,12 @@ class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
     Until `tell` is called the store does not have the task, and only the request that started it knows it.
-    `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
-    message, else only one that its agent calls a message.
-    `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
+    `send`: the message of the turn. If its caller waits for the end, a reply that is not shown in pieces is kept
+    as one text. If the caller takes a message for an answer, a task whose answer is one is not kept.
     `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
-    turn. `task`: the current task. `followers`: how many requests of this process wait for the task;
-    `followers_elsewhere`: the names of requests of other processes that do; `outlives_followers`: the turn goes on
-    when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
+    turn. `denied`: why its agent was not asked, at once or after a wait. `followers`: how many requests of this
+    process wait for the task; `followers_elsewhere`: the names of those of other processes; `outlives_followers`:
+    the turn goes on when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
     """
 
     opening: Task
@@ -83,12 +81,11 @@ class TaskRun:
     feeds: Feeds
     pushes: Pushes
     wait_s: float
-    keeps_plain: bool = True
-    plain_is_direct: bool = True
-    joins_text: bool = False
+    send: Send
     keeper: KeyClaim | None = None
     before: Task | None = None
     task: Task = field(init=False)
+    denied: Denied | None = field(init=False, default=None)
     running: RunningTurn | None = field(init=False, default=None)
     feed: Feed | None = field(init=False, default=None)
     follow_ups: Sequence[int] = field(init=False, default=())
@@ -103,7 +100,6 @@ class TaskRun:
     _is_written: bool = field(init=False, default=False)
     _telling: asyncio.Lock | None = field(init=False, default=None)
     _is_recording: bool = field(init=False, default=False)
-    _denied: Denied | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.task, self._plan = self.opening, Plan(self.opening, 0)
@@ -119,14 +115,9 @@ class TaskRun:
         return self._is_promoted(self.task)
 
     @property
-    def denied(self) -> Denied | None:
-        """Why its agent was not asked, at once or after a wait; None when it was, or still waits."""
-        return self._end.settled.refused if self._end else self._denied
-
-    @property
     def unsent_text(self) -> str:
         """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
-        if self._end is None or not self._is_waiting_again(self._end.settled):
+        if self._end is None or self.before is None or not self._is_waiting_again(self._end.settled):
             return ""
         return failure_text(self._end.settled.reason, self.wait_s)
 
@@ -152,15 +143,13 @@ class TaskRun:
                     await self.store.put(self.task)
                 self.feed = self.feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                if self.running is not None and self._end is None:
-                    self._listen(self.running)
+                self._listen()
         return self.feed
 
     def begin(self, running: RunningTurn) -> None:
         """The turn was admitted."""
         self.running = running
-        if self.feed is not None and self._end is None:
-            self._listen(running)
+        self._listen()
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
@@ -175,15 +164,15 @@ class TaskRun:
         until = time.monotonic() + within_s
         if not running.is_due and not await running.until_due.wait(within_s):
             return False
-        if not running.is_settled:
-            feed = await self.tell()
-            while self.task.is_open and running.is_due and not running.is_settled:
-                left_s = until - time.monotonic()  # the store may be away for longer
-                if left_s <= 0:
-                    return False
-                await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
-            return not self.task.is_open
-        return True
+        if running.is_settled:
+            return True
+        feed = await self.tell()
+        while self.task.is_open and running.is_due and not running.is_settled:
+            left_s = until - time.monotonic()  # the store may be away for longer
+            if left_s <= 0:
+                return False
+            await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
+        return not self.task.is_open
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
         """The statements that the transaction that settles the turn also runs. Called in the ledger's thread.
@@ -212,7 +201,7 @@ class TaskRun:
 
     async def refuse(self, event: StatusEvent, denied: Denied) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
-        self._denied = denied
+        self.denied = denied
         task = after(self.task, [event])
         await self._keep(task, [event])
         await self._push(task, [event])
@@ -226,10 +215,12 @@ class TaskRun:
         if self.feed is not None and self.feed.has_pushes:
             await self.pushes.tell(task, events, self._traceparent)
 
-    def _listen(self, running: RunningTurn) -> None:
-        running.listen(self._record_soon)
-        if not running.in_queue:
-            self._record_soon()
+    def _listen(self) -> None:
+        """Record what the agent sends from now on, once the turn runs and its task is told of."""
+        if self.running is not None and self.feed is not None and self._end is None:
+            self.running.listen(self._record_soon)
+            if not self.running.in_queue:
+                self._record_soon()
 
     def _record_soon(self) -> None:
         if not self._is_recording:
@@ -267,13 +258,11 @@ class TaskRun:
         """The events of what came since; the first is that the agent is at work."""
         begins = task.state is State.SUBMITTED and not self.is_in_queue
         pieces = self.pieces[taken:]
-        if not begins and not pieces:
-            return []
-        if self.joins_text and self.feed is None:
+        if self.send.waits and self.feed is None:
             pieces = with_joined_text(pieces)
         at = timestamp()
         working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
-        return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
+        return [*working, *events_of(after(task, working), pieces, at)]
 
     def _ending(self, settled: SettledTurn) -> End:
         """The task as the settled turn leaves it; computed once for each end."""
@@ -281,6 +270,7 @@ class TaskRun:
             end = self._end
             if end is None or (end.settled is not settled and end.settled != settled):
                 end = self._end = self._end_by(settled)
+                self.denied = settled.refused
             return end
 
     def _end_by(self, settled: SettledTurn) -> End:
@@ -293,17 +283,13 @@ class TaskRun:
         if self.before is not None and self._is_waiting_again(settled):
             restored, event = waiting_again(self.before, so_far.seq, at)
             return End(settled, restored, [*events, event])
-        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self.wait_s, at=at)
-        if settled.outcome is Outcome.COMPLETED:
-            closed = closing(so_far, left_open(self._open_ids, [*events, *ends]), at)
-            events += closed
-            ends = [msgspec.structs.replace(one, seq=one.seq + len(closed)) for one in ends]
-        events += ends
-        return End(settled, after(so_far, events), events)
+        open_ids = left_open(self._open_ids, events)
+        ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.wait_s, at=at)
+        return End(settled, after(so_far, ends), [*events, *ends])
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
         """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
-        return self.before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
+        return settled.is_unsent and settled.reason != Failure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""
@@ -311,17 +297,17 @@ class TaskRun:
             return False
         pieces = self.pieces
         return not pieces or (
-            self.joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+            self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in pieces)
         )
 
     def _is_kept(self, task: Task) -> bool:
-        return self.keeps_plain or self.feed is not None or self._is_promoted(task)
+        return not self.send.takes_direct or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
         if self.opening.artifacts:  # follow-ups came with it
             return True
         is_direct = self.running is not None and self.running.is_direct and self.feed is None
-        if self.plain_is_direct:
+        if self.send.plain_is_direct:
             is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
             return not is_message and is_promoted(task, self.pieces)
         return not (is_direct and task.state is State.COMPLETED)
